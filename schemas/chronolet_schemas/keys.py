@@ -1,0 +1,81 @@
+"""The names of all Redis keys of one node (DESIGN 4). Nobody else spells a key.
+
+All keys of a node share one hash tag, so that one Redis Function may touch them and a Redis Cluster keeps them together.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+NODES = "chronolet:nodes"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shard:
+    """The unit of ownership: `pod/3`, or `pleg` where a kind has one shard only (`index` is None then)."""
+
+    kind: str
+    index: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.index is None else f"{self.kind}/{self.index}"
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """The shard that `str(shard)` names."""
+        kind, _, index = text.partition("/")
+        return cls(kind, int(index) if index else None)
+
+
+def shards_of(kind: str, count: int) -> tuple[Shard, ...]:
+    """All shards of a kind; a kind with one shard has no number in its keys."""
+    return (Shard(kind),) if count == 1 else tuple(Shard(kind, index) for index in range(count))
+
+
+def shard_for(kind: str, count: int, key: str) -> Shard:
+    """The shard that owns the entity `key` of a kind with `count` shards."""
+    return Shard(kind) if count == 1 else Shard(kind, zlib.crc32(key.encode()) % count)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Key names of one node."""
+
+    node: str
+
+    @property
+    def prefix(self) -> str:
+        return f"chronolet:{{{self.node}}}"
+
+    @property
+    def log(self) -> str:
+        return f"{self.prefix}:log"
+
+    @property
+    def meta(self) -> str:
+        return f"{self.prefix}:meta"
+
+    @property
+    def dead(self) -> str:
+        return f"{self.prefix}:dead"
+
+    @property
+    def probe_results(self) -> str:
+        return f"{self.prefix}:probe_results"
+
+    @property
+    def kube_events(self) -> str:
+        return f"{self.prefix}:kube_events"
+
+    def mailbox(self, shard: Shard) -> str:
+        return f"{self.prefix}:mailbox:{shard}"
+
+    def shard(self, shard: Shard) -> str:
+        return f"{self.prefix}:shard:{shard}"
+
+    def snapshot(self, shard: Shard) -> str:
+        return f"{self.prefix}:snapshot:{shard}"
+
+    def alive(self, process: str) -> str:
+        return f"{self.prefix}:alive:{process}"
