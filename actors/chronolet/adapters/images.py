@@ -1,0 +1,127 @@
+"""Local images made from Debian's static busybox: a pod runs on a machine that reaches no registry.
+
+In: the busybox binary. Out: a root file system as tar bytes, and how Docker is to import it. Nothing here reads a
+clock, so the same busybox gives the same bytes. Next: `scripts/images`, the tests' fixtures, and the Docker adapter
+when the default pause image is missing. The pause image answers to build/pause/linux/pause.c: it holds the pod's
+namespaces, ends on TERM and INT with 0 and reaps what is left to it.
+"""
+
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+_ELF_INTERPRETER = b"/ld-linux"
+
+# `wait` returns at once on a signal, and a shell reaps whatever its children leave behind.
+_HOLD = 'trap "exit 0" TERM INT; while :; do sleep 2147483647 & wait $!; done'
+
+
+class LocalImage(msgspec.Struct, frozen=True, kw_only=True):
+    """A name and tag, and what the image runs when the pod does not say."""
+
+    repository: str
+    tag: str
+    cmd: tuple[str, ...]
+
+    @property
+    def reference(self) -> str:
+        return f"{self.repository}:{self.tag}"
+
+    @property
+    def changes(self) -> list[str]:
+        """The Dockerfile instructions that `docker import` takes."""
+        return [f"CMD {json.dumps(self.cmd)}", "ENV PATH=/bin"]
+
+
+PAUSE = LocalImage(repository="chronolet/pause", tag="1", cmd=("/bin/sh", "-c", _HOLD))
+BUSYBOX = LocalImage(repository="chronolet/busybox", tag="1", cmd=("/bin/sh",))
+ALL = (PAUSE, BUSYBOX)
+
+
+class ImageImporter(Protocol):
+    """The one call of docker.APIClient that is needed here."""
+
+    def import_image_from_data(
+        self,
+        data: bytes,
+        repository: str | None = None,
+        tag: str | None = None,
+        changes: list[str] | None = None,
+    ) -> str: ...
+
+
+def busybox_path() -> Path:
+    """The busybox on PATH. FileNotFoundError when there is none or it needs a loader that the image would lack."""
+    found = shutil.which("busybox")
+    if found is None:
+        raise FileNotFoundError("busybox: not on PATH; install the Debian package busybox-static")
+    path = Path(found)
+    # A dynamic program names its loader (PT_INTERP) right after the program headers.
+    with path.open("rb") as binary:
+        head = binary.read(4096)
+    if _ELF_INTERPRETER in head:
+        raise FileNotFoundError(f"{path}: is linked dynamically; install the Debian package busybox-static instead")
+    return path
+
+
+def applets(busybox: Path) -> tuple[str, ...]:
+    """The names under which this busybox can be called."""
+    listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=10)
+    return tuple(listed.stdout.split())
+
+
+def root_tar(binary: bytes, names: Sequence[str]) -> bytes:
+    """A root file system as an uncompressed tar: /bin with a link for each applet, /tmp, /etc/passwd and /etc/group."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for folder, mode in (("bin", 0o755), ("etc", 0o755), ("root", 0o700), ("tmp", 0o1777), ("var", 0o755)):
+            _add_folder(archive, folder, mode)
+        _add_file(archive, "etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")
+        _add_file(archive, "etc/group", b"root:x:0:\nnogroup:x:65534:\n")
+        _add_file(archive, "bin/busybox", binary, 0o755)
+        for name in sorted(set(names) - {"busybox"}):
+            _add_link(archive, f"bin/{name}", "busybox")
+    return buffer.getvalue()
+
+
+def build() -> bytes:
+    """The root file system from this machine's busybox; both images hold the same files."""
+    path = busybox_path()
+    return root_tar(path.read_bytes(), applets(path))
+
+
+def load(api: ImageImporter, images: Sequence[LocalImage] = ALL) -> None:
+    """Import the images into a Docker Engine. One that is there already is replaced under its name."""
+    data = build()
+    for image in images:
+        api.import_image_from_data(data, repository=image.repository, tag=image.tag, changes=image.changes)
+
+
+def _add_folder(archive: tarfile.TarFile, name: str, mode: int) -> None:
+    info = tarfile.TarInfo(name)
+    info.type = tarfile.DIRTYPE
+    info.mode = mode
+    archive.addfile(info)
+
+
+def _add_file(archive: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    info.mode = mode
+    archive.addfile(info, io.BytesIO(content))
+
+
+def _add_link(archive: tarfile.TarFile, name: str, target: str) -> None:
+    # Hard links: docker import keeps them, and they cost no inode each.
+    info = tarfile.TarInfo(name)
+    info.type = tarfile.LNKTYPE
+    info.linkname = f"bin/{target}"
+    info.mode = 0o755
+    archive.addfile(info)

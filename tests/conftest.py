@@ -1,0 +1,48 @@
+"""Fixtures and markers for all tests.
+
+In: pytest's options. Out: a private Docker Engine for the whole run, a private redis-server for one test, and the
+markers `docker`, `redis` (given to whatever uses those fixtures) and `long` (left out unless --long).
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.docker import PrivateDocker, private_docker
+from tests.support.redis import PrivateRedis, private_redis
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run the tests marked `long` as well")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        for fixture, marker in (("docker_engine", "docker"), ("redis_server", "redis")):
+            if fixture in names:
+                item.add_marker(marker)
+    if config.getoption("--long"):
+        return
+    # Deselected, not skipped: a skip in the summary means that something is missing here.
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    items[:] = [item for item in items if item not in left_out]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[PrivateDocker]:
+    """A Docker Engine that all tests of the run share; one that kills it, restarts it before it ends.
+
+    `docker_engine.api()` is a client, `.namespace.http(8080)` asks a pod's host port, `.remove_containers()` tidies.
+    """
+    with private_docker() as engine:
+        yield engine
+
+
+@pytest.fixture
+def redis_server() -> Iterator[PrivateRedis]:
+    """An empty redis-server on a unix socket, `appendfsync always`."""
+    with private_redis() as server:
+        yield server

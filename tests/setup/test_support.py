@@ -1,0 +1,113 @@
+"""The tests' own servers do what their docstrings promise: a fixture that only seems to lose data proves nothing."""
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tests.support.docker import PrivateDocker
+from tests.support.images import BUSYBOX, PAUSE
+from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+from tests.support.scratch import wait_until
+
+
+def test_a_container_outlives_dockerd(docker_engine: PrivateDocker) -> None:
+    api = docker_engine.api()
+    config = api.create_host_config(port_bindings={80: 8080})
+    command = ["/bin/sh", "-c", "mkdir /w; echo hello > /w/index.html; exec httpd -f -p 80 -h /w"]
+    container = api.create_container(BUSYBOX.reference, command, ports=[80], host_config=config)["Id"]
+    api.start(container)
+    pid = api.inspect_container(container)["State"]["Pid"]
+    try:
+        wait_until(lambda: _body(docker_engine) == b"hello\n", "the container's answer on the host port")
+        docker_engine.kill9()
+        docker_engine.start()
+        state = api.inspect_container(container)["State"]
+        assert (state["Running"], state["Pid"]) == (True, pid)
+        wait_until(lambda: _body(docker_engine) == b"hello\n", "the answer after dockerd's return")
+    finally:
+        docker_engine.remove_containers()
+
+
+def _body(engine: PrivateDocker) -> bytes:
+    try:
+        return engine.namespace.http(8080).body
+    except ConnectionError:
+        return b""
+
+
+def test_the_pause_image_ends_on_term(docker_engine: PrivateDocker) -> None:
+    api = docker_engine.api()
+    container = api.create_container(PAUSE.reference)["Id"]
+    api.start(container)
+    try:
+        wait_until(lambda: len(api.top(container)["Processes"]) == 2, "shell and sleep")
+        api.stop(container, timeout=20)
+        assert api.inspect_container(container)["State"]["ExitCode"] == 0
+    finally:
+        docker_engine.remove_containers()
+
+
+def test_always_keeps_every_acknowledged_write(redis_server: PrivateRedis) -> None:
+    client = redis_server.client()
+    for number in range(500):
+        client.set("n", number)
+    redis_server.kill9()
+    redis_server.start()
+    assert redis_server.client().get("n") == b"499"
+
+
+def test_everysec_on_a_slow_disk_loses_an_acknowledged_tail() -> None:
+    with private_redis(appendfsync="everysec", slow_fsync=True) as server:
+        client = server.client()
+        server.slow_down(1500)
+        assert client.set("early", 1)
+        server.wait_for_fsync()
+        assert client.set("late", 1)
+        server.kill9()
+        server.slow_down(0)
+        server.start()
+        assert (server.client().get("early"), server.client().get("late")) == (b"1", None)
+
+
+def test_always_on_a_full_disk_ends_the_server_and_keeps_what_it_acknowledged() -> None:
+    with private_redis(disk=4 << 20) as server:
+        client = server.client()
+        client.set("early", 1)
+        filler = server.fill_disk()
+        with pytest.raises(redis.ConnectionError):
+            _write_until_refused(client)
+        assert server.wait_for_end() == 1
+        filler.unlink()
+        server.start()
+        assert server.client().get("early") == b"1"
+        assert server.client().set("late", 1)
+
+
+def test_everysec_on_a_full_disk_refuses_writes_until_there_is_room() -> None:
+    with private_redis(appendfsync="everysec", disk=4 << 20) as server:
+        client = server.client()
+        filler = server.fill_disk()
+        with pytest.raises(redis.ResponseError, match="MISCONF"):
+            _write_until_refused(client)
+        filler.unlink()
+        wait_until(lambda: _accepts_writes(client), "a write that is accepted")
+
+
+def _write_until_refused(client: redis.Redis) -> None:
+    for _ in range(10_000):
+        client.append("k", "x" * 4096)
+
+
+def _accepts_writes(client: redis.Redis) -> bool:
+    try:
+        return bool(client.set("after", 1))
+    except redis.ResponseError:
+        return False
+
+
+def test_password_and_port() -> None:
+    with private_redis(RedisOptions(requirepass="secret")) as server:
+        assert server.client().ping()
+        with pytest.raises(redis.AuthenticationError):
+            redis.Redis(unix_socket_path=str(server.socket), retry=Retry(NoBackoff(), 0)).ping()

@@ -1,0 +1,215 @@
+"""A private Docker Engine: a dockerd of the tests' own beside any other, to be killed at will.
+
+In: nothing. Out: an engine in its own network namespace, with its own folders, socket and cgroup, with `--live-restore`
+as a production host has it. Containers outlive a kill -9 of dockerd; nothing outlives `destroy()`.
+Next: tests use the session fixture `docker_engine`, or `private_docker()` for one that they break.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import docker
+from docker.errors import DockerException
+from requests.exceptions import RequestException
+
+from tests.support import scratch
+from tests.support.images import load_images
+from tests.support.netns import NetworkNamespace
+
+_KIND = "docker"
+
+
+class PrivateDocker:
+    """One dockerd with everything it owns below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.host = f"unix://{folder}/sock"
+        self.namespace = NetworkNamespace(folder.name)
+        self.log = folder / "dockerd.log"
+        self._data = folder / "data"
+        self._exec = folder / "exec"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._clients: list[docker.APIClient] = []
+
+    # -- dockerd ---------------------------------------------------------------------------------------------------
+
+    @property
+    def pid(self) -> int:
+        """The pid of dockerd, which must be running."""
+        assert self._process is not None, "dockerd is not running"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start dockerd and wait for its answer to /_ping. RuntimeError with the log's end when it gives up."""
+        assert self._process is None, "dockerd is running already"
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.namespace.command(*self._arguments()), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        scratch.wait_until(self._answers, f"dockerd's answer; see {self.log}", 60)
+
+    def kill9(self) -> None:
+        """Kill dockerd as an out-of-memory kill would; containers and their shims live on, host ports do not."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ask dockerd to end; with --live-restore the containers stay here, too."""
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """Stop if running, then start."""
+        if self._process is not None:
+            self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: every call hangs until `resume()`."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    # -- talking to it ---------------------------------------------------------------------------------------------
+
+    def api(self, timeout: int = 30) -> docker.APIClient:
+        """A low-level client of its own connection pool, closed with the engine. Threads should not share one."""
+        client = docker.APIClient(base_url=self.host, version="auto", timeout=timeout)
+        self._clients.append(client)
+        return client
+
+    def remove_containers(self) -> None:
+        """Remove every container: a test that shares the engine leaves none behind."""
+        api = self.api()
+        for container in api.containers(all=True, quiet=True):
+            with suppress(docker.errors.NotFound):
+                api.remove_container(container["Id"], force=True, v=True)
+        api.close()
+
+    # -- the end of it ---------------------------------------------------------------------------------------------
+
+    def destroy(self) -> None:
+        """Remove the engine with its containers, mounts, cgroups and namespace; works from any half-way state.
+
+        Nothing is asked of dockerd, which may be dead or stuck: processes are found by the folder in their arguments.
+        """
+        for client in self._clients:
+            client.close()
+        cgroups = {self.folder.name, *self._container_ids()}
+        named = scratch.pids_naming(f"{self.folder}/")
+        scratch.kill(
+            [*named, *(child for pid in named for child in scratch.children(pid)), *_pids_in(_cgroups(cgroups))]
+        )
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+        _unmount_below(self.folder)
+        self.namespace.delete()
+        _remove_cgroups(cgroups)
+        shutil.rmtree(self.folder)
+
+    def _arguments(self) -> list[str]:
+        return [
+            "dockerd",
+            f"--data-root={self._data}",
+            f"--exec-root={self._exec}",
+            f"--pidfile={self.folder}/pid",
+            f"--host={self.host}",
+            # Else the default cgroup /docker would be shared with the machine's own engine.
+            f"--cgroup-parent=/{self.folder.name}",
+            "--live-restore",
+        ]
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            self._process = None
+            raise RuntimeError("dockerd ended: " + " | ".join(self.log.read_text().splitlines()[-8:]))
+        client = None
+        try:
+            client = docker.APIClient(base_url=self.host, version="1.41", timeout=5)
+            return bool(client.ping())
+        except (DockerException, RequestException):
+            return False
+        finally:
+            if client is not None:
+                client.close()
+
+    def _end(self, number: signal.Signals) -> None:
+        assert self._process is not None, "dockerd is not running"
+        containerd = [pid for pid in scratch.children(self._process.pid) if self._is_containerd(pid)]
+        self._process.send_signal(number)
+        self._process.wait()  # reaps it: dockerd refuses to start while its former pid exists, even as a zombie
+        self._process = None
+        scratch.wait_until(lambda: not any(map(scratch.start_time, containerd)), "the end of its containerd")
+        for name in (self.folder / "pid", self._exec / "containerd" / "containerd.pid"):
+            name.unlink(missing_ok=True)
+
+    def _is_containerd(self, pid: int) -> bool:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            return Path(f"/proc/{pid}/comm").read_text().strip() == "containerd"
+        return False
+
+    def _container_ids(self) -> set[str]:
+        folder = self._data / "containers"
+        return {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+
+
+@contextmanager
+def private_docker(*, images: bool = True) -> Iterator[PrivateDocker]:
+    """A running engine, with the local images unless told otherwise; gone at the end, whatever happened."""
+    sweep()
+    engine = PrivateDocker(scratch.create(_KIND))
+    try:
+        engine.namespace.create()
+        engine.start()
+        if images:
+            load_images(engine.api())
+        yield engine
+    finally:
+        engine.destroy()
+
+
+def sweep() -> None:
+    """Remove what test runs that were themselves killed have left behind."""
+    for folder in scratch.abandoned(_KIND):
+        PrivateDocker(folder).destroy()
+
+
+def _unmount_below(folder: Path) -> None:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    points = [line.split()[4] for line in lines]
+    # The last mounted first, for mounts stand on one another.
+    for point in reversed([point for point in points if point.startswith(f"{folder}/")]):
+        subprocess.run(["umount", "--lazy", point], check=False, capture_output=True)
+
+
+def _cgroups(names: set[str]) -> list[Path]:
+    """The cgroup folders so named, with all below them, in each hierarchy, the deepest first."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    hierarchies = [line.split()[4] for line in lines if line.partition(" - ")[2].startswith("cgroup")]
+    walks = (os.walk(hierarchy, topdown=False) for hierarchy in hierarchies)
+    return [Path(path) for walk in walks for path, _, _ in walk if names & set(path.split("/"))]
+
+
+def _pids_in(cgroups: list[Path]) -> list[int]:
+    found: set[int] = set()
+    for cgroup in cgroups:
+        with suppress(OSError):
+            found |= {int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()}
+    return sorted(found)
+
+
+def _remove_cgroups(names: set[str]) -> None:
+    def removed() -> bool:
+        for path in _cgroups(names):
+            with suppress(OSError):  # busy for a moment after its last process has died
+                path.rmdir()
+        return not _cgroups(names)
+
+    scratch.wait_until(removed, f"the removal of the cgroups {sorted(names)}")

@@ -1,0 +1,224 @@
+"""A private redis-server on a unix socket, to be killed at will, on a disk as slow or as small as a test wants.
+
+In: options. Out: a server whose append-only file lives through `kill9()` and `restart()`; nothing of it outlives the
+`with` block. Next: tests use the fixture `redis_server`, or `private_redis(...)` where options matter.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tests.support import scratch
+
+_KIND = "redis"
+_SHIM = Path(__file__).with_name("slow_fsync.c")
+
+
+class RedisOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a redis-server is started with. `port` 0: unix socket only. Sizes in bytes; `disk` makes a file system
+    of that size for the data. `slow_fsync` loads the shim, which delays nothing until `slow_down` says so.
+    `more` are further redis-server arguments.
+    """
+
+    appendfsync: Literal["always", "everysec", "no"] = "always"
+    maxmemory: int = 0
+    maxmemory_policy: str = "noeviction"
+    requirepass: str = ""
+    port: int = 0
+    disk: int = 0
+    slow_fsync: bool = False
+    more: tuple[str, ...] = ()
+
+
+class PrivateRedis:
+    """One redis-server with everything it owns below one folder."""
+
+    def __init__(self, folder: Path, options: RedisOptions) -> None:
+        self.folder = folder
+        self.options = options
+        self.socket = folder / "sock"
+        self.data = folder / "data"
+        self.log = folder / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._clients: list[redis.Redis] = []
+
+    @property
+    def url(self) -> str:
+        """As `--redis` takes it."""
+        password = f":{self.options.requirepass}@" if self.options.requirepass else ""
+        return f"unix://{password}{self.socket}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "redis-server is not running"
+        return self._process.pid
+
+    # -- the server ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start and wait until it has loaded its data and answers."""
+        assert self._process is None, "redis-server is running already"
+        environment = os.environ | (self._shim() if self.options.slow_fsync else {})
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._arguments(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )
+        scratch.wait_until(self._answers, f"redis-server's answer; see {self.log}")
+
+    def kill9(self) -> None:
+        """What the server had not given to the kernel is lost."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """Stop if running, then start on the same data."""
+        if self._process is not None:
+            self.stop()
+        self.start()
+
+    def wait_for_end(self) -> int:
+        """Wait until the server ends by itself, as it does when `always` meets a full disk; its exit status."""
+        assert self._process is not None, "redis-server is not running"
+        status = self._process.wait(timeout=20)
+        self._process = None
+        return status
+
+    def pause(self) -> None:
+        """SIGSTOP: calls hang until `resume()`."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def client(self, *, timeout: float = 5) -> redis.Redis:
+        """A client that never retries by itself: redis-py's default of ten retries would double what it sends."""
+        client = redis.Redis.from_url(self.url, socket_timeout=timeout, retry=Retry(NoBackoff(), 0))
+        self._clients.append(client)
+        return client
+
+    # -- a bad disk ------------------------------------------------------------------------------------------------
+
+    def slow_down(self, milliseconds: int) -> None:
+        """From the next fsync on, each takes that much longer; 0 ends it. Needs `slow_fsync`.
+
+        Under everysec a write that comes while an fsync runs is acknowledged at once and reaches the kernel up to
+        two seconds later: `wait_for_fsync()`, write, `kill9()` loses exactly those writes.
+        """
+        assert self.options.slow_fsync, "private_redis(slow_fsync=True) is needed"
+        fresh = self.folder / "milliseconds.new"
+        fresh.write_text(str(milliseconds))
+        fresh.rename(self.folder / "milliseconds")
+
+    def wait_for_fsync(self) -> None:
+        """Return when a slowed fsync has begun; one is due within a second of a write under everysec."""
+        busy = self.folder / "busy"
+        scratch.wait_until(lambda: not busy.exists(), "the end of an earlier fsync")
+        scratch.wait_until(busy.exists, "the beginning of an fsync; was anything written?")
+
+    def fill_disk(self) -> Path:
+        """Take all that is left of the small disk; remove the file that comes back to free it."""
+        assert self.options.disk, "private_redis(disk=BYTES) is needed"
+        ballast = self.data / "filler"
+        with suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(65536))
+        return ballast
+
+    # -- the end of it ---------------------------------------------------------------------------------------------
+
+    def destroy(self) -> None:
+        """Remove the server and its files; works from any half-way state."""
+        for client in self._clients:
+            client.close()
+        scratch.kill(scratch.pids_naming(f"{self.folder}/"))
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+        if self.data.is_mount():
+            subprocess.run(["umount", "--lazy", self.data], check=True)
+        shutil.rmtree(self.folder)
+
+    def prepare(self) -> None:
+        """Make the data folder, on a disk of its own if that is asked for."""
+        self.data.mkdir()
+        if self.options.disk:
+            size = f"size={self.options.disk}"
+            subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", self.data], check=True)
+
+    def _arguments(self) -> list[str]:
+        options = self.options
+        settings = {
+            "port": options.port,
+            "bind": "127.0.0.1",
+            "unixsocket": self.socket,
+            "unixsocketperm": 700,
+            "dir": self.data,
+            "appendonly": "yes",
+            "appendfsync": options.appendfsync,
+            "maxmemory": options.maxmemory,
+            "maxmemory-policy": options.maxmemory_policy,
+        }
+        words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+        password = ["--requirepass", options.requirepass] if options.requirepass else []
+        # An empty `save` has to come last: redis-server takes the word after it for its value.
+        return ["redis-server", *words, *password, *options.more, "--save", ""]
+
+    def _shim(self) -> dict[str, str]:
+        library = self.folder / "slow_fsync.so"
+        if not library.exists():
+            compiler = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(_SHIM), "-ldl"]
+            subprocess.run(compiler, check=True)
+        return {"LD_PRELOAD": str(library), "SLOW_FSYNC_FOLDER": str(self.folder)}
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            self._process = None
+            raise RuntimeError("redis-server ended: " + " | ".join(self.log.read_text().splitlines()[-8:]))
+        client = redis.Redis.from_url(self.url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+        try:
+            return bool(client.ping())
+        except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is a ConnectionError
+            return False
+        finally:
+            client.close()
+
+    def _end(self, number: signal.Signals) -> None:
+        assert self._process is not None, "redis-server is not running"
+        self._process.send_signal(number)
+        self._process.wait()
+        self._process = None
+        self.socket.unlink(missing_ok=True)
+        (self.folder / "busy").unlink(missing_ok=True)
+
+
+@contextmanager
+def private_redis(options: RedisOptions | None = None, **fields: object) -> Iterator[PrivateRedis]:
+    """A running, empty server: `private_redis(appendfsync="everysec", slow_fsync=True)`; gone at the end."""
+    sweep()
+    chosen = options or RedisOptions(**fields)  # type: ignore[arg-type]
+    server = PrivateRedis(scratch.create(_KIND), chosen)
+    try:
+        server.prepare()
+        server.start()
+        yield server
+    finally:
+        server.destroy()
+
+
+def sweep() -> None:
+    """Remove what test runs that were themselves killed have left behind."""
+    for folder in scratch.abandoned(_KIND):
+        PrivateRedis(folder, RedisOptions()).destroy()

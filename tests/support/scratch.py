@@ -1,0 +1,91 @@
+"""Scratch folders under /tmp that name their owner, so that a later run can tell a dead run's leftovers.
+
+In: a kind (`docker`, `redis`). Out: a folder `/tmp/chronolet-<kind>-<pid>-<n>` with a file `owner` in it. Paths are
+short because a unix socket's path holds at most 107 characters, which pytest's own temporary folders exceed.
+Next: `docker.py` and `redis.py` put their servers there and sweep what a killed run left behind.
+"""
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_BASE = Path("/tmp")  # not gettempdir(): TMPDIR may be long, or on a file system that overlay2 refuses
+_numbers = itertools.count(1)
+
+
+def start_time(pid: int) -> str | None:
+    """The process's start time in clock ticks, or None when it is gone or only waits to be reaped."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def create(kind: str) -> Path:
+    """A new, empty folder owned by this process."""
+    folder = _BASE / f"chronolet-{kind}-{os.getpid()}-{next(_numbers)}"
+    folder.mkdir(mode=0o700)
+    (folder / "owner").write_text(f"{os.getpid()} {start_time(os.getpid())}")
+    return folder
+
+
+def abandoned(kind: str) -> Iterator[Path]:
+    """Folders of that kind whose owner has died. A pid that was given to another process is told by its start time."""
+    for folder in sorted(_BASE.glob(f"chronolet-{kind}-*-*")):
+        owner = folder / "owner"
+        # Without an owner file the folder is either half made by a living run or half removed by a dead one.
+        pid, _, started = (owner.read_text() if owner.exists() else folder.name.split("-")[2]).partition(" ")
+        now = start_time(int(pid))
+        if now is None or (started and now != started):
+            yield folder
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
+    """Return as soon as the condition holds; raise TimeoutError, naming what was waited for, when it never does."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds} s for {what}")
+        time.sleep(0.01)
+
+
+def pids_naming(text: str) -> list[int]:
+    """Living processes with that text in their command line, this one excepted."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            cmdline = (entry / "cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        pid = int(entry.name)
+        if text.encode() in cmdline and pid != os.getpid() and start_time(pid):
+            found.append(pid)
+    return found
+
+
+def children(pid: int) -> list[int]:
+    """All living descendants of a process, the nearest first."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            nearest = [int(child) for child in path.read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        for child in nearest:
+            found += [child, *children(child)]
+    return found
+
+
+def kill(pids: list[int]) -> None:
+    """SIGKILL to each and wait until all are gone (a zombie that its parent has yet to reap counts as gone)."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    wait_until(lambda: not any(start_time(pid) for pid in pids), f"the end of {pids}")
