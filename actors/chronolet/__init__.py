@@ -1,0 +1,1 @@
+"""chronolet: a node agent that runs Kubernetes Pods on a plain Docker host and remembers everything it did."""

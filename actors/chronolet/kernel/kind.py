@@ -1,0 +1,130 @@
+"""What an actor is: a `Kind` with a pure `Decider`, routes for what reaches it, and workers for the effects it asks for.
+
+Comes in: nothing. Goes out: the plain records that every actor's `actor.py` fills in. Next: `host`, which runs them, and
+`history`, which folds them without running anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from chronolet_schemas.envelope import Command, Event, Message, Signal
+
+S = TypeVar("S")
+
+
+class Effect(Message, frozen=True, kw_only=True):
+    """Something that should be running now, assembled by `outstanding` from the state.
+
+    One effect runs for one `subject` of an entity at a time. `intent` names this very wish (`start/app/3`): while the
+    same subject and intent are outstanding the running effect is left alone; another intent cancels it first.
+    """
+
+    subject: str
+    intent: str
+
+
+class Due(Signal, frozen=True, kw_only=True):
+    """The time that `due` named has come. A decider must answer with at least one event."""
+
+    at: int
+
+
+class EffectFailed(Signal, frozen=True, kw_only=True):
+    """A one-shot effect raised, or did not end in time (`timed_out`). Its intent is still open: decide what now."""
+
+    effect: str
+    """The effect's class name."""
+    subject: str
+    intent: str
+    error: str
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decider(Generic[S]):
+    """Five pure functions: no clock, no I/O, no ids, no randomness, no threads (DESIGN 3.1).
+
+    `decide(state, message, now)`: now in milliseconds; message is a Command, another actor's Event or a Signal.
+    `evolve(state, event)`: cannot fail, judges nothing; None means the entity is gone.
+    `due(state)`: when to be woken by `Due`, in milliseconds, or None.
+    `outstanding(state)`: the effects that should be running, one for each subject.
+    """
+
+    initial: S
+    decide: Callable[[S, Any, int], Sequence[Event]]
+    evolve: Callable[[S, Event], S | None]
+    due: Callable[[S], int | None]
+    outstanding: Callable[[S], Sequence[Effect]]
+
+
+class EffectContext(Protocol):
+    """What a worker may use of the kernel while its effect runs."""
+
+    @property
+    def entity(self) -> str:
+        """The entity's key."""
+
+    @property
+    def cause(self) -> str:
+        """The position of the event that asked for this effect: worth handing on, in a label, to what it makes."""
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set when the effect is no longer wanted or the process lost its shard."""
+
+    def fence(self, point: str) -> None:
+        """To be called before every outside call, with the call's name.
+
+        Raises `Fenced` if the process's lease is not known to be valid by its own monotonic clock, or if the effect was
+        cancelled. Also the crash point `point` of the Faults port.
+        """
+
+    def done(self, point: str) -> None:
+        """To be called after every outside call that changed something: the crash point behind it."""
+
+    def send(self, signal: Signal, *, cause: str = "") -> None:
+        """Tell the entity something in the middle of the effect. `cause` replaces the effect's own in what follows."""
+
+
+Worker = Callable[[Any, EffectContext], Signal | None]
+"""Runs one effect. A one-shot's answer is its result signal; a standing one runs until `cancelled` and returns None.
+
+An expected refusal is a value in the result; what a worker raises reaches the decider as `EffectFailed` (one-shot) or
+is started again with back-off (standing).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """How an effect class is run. `timeout_seconds` bounds a one-shot, or computes the bound from the effect."""
+
+    run: Worker
+    timeout_seconds: float | Callable[[Any], float] = 60.0
+
+
+EventRoute = Callable[[Any], Sequence[str]]
+"""Pure: the keys of the entities that an event (or command) concerns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[S]):
+    """One actor kind, complete. Everything but `effects` and `standing` is pure and enough to fold history."""
+
+    name: str
+    shards: int
+    state: type[S]
+    format: int
+    """The snapshot format's number; a snapshot of another one is ignored."""
+    decider: Decider[S]
+    commands: Mapping[type[Command], EventRoute] = field(default_factory=dict)
+    subscribes: Mapping[type[Event], EventRoute] = field(default_factory=dict)
+    creates: frozenset[type[Message]] = frozenset()
+    """Messages that may create an entity; any other to an unknown entity is passed over."""
+    at_start: tuple[str, ...] = ()
+    """Keys of entities that exist from the beginning, with the state `initial` (kinds whose entity is the node)."""
+    effects: Mapping[type[Effect], Job] = field(default_factory=dict)
+    standing: Mapping[type[Effect], Job] = field(default_factory=dict)

@@ -1,0 +1,216 @@
+"""What the kernel needs from Redis, as one Protocol with two implementations under one contract suite:
+`redis_store` (the versioned Function library `functions.lua`) and `memory_store` (the in-memory twin).
+
+Comes in: steps, acquisitions, snapshots. Goes out: plain answers, never exceptions for what a caller must expect
+(`Fenced`, `Conflict`, `Busy` are values). A lost connection is `StoreUnreachable`: the call may or may not have happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from chronolet_schemas.envelope import Entry, Mail, Position, Record
+from chronolet_schemas.keys import Shard
+
+
+class StoreUnreachable(Exception):  # noqa: N818 - the condition's name
+    """The server did not answer (connection lost, time-out, loading, read-only, full). `healing` tells whether waiting
+    may help; the text is one clear line for people: what, where, what to do."""
+
+    def __init__(self, message: str, *, healing: bool = True) -> None:
+        super().__init__(message)
+        self.healing = healing
+
+
+class StoreBroken(Exception):  # noqa: N818
+    """The server's data is not what it must be (a key of the wrong type, ids exhausted): nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A shard's hash. `at` is the position of the last event its steps wrote (START if none)."""
+
+    token: str
+    version: int
+    step_id: str
+    at: Position
+    log_cursor: Position
+    mail_cursor: Position
+    tries: Mapping[str, int]
+    schema: int
+    unowned_since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The log's first event, and the number of shards of each kind, fixed by it."""
+
+    run: str
+    shards: Mapping[str, int]
+    new: bool
+    """This very call began the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message given up, as it goes to the dead-letter stream."""
+
+    source: Literal["log", "mailbox", "signal"]
+    at: str
+    type: str
+    entity: str
+    data: bytes
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One commit. Encoded once; an unanswered call is sent again with exactly these bytes."""
+
+    shard: Shard
+    token: str
+    version: int
+    step_id: str
+    schema: int
+    log_cursor: Position
+    new_log_cursor: Position
+    mail_cursor: Position
+    new_mail_cursor: Position
+    records: tuple[Record, ...]
+    dead: tuple[DeadLetter, ...] = ()
+    forget_tries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Done, now or by an earlier try of the same step. The records got the ids `<ms>-<n>` that end with `at`, `n` going
+    up by one from record to record; without records `at` is the shard's last."""
+
+    version: int
+    at: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """Somebody else owns the shard (or nobody: empty token). The host must stop at once."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The shard is not in the state that the step expects: it must be reloaded. Carries what the server has."""
+
+    version: int
+    log_cursor: Position
+    mail_cursor: Position
+    step_id: str
+    at: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Acquired:
+    head: Head
+
+
+@dataclass(frozen=True, slots=True)
+class NotFree:
+    """The shard was not acquired: owner alive, changed hands meanwhile, or written by a newer schema."""
+
+    reason: Literal["alive", "changed", "newer_schema"]
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """States of one shard, folded from its own events up to `position`."""
+
+    position: Position
+    format: int
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What one blocking read brought. `log` and `mail` are in order of position."""
+
+    log: Sequence[Entry]
+    mail: Mapping[Shard, Sequence[Mail]]
+
+
+class Store(Protocol):
+    """One node's log, mailboxes, shards and leases."""
+
+    # -- starting ------------------------------------------------------------------------------------------------
+    def check(self) -> Sequence[str]:
+        """Verify the server and load the functions. Warnings as text; raises StoreUnreachable(healing=False) for a
+        server that cannot serve (too old, evicting policy, read-only replica, wrong password)."""
+
+    def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
+        """Start the log with `record` (`kernel.LogStarted`) where there is none, else tell the run that there is."""
+
+    # -- leases and ownership ------------------------------------------------------------------------------------
+    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
+        """Keep `alive:<process>` for another time-to-live."""
+
+    def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
+        """A clean stop: free the shards still held by these tokens (token emptied, epoch kept) and drop the lease."""
+
+    def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
+        """The shards' hashes; one that was never owned has an empty token and version 0."""
+
+    def alive(self) -> Mapping[str, str]:
+        """Processes with a valid lease: id -> info."""
+
+    def acquire(self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool) -> Acquired | NotFree:
+        """Take a shard whose hash still says `expected_token`, if that token's process has no lease (or is proven dead
+        by its file lock, which also drops its lease). The new token is `<epoch + 1>:<process>`."""
+
+    # -- the step ------------------------------------------------------------------------------------------------
+    def step(self, step: Step) -> Committed | Fenced | Conflict:
+        """Commit. A Conflict whose `step_id` is the step's own is answered as Committed by the implementation."""
+
+    def count_try(self, shard: Shard, token: str, message: str) -> int | Fenced:
+        """Count a try of a message before deciding it; the count so far, this one included."""
+
+    # -- reading -------------------------------------------------------------------------------------------------
+    def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
+        """Entries after a position, oldest first."""
+
+    def last(self) -> Position:
+        """The position of the newest entry ever written (START for an empty log)."""
+
+    def wait(self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int) -> Inputs:
+        """Entries and mails after these positions; waits for the first one at most so long (used by one reader)."""
+
+    def wake(self) -> None:
+        """End a `wait` that is under way soon (to add shards or to stop). May be a no-op where block times are short."""
+
+    # -- commands ------------------------------------------------------------------------------------------------
+    def send(self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes) -> Literal["sent", "duplicate", "busy"]:
+        """Put a command into a mailbox; the same request id at most once, `busy` above 10,000 waiting."""
+
+    # -- snapshots, archive, trimming ----------------------------------------------------------------------------
+    def snapshot(self, shard: Shard, token: str, snapshot: Snapshot) -> bool:
+        """Keep a snapshot if the token is good and its position grows; False if not."""
+
+    def read_snapshot(self, shard: Shard) -> Snapshot | None:
+        """The shard's snapshot, if there is one."""
+
+    def archived(self) -> tuple[Position, Position]:
+        """(archived up to, trimmed up to)."""
+
+    def mark_archived(self, keeper: Shard, token: str, upto: Position) -> bool:
+        """Remember that everything up to a position is in archive files on disk; False for a stale keeper."""
+
+    def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
+        """Remove entries up to a position, but never past the archive, nor past the lowest cursor and snapshot of
+        `holding`. How many went."""
+
+    def sizes(self) -> Mapping[str, int]:
+        """Lengths and figures for measuring: entries in the log, first and last position's ms, dead letters, bytes."""
+
+    def close(self) -> None:
+        """Give back connections."""

@@ -1,0 +1,191 @@
+"""The container runtime, as pod and pleg need it: sandboxes, containers, images, notices.
+
+Comes in: plain specs. Goes out: plain states, or `Refusal`. Source: the kubelet's CRI (runtime.v1), reduced to what a Docker
+Engine of 20.10 and newer can do. Implementations: `adapters.docker_runtime`, `adapters.fake_runtime`; one contract suite.
+
+Every container carries labels by which it is found again: `io.kubernetes.pod.name|namespace|uid`, `io.kubernetes.container.name`,
+`chronolet/node`, `chronolet/attempt`, `chronolet/cause` (the log position that asked for it), `chronolet/spec-hash`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+
+class Plain(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of the port's records."""
+
+
+class Mount(Plain):
+    """A folder or file of the host seen in a container."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+class PortMapping(Plain):
+    """A host port that leads to a port of the sandbox. `protocol` in lower case."""
+
+    host_ip: str = ""
+    host_port: int
+    container_port: int
+    protocol: Literal["tcp", "udp", "sctp"] = "tcp"
+
+
+class SandboxSpec(Plain):
+    """The container that holds a pod's namespaces."""
+
+    name: str
+    labels: Mapping[str, str]
+    image: str
+    hostname: str
+    ports: Sequence[PortMapping] = ()
+
+
+class ContainerSpec(Plain):
+    """One container that joins a sandbox. Empty `command` or `args` leave the image's own in force, as Kubernetes says."""
+
+    name: str
+    labels: Mapping[str, str]
+    sandbox_id: str
+    image: str
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = {}
+    working_dir: str = ""
+    mounts: Sequence[Mount] = ()
+    cpu_milli: int = 0
+    """Limit in thousandths of a processor; 0 is none."""
+    memory_bytes: int = 0
+    cpu_shares: int = 2
+
+
+State = Literal["created", "running", "exited", "removed", "unknown"]
+
+
+class ContainerState(Plain):
+    """One container as the runtime has it. Times in milliseconds since the epoch, 0 where unknown.
+
+    `detailed` is False where only a listing told of it: exit code, times and reason are not known then.
+    """
+
+    id: str
+    name: str
+    labels: Mapping[str, str]
+    state: State
+    image: str = ""
+    image_id: str = ""
+    created_at: int = 0
+    started_at: int = 0
+    finished_at: int = 0
+    exit_code: int = 0
+    oom_killed: bool = False
+    error: str = ""
+    ip: str = ""
+    pid: int = 0
+    detailed: bool = True
+
+
+class Notice(Plain):
+    """One line of the runtime's event stream, about a container of this node."""
+
+    action: Literal["create", "start", "die", "destroy", "oom"]
+    id: str
+    labels: Mapping[str, str]
+    at: int
+    """Milliseconds since the epoch."""
+    exit_code: int = 0
+
+
+class ImageState(Plain):
+    """An image that is there."""
+
+    id: str
+    size_bytes: int
+
+
+class Engine(Plain):
+    """The runtime's own identity."""
+
+    name: str
+    version: str
+    api_version: str
+    root: str = ""
+    cgroup_driver: str = ""
+    cgroup_version: str = ""
+    warnings: Sequence[str] = ()
+
+
+RefusalKind = Literal["not_found", "conflict", "invalid", "no_space", "unavailable", "denied", "failed", "timeout"]
+
+
+class Refusal(Exception):  # noqa: N818 - the runtime's answer, expected by every caller
+    """The runtime said no. `unavailable` and `timeout` may heal by waiting; the message is the runtime's own, one line."""
+
+    def __init__(self, kind: RefusalKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: RefusalKind = kind
+
+
+class Runtime(Protocol):
+    """Each call is one call to the runtime, raises `Refusal`, and never waits longer than its own time-out."""
+
+    def engine(self) -> Engine:
+        """Who is there; `Refusal(unavailable)` if nobody."""
+
+    def create_sandbox(self, spec: SandboxSpec) -> str:
+        """Create, do not start; the id. `conflict` if the name is taken."""
+
+    def create_container(self, spec: ContainerSpec) -> str:
+        """Create, do not start; the id. `conflict` if the name is taken, `not_found` if the image is missing."""
+
+    def start(self, container_id: str) -> None:
+        """Start a created container. `failed` with the runtime's words if its command cannot be run."""
+
+    def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
+        """All that is known of one container, None if there is none."""
+
+    def stop(self, container_id: str, grace_seconds: float) -> None:
+        """TERM, then KILL after the grace; returns when it is dead. Nothing happens to a dead or absent one."""
+
+    def kill(self, container_id: str, signal: str = "KILL") -> None:
+        """Send a signal; nothing happens to a dead or absent container."""
+
+    def remove(self, container_id: str) -> None:
+        """Remove a container, running or not, with its anonymous volumes; nothing happens to an absent one."""
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        """All containers, dead ones too, that carry these labels; `detailed` is False in all of them."""
+
+    def follow(self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]) -> Iterator[Notice]:
+        """Notices about containers with these labels, as they happen; from `since` (milliseconds) on if given.
+
+        `opened` is handed the stream once it stands, so that another thread can close it. Ends, or raises
+        `Refusal(unavailable)`, when the stream breaks.
+        """
+
+    def image(self, reference: str) -> ImageState | None:
+        """The image, if it is there."""
+
+    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
+        """Fetch an image; `progress` gets short lines now and then."""
+
+    def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
+        """Make a local image of a root file system (a tar); its id."""
+
+    def logs(self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool) -> Iterator[tuple[str, bytes]]:
+        """Pieces of output as (`stdout` or `stderr`, bytes), oldest first."""
+
+    def close(self) -> None:
+        """Give back connections."""
+
+
+class Stream(Protocol):
+    """An open notice stream."""
+
+    def close(self) -> None:
+        """End it; the iterator stops."""

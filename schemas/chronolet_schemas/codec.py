@@ -1,0 +1,61 @@
+"""Bytes of messages: plain msgpack, by msgspec.
+
+Comes in: a registered Struct, or a type name with bytes. Goes out: bytes, or a Struct. What this release cannot read is
+`Undecodable` with the reason: the kernel quarantines it, the CLI shows it untyped. Next: the kernel's store, `history`, `cli`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from chronolet_schemas import registry, upcasting
+from chronolet_schemas.envelope import Command, Event
+
+_M = TypeVar("_M", bound=Event | Command)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
+
+
+class Undecodable(Exception):  # noqa: N818 - a fact about an entry, in the words of DESIGN 3
+    """An entry or mail that this release cannot read: unknown type, newer version, or bytes that do not fit the type."""
+
+
+def encode(message: Event | Command) -> bytes:
+    """The msgpack map of a message's own fields."""
+    return _encoder.encode(message)
+
+
+def split_type(type_name: str) -> tuple[str, int]:
+    """`pod.ContainerStarted@1` -> (`pod.ContainerStarted`, 1). Undecodable if it is not of that form."""
+    name, _, version = type_name.partition("@")
+    if not version.isdigit():
+        raise Undecodable(f"type {type_name!r}: expected <kind>.<Name>@<version>")
+    return name, int(version)
+
+
+def decode(type_name: str, data: bytes, base: type[_M]) -> _M:
+    """The message that `data` holds, upcast to the newest version. `base` is Event or Command."""
+    decoder = _decoders.get(type_name)
+    try:
+        message = decoder.decode(data) if decoder else _decode_slowly(type_name, data)
+    except (msgspec.ValidationError, msgspec.DecodeError, KeyError) as error:
+        raise Undecodable(f"{type_name}: {error}") from error
+    if not isinstance(message, base):
+        raise Undecodable(f"{type_name} is no {base.__name__.lower()}")
+    return message
+
+
+def _decode_slowly(type_name: str, data: bytes) -> Any:
+    name, version = split_type(type_name)
+    cls = registry.class_of(name)
+    if cls is None:
+        raise Undecodable(f"{type_name}: a type this release does not know")
+    if version > cls.VERSION:
+        raise Undecodable(f"{type_name}: this release knows the type up to version {cls.VERSION}")
+    if version == cls.VERSION:
+        _decoders[type_name] = msgspec.msgpack.Decoder(cls)
+        return _decoders[type_name].decode(data)
+    return msgspec.convert(upcasting.upcast(name, version, cls.VERSION, msgspec.msgpack.decode(data)), cls)

@@ -1,0 +1,65 @@
+"""The log's own upkeep: what was archived and trimmed."""
+
+from __future__ import annotations
+
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.registry import registered
+
+
+@registered
+class ArchiveRequested(Event, frozen=True, kw_only=True):
+    """The entries after `after` up to and with `upto` (positions) are to be archived."""
+
+    after: str
+    upto: str
+
+
+@registered
+class ArchiveWritten(Event, frozen=True, kw_only=True):
+    """An archive file is complete and on disk; `first` and `last` are positions."""
+
+    file: str
+    first: str
+    last: str
+    events: int
+    size_bytes: int
+    sha256: str
+
+
+@registered
+class ArchiveFailed(Event, frozen=True, kw_only=True):
+    """An archive file could not be written; tried again at `retry_at` (milliseconds)."""
+
+    error: str
+    retry_at: int
+
+
+@registered
+class TrimRequested(Event, frozen=True, kw_only=True):
+    """Entries up to and with `upto` may leave the stream: archived, and behind every cursor and snapshot."""
+
+    upto: str
+
+
+@registered
+class LogTrimmed(Event, frozen=True, kw_only=True):
+    """The stream now begins after `upto`."""
+
+    upto: str
+    removed: int
+
+
+@registered
+class TrimFailed(Event, frozen=True, kw_only=True):
+    """The stream could not be trimmed; tried again at `retry_at` (milliseconds)."""
+
+    error: str
+    retry_at: int
+
+
+@registered
+class ShardLetGo(Event, frozen=True, kw_only=True):
+    """A shard without owner for seven days no longer holds back trimming; it will recover from the archive."""
+
+    shard: str
+    unowned_since: int

@@ -1,0 +1,125 @@
+"""What the sources want: commands from the CLI, and the events by which `manifests` tells the pods.
+
+Source: pkg/kubelet/config. A pod's key is `namespace/name`; a source is `file:<path>` or `apply`.
+"""
+
+from __future__ import annotations
+
+from chronolet_schemas.envelope import Command, Event
+from chronolet_schemas.podspec import Pod
+from chronolet_schemas.registry import registered
+
+
+@registered
+class ApplyPods(Command, frozen=True, kw_only=True):
+    """`apply -f`: all pods of one call, decided in one step. Specs are defaulted and validated by the sender."""
+
+    pods: tuple[Pod, ...]
+
+
+@registered
+class DeletePods(Command, frozen=True, kw_only=True):
+    """`delete`: pods by key. `grace_period_seconds` None takes each pod's own."""
+
+    pods: tuple[str, ...]
+    grace_period_seconds: int | None = None
+
+
+@registered
+class PodApplied(Event, frozen=True, kw_only=True):
+    """A source wants this pod as it stands here. The one place beside `pod.SpecAccepted` where the spec is written."""
+
+    pod: str
+    uid: str
+    source: str
+    digest: str
+    manifest: Pod
+
+    def subject(self) -> str:
+        return f"pod/{self.pod}"
+
+
+@registered
+class PodWithdrawn(Event, frozen=True, kw_only=True):
+    """A source wants this pod no longer (`delete`, or its file is gone or holds another pod now)."""
+
+    pod: str
+    uid: str
+    source: str
+    grace_period_seconds: int | None = None
+
+    def subject(self) -> str:
+        return f"pod/{self.pod}"
+
+
+@registered
+class ApplyUnchanged(Event, frozen=True, kw_only=True):
+    """An `apply` asked for what is already wanted."""
+
+    pod: str
+
+    def subject(self) -> str:
+        return f"pod/{self.pod}"
+
+
+@registered
+class PodRefused(Event, frozen=True, kw_only=True):
+    """A source's wish for this pod was refused: another source has the name, or it is not there to be deleted."""
+
+    pod: str
+    source: str
+    reason: str
+
+    def subject(self) -> str:
+        return f"pod/{self.pod}"
+
+
+@registered
+class FileAccepted(Event, frozen=True, kw_only=True):
+    """A manifest file was read; the pods it holds now, key to uid. Findings name fields that are not honoured."""
+
+    path: str
+    digest: str
+    pods: dict[str, str]
+    findings: tuple[str, ...] = ()
+
+    def subject(self) -> str:
+        return f"file/{self.path}"
+
+
+@registered
+class FileRefused(Event, frozen=True, kw_only=True):
+    """A manifest file cannot be used: nothing of it is applied, what it held before stays."""
+
+    path: str
+    digest: str
+    errors: tuple[str, ...]
+
+    def subject(self) -> str:
+        return f"file/{self.path}"
+
+
+@registered
+class FileVanished(Event, frozen=True, kw_only=True):
+    """A manifest file is gone."""
+
+    path: str
+
+    def subject(self) -> str:
+        return f"file/{self.path}"
+
+
+@registered
+class FolderUnreadable(Event, frozen=True, kw_only=True):
+    """The manifest folder cannot be read; what runs is kept until it can."""
+
+    path: str
+    error: str
+
+
+@registered
+class FolderRead(Event, frozen=True, kw_only=True):
+    """The manifest folder was listed for the first time, or again after it could not be read."""
+
+    path: str
+    files: int

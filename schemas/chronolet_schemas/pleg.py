@@ -1,0 +1,84 @@
+"""What runs, as the runtime says it. Source: pkg/kubelet/pleg. `container` is `POD` for the sandbox itself.
+
+Every event names pod (namespace/name) and uid, the container's name in its pod, the attempt, and the runtime's id.
+A container only moves created < running < exited < removed; a newer `started_at` is a new run of the same id.
+"""
+
+from __future__ import annotations
+
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.registry import registered
+
+SANDBOX = "POD"
+"""The name that stands for a pod's sandbox where a container's name is asked for, as in the kubelet's Docker names."""
+
+
+class ContainerEvent(Event, frozen=True, kw_only=True):
+    """About one container of a pod of this node."""
+
+    pod: str
+    uid: str
+    container: str
+    attempt: int
+    id: str
+
+    def subject(self) -> str:
+        return f"container/{self.container}"
+
+
+@registered
+class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
+    """It runs. `started_at` in milliseconds, by the runtime's clock."""
+
+    started_at: int
+
+
+@registered
+class ContainerDied(ContainerEvent, frozen=True, kw_only=True):
+    """It ran and is dead. `reason` is OOMKilled, Error or Completed; times in milliseconds, 0 where unknown."""
+
+    exit_code: int
+    reason: str
+    started_at: int
+    finished_at: int
+
+
+@registered
+class ContainerRemoved(ContainerEvent, frozen=True, kw_only=True):
+    """The runtime no longer has it."""
+
+
+@registered
+class ContainerChanged(ContainerEvent, frozen=True, kw_only=True):
+    """Its state cannot be told (created, paused, or its inspect failed); lowers nothing that was known."""
+
+    state: str
+
+
+@registered
+class StreamLost(Event, frozen=True, kw_only=True):
+    """The runtime's event stream broke. What happened meanwhile comes by the relist."""
+
+    error: str
+
+
+@registered
+class StreamFollowed(Event, frozen=True, kw_only=True):
+    """The runtime's event stream is being followed (again)."""
+
+    server: str
+    """Name and version of the engine."""
+
+
+@registered
+class RelistFailing(Event, frozen=True, kw_only=True):
+    """The runtime cannot be listed. Said once, until it can again."""
+
+    error: str
+
+
+@registered
+class RelistWorking(Event, frozen=True, kw_only=True):
+    """The runtime can be listed (again)."""
+
+    containers: int

@@ -1,0 +1,247 @@
+"""A pod's life, as its entity decides it. Source: pkg/kubelet/pod_workers.go, kuberuntime, status.
+
+Every event names `pod` (namespace/name) and `uid`. Times are milliseconds since the epoch, by the agent's clock unless said.
+An intent (`...Requested`) asks for an effect; the event that closes it repeats its attempt.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Pod
+from chronolet_schemas.registry import registered
+
+StopReason = Literal["Deleted", "Replaced", "SpecChanged", "SandboxGone", "Superseded"]
+"""Why a container is stopped: the pod goes, a newer pod of the name waits, its definition changed, its sandbox died,
+or it is no longer its pod's current attempt."""
+
+
+class PodEvent(Event, frozen=True, kw_only=True):
+    """About a pod."""
+
+    pod: str
+    uid: str
+
+
+class ContainerEvent(PodEvent, frozen=True, kw_only=True):
+    """About one container of a pod; `attempt` counts its starts from 0."""
+
+    container: str
+    attempt: int
+
+    def subject(self) -> str:
+        return f"container/{self.container}"
+
+
+class SandboxEvent(PodEvent, frozen=True, kw_only=True):
+    """About a pod's sandbox; `attempt` counts sandboxes from 0."""
+
+    attempt: int
+
+    def subject(self) -> str:
+        return "sandbox"
+
+
+@registered
+class SpecAccepted(PodEvent, frozen=True, kw_only=True):
+    """The pod's life under `uid` begins, or goes on with a changed spec. `accepted_at` is its start time."""
+
+    source: str
+    digest: str
+    manifest: Pod
+    accepted_at: int
+
+
+@registered
+class SuccessorAwaits(PodEvent, frozen=True, kw_only=True):
+    """Another pod of the same name is wanted (`successor` its uid): this one ends first. Null: no longer wanted."""
+
+    successor: str | None
+    source: str = ""
+    digest: str = ""
+    manifest: Pod | None = None
+
+
+@registered
+class TerminationRequested(PodEvent, frozen=True, kw_only=True):
+    """The pod is to end: containers first, then its sandbox, all gone by `deadline` plus what removal takes."""
+
+    grace_period_seconds: int
+    deadline: int
+
+
+@registered
+class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
+    """Intent: create and start the sandbox."""
+
+
+@registered
+class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
+    """The sandbox runs. `ip` is empty where the runtime gives none. `started_at` by the runtime's clock."""
+
+    id: str
+    ip: str = ""
+    started_at: int
+
+
+@registered
+class SandboxStartFailed(SandboxEvent, frozen=True, kw_only=True):
+    """The sandbox could not be started; tried again at `retry_at`."""
+
+    message: str
+    retry_at: int
+
+
+@registered
+class SandboxExited(SandboxEvent, frozen=True, kw_only=True):
+    """The sandbox is dead (stopped by us, or killed)."""
+
+    id: str
+    exit_code: int
+    finished_at: int
+
+
+@registered
+class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
+    """Intent: stop the sandbox."""
+
+    id: str
+
+
+@registered
+class ImageEnsureRequested(ContainerEvent, frozen=True, kw_only=True):
+    """Intent: see that the image is there, by the pull policy."""
+
+    image: str
+    policy: str
+
+
+@registered
+class ImageReady(ContainerEvent, frozen=True, kw_only=True):
+    """The image is there. `pulled` says whether it was fetched for this."""
+
+    image: str
+    image_id: str
+    pulled: bool
+
+
+@registered
+class ImageFailed(ContainerEvent, frozen=True, kw_only=True):
+    """The image cannot be had. `reason` is ErrImagePull, ErrImageNeverPull or InvalidImageName."""
+
+    image: str
+    reason: str
+    message: str
+    failures: int
+    retry_at: int
+
+
+@registered
+class ContainerBlocked(ContainerEvent, frozen=True, kw_only=True):
+    """The container may not start as it is written: `reason` CreateContainerConfigError with the field's path."""
+
+    reason: str
+    message: str
+
+
+@registered
+class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
+    """Intent: create and start the container in the sandbox `sandbox_id`. `spec_hash` is its definition's."""
+
+    sandbox_id: str
+    spec_hash: str
+
+
+@registered
+class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
+    """The container runs. `started_at` by the runtime's clock."""
+
+    id: str
+    started_at: int
+
+
+@registered
+class ContainerStartFailed(ContainerEvent, frozen=True, kw_only=True):
+    """The container could not be created or started.
+
+    `reason` is CreateContainerError, RunContainerError or CreateContainerConfigError. `id` is empty where nothing was
+    created. The next attempt is for `retry_at`.
+    """
+
+    id: str = ""
+    reason: str
+    message: str
+    exit_code: int = 128
+    retry_at: int
+
+
+@registered
+class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
+    """The container is dead. `reason` is Completed, Error, OOMKilled or ContainerStatusUnknown; runtime's times."""
+
+    id: str
+    exit_code: int
+    reason: str
+    message: str = ""
+    started_at: int
+    finished_at: int
+
+
+@registered
+class RestartScheduled(ContainerEvent, frozen=True, kw_only=True):
+    """The container, whose `attempt` ended, is started again at `at`. `back_off_seconds` 0 means at once."""
+
+    at: int
+    back_off_seconds: int
+
+
+@registered
+class ContainerStopRequested(ContainerEvent, frozen=True, kw_only=True):
+    """Intent: stop this attempt: TERM, and KILL at `deadline` (`grace_period_seconds` after the request)."""
+
+    id: str
+    grace_period_seconds: int
+    deadline: int
+    reason: StopReason
+
+
+@registered
+class ContainerStopFailed(ContainerEvent, frozen=True, kw_only=True):
+    """The runtime refused to stop the container; tried again at `retry_at`."""
+
+    id: str
+    message: str
+    retry_at: int
+
+
+@registered
+class ContainerRemoveRequested(ContainerEvent, frozen=True, kw_only=True):
+    """Intent: remove a dead container (an older attempt, whose logs nobody can ask for any more)."""
+
+    id: str
+
+
+@registered
+class ContainerRemoved(ContainerEvent, frozen=True, kw_only=True):
+    """A dead container is gone from the runtime."""
+
+    id: str
+
+
+@registered
+class CleanupRequested(PodEvent, frozen=True, kw_only=True):
+    """Intent: everything is dead; remove containers, sandboxes and volumes of this uid."""
+
+
+@registered
+class CleanupFailed(PodEvent, frozen=True, kw_only=True):
+    """Something of the pod could not be removed; tried again at `retry_at`."""
+
+    message: str
+    retry_at: int
+
+
+@registered
+class PodEnded(PodEvent, frozen=True, kw_only=True):
+    """Nothing of this uid is left. The entity is gone, or begins again with its successor."""
