@@ -177,8 +177,7 @@ def private_docker(*, images: bool = True) -> Iterator[PrivateDocker]:
 
 def sweep() -> None:
     """Remove what test runs that were themselves killed have left behind."""
-    for folder in scratch.abandoned(_KIND):
-        PrivateDocker(folder).destroy()
+    scratch.sweep(_KIND, lambda folder: PrivateDocker(folder).destroy())
 
 
 def _unmount_below(folder: Path) -> None:

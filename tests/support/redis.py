@@ -220,5 +220,4 @@ def private_redis(options: RedisOptions | None = None, **fields: object) -> Iter
 
 def sweep() -> None:
     """Remove what test runs that were themselves killed have left behind."""
-    for folder in scratch.abandoned(_KIND):
-        PrivateRedis(folder, RedisOptions()).destroy()
+    scratch.sweep(_KIND, lambda folder: PrivateRedis(folder, RedisOptions()).destroy())

@@ -5,11 +5,12 @@ short because a unix socket's path holds at most 107 characters, which pytest's 
 Next: `docker.py` and `redis.py` put their servers there and sweep what a killed run left behind.
 """
 
+import fcntl
 import itertools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 _BASE = Path("/tmp")  # not gettempdir(): TMPDIR may be long, or on a file system that overlay2 refuses
@@ -34,15 +35,22 @@ def create(kind: str) -> Path:
     return folder
 
 
-def abandoned(kind: str) -> Iterator[Path]:
-    """Folders of that kind whose owner has died. A pid that was given to another process is told by its start time."""
-    for folder in sorted(_BASE.glob(f"chronolet-{kind}-*-*")):
-        owner = folder / "owner"
-        # Without an owner file the folder is either half made by a living run or half removed by a dead one.
-        pid, _, started = (owner.read_text() if owner.exists() else folder.name.split("-")[2]).partition(" ")
-        now = start_time(int(pid))
-        if now is None or (started and now != started):
-            yield folder
+def sweep(kind: str, destroy: Callable[[Path], None]) -> None:
+    """Destroy the folders of that kind whose owner has died, one test run at a time."""
+    with (_BASE / f"chronolet-{kind}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for folder in sorted(_BASE.glob(f"chronolet-{kind}-*-*")):
+            if _abandoned(folder):
+                destroy(folder)
+
+
+def _abandoned(folder: Path) -> bool:
+    """Whether the owner has died. A pid that another process has got meanwhile is told by its start time."""
+    owner = folder / "owner"
+    # Without an owner file the folder is either half made by a living run or half removed by a dead one.
+    pid, _, started = (owner.read_text() if owner.exists() else folder.name.split("-")[2]).partition(" ")
+    now = start_time(int(pid))
+    return now is None or (started != "" and now != started)
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
