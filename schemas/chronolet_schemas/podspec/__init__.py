@@ -1,0 +1,97 @@
+"""The v1 Pod: its types, its defaults, its plain form and its digest, and what is said about a manifest.
+
+Comes in: plain data read from YAML or JSON. Goes out: frozen Structs that travel as msgpack through Redis: integers
+stay below 2^53, there are no floats in typed fields and no bytes. Depends on msgspec only.
+"""
+
+from chronolet_schemas.podspec.actions import (
+    ExecAction,
+    GRPCAction,
+    HTTPGetAction,
+    HTTPHeader,
+    Lifecycle,
+    LifecycleHandler,
+    Probe,
+    SleepAction,
+    TCPSocketAction,
+)
+from chronolet_schemas.podspec.base import LARGEST_INTEGER, QUANTITY, Object, Part
+from chronolet_schemas.podspec.container import (
+    Container,
+    ContainerPort,
+    EnvFromSource,
+    EnvVar,
+    EnvVarSource,
+    EphemeralContainer,
+    Protocol,
+    PullPolicy,
+    ResourceRequirements,
+    RestartPolicy,
+    VolumeDevice,
+    VolumeMount,
+)
+from chronolet_schemas.podspec.defaults import DEFAULT_NAMESPACE, defaulted, pull_policy
+from chronolet_schemas.podspec.findings import BLOCKING, WARNING, Finding, ManifestError, Severity
+from chronolet_schemas.podspec.meta import ObjectMeta, OwnerReference
+from chronolet_schemas.podspec.plain import digest, from_plain, plain, to_plain
+from chronolet_schemas.podspec.pod import Pod, PodSpec
+from chronolet_schemas.podspec.security import (
+    Capabilities,
+    PodSecurityContext,
+    Profile,
+    SecurityContext,
+    SELinuxOptions,
+)
+from chronolet_schemas.podspec.volumes import EmptyDir, HostPath, Volume
+
+__all__ = [
+    "BLOCKING",
+    "DEFAULT_NAMESPACE",
+    "LARGEST_INTEGER",
+    "QUANTITY",
+    "WARNING",
+    "Capabilities",
+    "Container",
+    "ContainerPort",
+    "EmptyDir",
+    "EnvFromSource",
+    "EnvVar",
+    "EnvVarSource",
+    "EphemeralContainer",
+    "ExecAction",
+    "Finding",
+    "GRPCAction",
+    "HTTPGetAction",
+    "HTTPHeader",
+    "HostPath",
+    "Lifecycle",
+    "LifecycleHandler",
+    "ManifestError",
+    "Object",
+    "ObjectMeta",
+    "OwnerReference",
+    "Part",
+    "Pod",
+    "PodSecurityContext",
+    "PodSpec",
+    "Probe",
+    "Profile",
+    "Protocol",
+    "PullPolicy",
+    "ResourceRequirements",
+    "RestartPolicy",
+    "SELinuxOptions",
+    "SecurityContext",
+    "Severity",
+    "SleepAction",
+    "TCPSocketAction",
+    "Volume",
+    "VolumeDevice",
+    "VolumeMount",
+    "defaulted",
+    "digest",
+    "from_plain",
+    "plain",
+    "pull_policy",
+    "to_plain",
+]

@@ -1,0 +1,38 @@
+"""`metadata` of a Pod. Answers to: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go (ObjectMeta)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from chronolet_schemas.podspec.base import Int64, Object, Part
+
+
+class OwnerReference(Part, frozen=True, kw_only=True):
+    """Whose child an object is; kept for readers, nothing here acts on it."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(Part, frozen=True, kw_only=True):
+    """Name, labels and the fields that an API server writes. Times stay the text that they were."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    self_link: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: Int64 = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    deletion_grace_period_seconds: Int64 | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    managed_fields: tuple[Object, ...] = ()
