@@ -31,7 +31,9 @@ def create(kind: str) -> Path:
     """A new, empty folder owned by this process."""
     folder = _BASE / f"chronolet-{kind}-{os.getpid()}-{next(_numbers)}"
     folder.mkdir(mode=0o700)
-    (folder / "owner").write_text(f"{os.getpid()} {start_time(os.getpid())}")
+    unfinished = folder / "owner.new"
+    unfinished.write_text(f"{os.getpid()} {start_time(os.getpid())}")
+    unfinished.rename(folder / "owner")
     return folder
 
 
@@ -50,7 +52,7 @@ def _abandoned(folder: Path) -> bool:
     # Without an owner file the folder is either half made by a living run or half removed by a dead one.
     pid, _, started = (owner.read_text() if owner.exists() else folder.name.split("-")[2]).partition(" ")
     now = start_time(int(pid))
-    return now is None or (started != "" and now != started)
+    return now is None or (started not in ("", now))
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:

