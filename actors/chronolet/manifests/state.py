@@ -1,0 +1,44 @@
+"""What each source wants now: folded from manifests' own events.
+
+Comes in: nothing. Goes out: the frozen State. Next: `decider`, and the CLI for `get` and `describe`.
+"""
+
+from __future__ import annotations
+
+import immutables
+import msgspec
+
+APPLY = "apply"
+"""The source of what `apply` brings."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod that a source wants: who, and which content under which uid. The spec itself lies with the pod."""
+
+    uid: str
+    source: str
+    digest: str
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """A manifest file: `digest` of its bytes when it was last read, the uids by key of the pods it holds (accepted
+    or refused), what was said about it, and the errors if it could not be used."""
+
+    digest: str
+    pods: dict[str, str] = {}
+    findings: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """`pods` by namespace/name, `files` by path. `unreadable` is why the folder cannot be listed, empty while it can."""
+
+    pods: immutables.Map[str, Wanted] = immutables.Map()
+    files: immutables.Map[str, File] = immutables.Map()
+    listed: bool = False
+    unreadable: str = ""
+
+
+def file_source(path: str) -> str:
+    """The source's name of a manifest file."""
+    return f"file:{path}"

@@ -1,0 +1,17 @@
+"""What manifests wants to have running: the watch of each manifest folder.
+
+Comes in: nothing. Goes out: the Effect Struct that `decider.outstanding` returns. Next: `effects`, whose worker reads the
+folder's files and sends `signals`. Source: pkg/kubelet/config/file.go, file_linux.go.
+"""
+
+from __future__ import annotations
+
+from chronolet.kernel.kind import Effect
+
+
+class WatchFolder(Effect, frozen=True, kw_only=True):
+    """Watch the manifest folder of the node's settings (the worker knows its path and the node's name).
+
+    Sends, at the start and again after trouble: a FileRead for each manifest file, then FolderListed with all of them.
+    Afterwards FileRead for what changed and FileGone for what vanished; FolderUnreadable while it cannot be listed.
+    """

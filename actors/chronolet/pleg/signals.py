@@ -1,0 +1,80 @@
+"""What the runtime says, as pleg's standing effects pass it on.
+
+Comes in: nothing. Goes out: Signal Structs. Next: `decider`. All are about containers with this node's label only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from chronolet_schemas.envelope import Message, Signal
+
+
+class Seen(Message, frozen=True, kw_only=True):
+    """One container as an inspect or a listing tells it. `container` is POD for a sandbox.
+
+    `state` is created, running, exited, removed (confirmed by a 404) or unknown. `detailed` False: exit code, reason and
+    times are not known. Times in milliseconds, 0 where unknown.
+    """
+
+    pod: str
+    uid: str
+    container: str
+    attempt: int
+    id: str
+    state: Literal["created", "running", "exited", "removed", "unknown"]
+    exit_code: int = 0
+    reason: str = ""
+    started_at: int = 0
+    finished_at: int = 0
+    detailed: bool = True
+
+
+class StreamOpened(Signal, frozen=True, kw_only=True):
+    """The event stream stands. `server` is the engine's name and version."""
+
+    server: str
+
+
+class StreamBroken(Signal, frozen=True, kw_only=True):
+    """The event stream ended or cannot be opened."""
+
+    error: str
+
+
+class Noticed(Signal, frozen=True, kw_only=True):
+    """One line of the event stream. `at` is its time by the runtime's clock.
+
+    For `die` the worker may add what an inspect told (`started_at`, `finished_at`); OOM comes as an `oom` before it.
+    """
+
+    action: Literal["create", "start", "die", "destroy", "oom"]
+    pod: str
+    uid: str
+    container: str
+    attempt: int
+    id: str
+    at: int
+    exit_code: int = 0
+    started_at: int = 0
+    finished_at: int = 0
+
+
+class Relisted(Signal, frozen=True, kw_only=True):
+    """A complete listing begun at `began_at` (milliseconds, by the agent's clock).
+
+    `seen` holds what is new, what differs from the last listing, and what was confirmed gone; `count` is how many
+    containers the whole listing had, `complete` says that `seen` holds all of them (the worker's first listing).
+    """
+
+    began_at: int
+    count: int
+    seen: Sequence[Seen] = ()
+    complete: bool = False
+
+
+class RelistFailed(Signal, frozen=True, kw_only=True):
+    """The runtime could not be listed."""
+
+    error: str

@@ -1,0 +1,24 @@
+"""What pleg wants to have running: two standing effects, for as long as the node lives.
+
+Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers send
+`signals` until they are cancelled. Source: pkg/kubelet/pleg/generic.go and evented.go.
+"""
+
+from __future__ import annotations
+
+from chronolet.kernel.kind import Effect
+
+
+class FollowRuntime(Effect, frozen=True, kw_only=True):
+    """Follow the runtime's event stream: StreamOpened, a Noticed for each notice, StreamBroken before it raises."""
+
+
+class Relist(Effect, frozen=True, kw_only=True):
+    """List the runtime's containers every `period_seconds`: one Relisted or RelistFailed each time.
+
+    Whatever is new, or has another state than the last listing of this worker had, is inspected, with a time-out each.
+    What an earlier listing had and this one lacks is inspected too: only a 404 makes it `removed` in Relisted. The
+    worker also asks at once after the stream was opened, for notices may have been missed.
+    """
+
+    period_seconds: int = 1

@@ -1,0 +1,114 @@
+"""What a pod's effects tell it. Each answer repeats its effect's subject and intent; one whose intent is no longer open
+is passed over.
+
+Comes in: nothing. Goes out: the Signal Structs that `effects` sends. Next: `decider`. Times are milliseconds by the
+runtime's clock, 0 where unknown; messages are one line in the runtime's words.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chronolet_schemas.envelope import Signal
+
+
+class Answer(Signal, frozen=True, kw_only=True):
+    """Base of all answers."""
+
+    subject: str
+    intent: str
+
+
+class SandboxUp(Answer, frozen=True, kw_only=True):
+    """The sandbox runs. `ip` is empty where the runtime gives none."""
+
+    id: str
+    ip: str = ""
+    started_at: int
+
+
+class SandboxDown(Answer, frozen=True, kw_only=True):
+    """The sandbox is dead. From StartSandbox: it had been started before and is dead by now."""
+
+    id: str
+    exit_code: int = 0
+    finished_at: int = 0
+
+
+class SandboxRefused(Answer, frozen=True, kw_only=True):
+    """The sandbox could not be started; nothing of this attempt is left."""
+
+    message: str
+
+
+class PullBegan(Answer, frozen=True, kw_only=True):
+    """Progress of EnsureImage: the image is not there (or the policy says Always), it is being fetched."""
+
+
+class ImagePresent(Answer, frozen=True, kw_only=True):
+    """The image is there. `pulled` says whether it was fetched; then `seconds` says how long that took."""
+
+    image_id: str
+    pulled: bool
+    seconds: float = 0.0
+    size_bytes: int = 0
+
+
+class ImageRefused(Answer, frozen=True, kw_only=True):
+    """The image cannot be had."""
+
+    reason: Literal["ErrImagePull", "ErrImageNeverPull", "InvalidImageName"]
+    message: str
+
+
+class ContainerUp(Answer, frozen=True, kw_only=True):
+    """The container runs."""
+
+    id: str
+    started_at: int
+
+
+class ContainerDead(Answer, frozen=True, kw_only=True):
+    """The container ran and is dead. `reason`: Completed, Error, OOMKilled, ContainerStatusUnknown."""
+
+    id: str
+    exit_code: int
+    reason: str
+    message: str = ""
+    started_at: int = 0
+    finished_at: int = 0
+
+
+class ContainerRefused(Answer, frozen=True, kw_only=True):
+    """The container could not be created (`id` empty) or started (`id` given, `exit_code` the runtime's, else 128)."""
+
+    reason: Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError"]
+    message: str
+    id: str = ""
+    exit_code: int = 128
+
+
+class StopRefused(Answer, frozen=True, kw_only=True):
+    """The runtime would not stop it; it may still run."""
+
+    message: str
+
+
+class Removed(Answer, frozen=True, kw_only=True):
+    """The runtime no longer has it."""
+
+
+class RemoveRefused(Answer, frozen=True, kw_only=True):
+    """The runtime would not remove it."""
+
+    message: str
+
+
+class CleanedUp(Answer, frozen=True, kw_only=True):
+    """Nothing of the pod's uid is left."""
+
+
+class CleanupRefused(Answer, frozen=True, kw_only=True):
+    """Something is left."""
+
+    message: str

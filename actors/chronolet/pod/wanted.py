@@ -1,0 +1,94 @@
+"""What a pod wants to have running in the outside world, with all the plain data that a worker needs.
+
+Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers run
+them and answer with one of `signals`. A worker that is started again finds its own earlier work by deterministic names
+and labels, and answers as if it had just done it.
+
+Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `stray/<id>` for a container that is not
+its pod's current attempt, `dead/<name>/<attempt>` for one to be removed, `pod` for the clean-up.
+"""
+
+from __future__ import annotations
+
+from chronolet.kernel.kind import Effect
+from chronolet_schemas.podspec import Pod
+
+
+class PodEffect(Effect, frozen=True, kw_only=True):
+    """Of one pod: `pod` is namespace/name."""
+
+    pod: str
+    uid: str
+
+
+class StartSandbox(PodEffect, frozen=True, kw_only=True):
+    """Create and start the sandbox. Answers: SandboxUp, SandboxDown (found dead), SandboxRefused.
+
+    A sandbox of this attempt that could not be started is to be removed by the worker before it answers SandboxRefused,
+    for the next try uses the same name.
+    """
+
+    attempt: int
+    manifest: Pod
+
+
+class StopSandbox(PodEffect, frozen=True, kw_only=True):
+    """Stop the sandbox. Answers: SandboxDown (also if it is not there), StopRefused."""
+
+    attempt: int
+    id: str
+    grace_period_seconds: int = 10
+
+
+class EnsureImage(PodEffect, frozen=True, kw_only=True):
+    """See that the image is there. `policy` is Always, IfNotPresent or Never.
+
+    Sends PullBegan when it begins to fetch. Answers: ImagePresent, ImageRefused.
+    """
+
+    container: str
+    attempt: int
+    image: str
+    policy: str
+
+
+class StartContainer(PodEffect, frozen=True, kw_only=True):
+    """Create and start a container of `manifest` in the sandbox. Answers: ContainerUp, ContainerDead (it ran and is dead
+    by now), ContainerRefused.
+
+    The worker makes the pod's volumes first (they belong to `uid`). It starts only what an inspect calls `created`.
+    """
+
+    container: str
+    attempt: int
+    sandbox_id: str
+    sandbox_ip: str
+    spec_hash: str
+    image_id: str
+    manifest: Pod
+
+
+class StopContainer(PodEffect, frozen=True, kw_only=True):
+    """TERM, and KILL at `deadline` (milliseconds; a repeat after a restart gets what is left of the grace).
+
+    Answers: ContainerDead (with exit code and times by an inspect; reason ContainerStatusUnknown if it is not there),
+    StopRefused.
+    """
+
+    container: str
+    attempt: int
+    id: str
+    grace_period_seconds: int
+    deadline: int
+
+
+class RemoveContainer(PodEffect, frozen=True, kw_only=True):
+    """Remove a dead container. Answers: Removed (also if it is not there), RemoveRefused."""
+
+    container: str
+    attempt: int
+    id: str
+
+
+class Cleanup(PodEffect, frozen=True, kw_only=True):
+    """Remove every container and sandbox with this uid, running or not, then the volumes. Answers: CleanedUp, CleanupRefused."""
