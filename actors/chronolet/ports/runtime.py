@@ -19,7 +19,7 @@ class Plain(msgspec.Struct, frozen=True, kw_only=True):
     """Base of the port's records."""
 
 
-class Mount(Plain):
+class Mount(Plain, frozen=True, kw_only=True):
     """A folder or file of the host seen in a container."""
 
     source: str
@@ -27,7 +27,7 @@ class Mount(Plain):
     read_only: bool = False
 
 
-class PortMapping(Plain):
+class PortMapping(Plain, frozen=True, kw_only=True):
     """A host port that leads to a port of the sandbox. `protocol` in lower case."""
 
     host_ip: str = ""
@@ -36,7 +36,7 @@ class PortMapping(Plain):
     protocol: Literal["tcp", "udp", "sctp"] = "tcp"
 
 
-class SandboxSpec(Plain):
+class SandboxSpec(Plain, frozen=True, kw_only=True):
     """The container that holds a pod's namespaces."""
 
     name: str
@@ -46,7 +46,7 @@ class SandboxSpec(Plain):
     ports: Sequence[PortMapping] = ()
 
 
-class ContainerSpec(Plain):
+class ContainerSpec(Plain, frozen=True, kw_only=True):
     """One container that joins a sandbox. Empty `command` or `args` leave the image's own in force, as Kubernetes says."""
 
     name: str
@@ -67,7 +67,7 @@ class ContainerSpec(Plain):
 State = Literal["created", "running", "exited", "removed", "unknown"]
 
 
-class ContainerState(Plain):
+class ContainerState(Plain, frozen=True, kw_only=True):
     """One container as the runtime has it. Times in milliseconds since the epoch, 0 where unknown.
 
     `detailed` is False where only a listing told of it: exit code, times and reason are not known then.
@@ -90,7 +90,7 @@ class ContainerState(Plain):
     detailed: bool = True
 
 
-class Notice(Plain):
+class Notice(Plain, frozen=True, kw_only=True):
     """One line of the runtime's event stream, about a container of this node."""
 
     action: Literal["create", "start", "die", "destroy", "oom"]
@@ -101,14 +101,14 @@ class Notice(Plain):
     exit_code: int = 0
 
 
-class ImageState(Plain):
+class ImageState(Plain, frozen=True, kw_only=True):
     """An image that is there."""
 
     id: str
     size_bytes: int
 
 
-class Engine(Plain):
+class Engine(Plain, frozen=True, kw_only=True):
     """The runtime's own identity."""
 
     name: str

@@ -1,0 +1,164 @@
+"""Docker's replies as the port's plain states. Pure.
+
+Comes in: reply bytes. Goes out: `ContainerState`, `ImageState`, `Engine`. Only the fields that are needed are decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from chronolet.adapters.docker_runtime.errors import one_line
+from chronolet.ports.runtime import ContainerState, Engine, ImageState, State
+
+# `removing` and `paused` tell neither that it runs nor that it does not; `dead` is one whose removal failed half-way.
+_STATES: Mapping[str, State] = {"created": "created", "running": "running", "exited": "exited", "dead": "exited"}
+
+
+class _Reply(msgspec.Struct):
+    """Fields are spelt as Docker spells them."""
+
+
+class _Listed(_Reply):
+    Id: str
+    State: str
+    Created: int
+    Image: str
+    ImageID: str
+    Names: list[str] | None = None
+    Labels: dict[str, str] | None = None
+
+
+class _Run(_Reply):
+    Status: str
+    OOMKilled: bool
+    Pid: int
+    ExitCode: int
+    Error: str
+    StartedAt: datetime
+    FinishedAt: datetime
+
+
+class _Config(_Reply):
+    Image: str
+    Labels: dict[str, str] | None = None
+
+
+class _Network(_Reply):
+    IPAddress: str = ""
+
+
+class _Networks(_Reply):
+    Networks: dict[str, _Network] | None = None
+
+
+class _Inspected(_Reply):
+    Id: str
+    Name: str
+    Created: datetime
+    Image: str
+    State: _Run
+    Config: _Config
+    NetworkSettings: _Networks | None = None
+
+
+class _Image(_Reply):
+    Id: str
+    Size: int
+
+
+class _Created(_Reply):
+    Id: str
+
+
+class _Info(_Reply):
+    ServerVersion: str = ""
+    DockerRootDir: str = ""
+    CgroupDriver: str = ""
+    CgroupVersion: str = "1"
+    Warnings: list[str] | None = None
+
+
+class _Version(_Reply):
+    ApiVersion: str
+
+
+_listed = msgspec.json.Decoder(list[_Listed])
+_inspected = msgspec.json.Decoder(_Inspected)
+_image = msgspec.json.Decoder(_Image)
+_created = msgspec.json.Decoder(_Created)
+_info = msgspec.json.Decoder(_Info)
+_version = msgspec.json.Decoder(_Version)
+
+
+def listing(body: bytes) -> Sequence[ContainerState]:
+    """The reply of /containers/json."""
+    return [_summary(one) for one in _listed.decode(body)]
+
+
+def detail(body: bytes) -> ContainerState:
+    """The reply of /containers/<id>/json."""
+    found = _inspected.decode(body)
+    run = found.State
+    networks = (found.NetworkSettings.Networks if found.NetworkSettings else None) or {}
+    return ContainerState(
+        id=found.Id,
+        name=found.Name.removeprefix("/"),
+        labels=found.Config.Labels or {},
+        state=_STATES.get(run.Status, "unknown"),
+        image=found.Config.Image,
+        image_id=found.Image,
+        created_at=_milliseconds(found.Created),
+        started_at=_milliseconds(run.StartedAt),
+        finished_at=_milliseconds(run.FinishedAt),
+        exit_code=run.ExitCode,
+        oom_killed=run.OOMKilled,
+        error=one_line(run.Error),
+        ip=next((network.IPAddress for network in networks.values() if network.IPAddress), ""),
+        pid=run.Pid,
+    )
+
+
+def created(body: bytes) -> str:
+    """The id that a create call answers."""
+    return _created.decode(body).Id
+
+
+def image(body: bytes) -> ImageState:
+    """The reply of /images/<reference>/json."""
+    found = _image.decode(body)
+    return ImageState(id=found.Id, size_bytes=found.Size)
+
+
+def engine(version: bytes, info: bytes) -> Engine:
+    """The replies of /version and /info."""
+    about = _info.decode(info)
+    return Engine(
+        name="docker",
+        version=about.ServerVersion,
+        api_version=_version.decode(version).ApiVersion,
+        root=about.DockerRootDir,
+        cgroup_driver=about.CgroupDriver,
+        cgroup_version=about.CgroupVersion,
+        warnings=tuple(one_line(warning) for warning in about.Warnings or ()),
+    )
+
+
+def _summary(one: _Listed) -> ContainerState:
+    return ContainerState(
+        id=one.Id,
+        name=one.Names[0].removeprefix("/") if one.Names else "",
+        labels=one.Labels or {},
+        state=_STATES.get(one.State, "unknown"),
+        image=one.Image,
+        image_id=one.ImageID,
+        created_at=one.Created * 1000,
+        detailed=False,
+    )
+
+
+def _milliseconds(moment: datetime) -> int:
+    """0 for the year 1, by which Docker writes `never`."""
+    return 0 if moment.year == 1 else int(moment.timestamp() * 1000)

@@ -1,0 +1,95 @@
+"""Requests to create containers, as Docker wants them. Pure.
+
+Comes in: `SandboxSpec`, `ContainerSpec`. Goes out: JSON. Answers to pkg/kubelet/dockershim's helpers (security and log
+options left to Docker's own defaults unless a pod's sharing of namespaces needs otherwise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
+
+CPU_PERIOD_MICROSECONDS = 100_000
+_LEAST_QUOTA_MICROSECONDS = 1_000  # what the kernel takes at least
+_SANDBOX_CPU_SHARES = 2
+
+# Rotated always: a container that talks must not fill the disk.
+_LOG: Mapping[str, Any] = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "5"}}
+
+_encode = msgspec.json.Encoder().encode
+
+
+def sandbox(spec: SandboxSpec) -> bytes:
+    """The body of the sandbox's create call."""
+    return _encode(
+        {
+            "Image": spec.image,
+            "Hostname": spec.hostname,
+            "Labels": spec.labels,
+            "Tty": False,
+            "ExposedPorts": {_port(mapping): {} for mapping in spec.ports},
+            "HostConfig": {
+                # The daemon's default may be private, which no other container can join.
+                "IpcMode": "shareable",
+                "PortBindings": _bindings(spec.ports),
+                "CpuShares": _SANDBOX_CPU_SHARES,
+                "LogConfig": _LOG,
+            },
+        }
+    )
+
+
+def container(spec: ContainerSpec) -> bytes:
+    """The body of a container's create call."""
+    body: dict[str, Any] = {
+        "Image": spec.image,
+        "Labels": spec.labels,
+        "Tty": False,
+        "Env": [f"{name}={value}" for name, value in spec.env.items()],
+        "HostConfig": {
+            "NetworkMode": f"container:{spec.sandbox_id}",
+            "IpcMode": f"container:{spec.sandbox_id}",
+            "CpuShares": spec.cpu_shares,
+            "Memory": spec.memory_bytes,
+            # No swap on top of the limit, as a kubelet's container has none.
+            "MemorySwap": spec.memory_bytes,
+            "Binds": [_bind(mount) for mount in spec.mounts],
+            "LogConfig": _LOG,
+            **_cpu_limit(spec.cpu_milli),
+        },
+    }
+    # An entrypoint given makes Docker drop the image's arguments as well; empty fields keep the image's own.
+    if spec.command:
+        body["Entrypoint"] = spec.command
+    if spec.args:
+        body["Cmd"] = spec.args
+    if spec.working_dir:
+        body["WorkingDir"] = spec.working_dir
+    return _encode(body)
+
+
+def _cpu_limit(milli: int) -> Mapping[str, int]:
+    if milli <= 0:
+        return {}
+    quota = max(milli * CPU_PERIOD_MICROSECONDS // 1000, _LEAST_QUOTA_MICROSECONDS)
+    return {"CpuPeriod": CPU_PERIOD_MICROSECONDS, "CpuQuota": quota}
+
+
+def _port(mapping: PortMapping) -> str:
+    return f"{mapping.container_port}/{mapping.protocol}"
+
+
+def _bindings(ports: Sequence[PortMapping]) -> Mapping[str, list[Mapping[str, str]]]:
+    bindings: dict[str, list[Mapping[str, str]]] = {}
+    for mapping in ports:
+        binding = {"HostIp": mapping.host_ip, "HostPort": str(mapping.host_port)}
+        bindings.setdefault(_port(mapping), []).append(binding)
+    return bindings
+
+
+def _bind(mount: Mount) -> str:
+    return f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}"

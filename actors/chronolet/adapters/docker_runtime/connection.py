@@ -1,0 +1,192 @@
+"""HTTP to one Docker Engine: pooled, bounded in time, usable from any thread; errors become `Refusal`.
+
+Comes in: method, path, query, body. Goes out: the reply's bytes, or an open reply to read from. Next: `runtime`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+from urllib.parse import quote, urlencode
+
+import msgspec
+import urllib3
+from docker.transport.unixconn import UnixHTTPConnection, UnixHTTPConnectionPool
+from urllib3.exceptions import HTTPError
+
+from chronolet.adapters.docker_runtime import errors
+from chronolet.ports.runtime import Refusal
+
+_BASE = "http+docker://localhost"
+_SCHEME = "unix://"
+_NEWEST_KNOWN = (1, 51)
+"""Replies were read against engines up to this API version; a newer engine is asked for this one."""
+_CONNECT_SECONDS = 5.0
+_NO_RETRIES = urllib3.Retry(total=False, redirect=False)
+
+Query = Mapping[str, str] | Sequence[tuple[str, str]]
+
+
+class _Version(msgspec.Struct):
+    api: str = msgspec.field(name="ApiVersion")
+
+
+_version_decoder = msgspec.json.Decoder(_Version)
+
+
+class Connection:
+    """One engine behind a unix socket. `timeout_seconds` bounds each wait for bytes unless a call says otherwise."""
+
+    def __init__(self, host: str, *, timeout_seconds: float = 30.0, pool_size: int = 64) -> None:
+        if not host.startswith(_SCHEME):
+            raise Refusal(
+                "invalid",
+                f"Docker host {host!r}: expected {_SCHEME}<path>; a pod's volumes are folders of this machine",
+            )
+        self.socket_path = host.removeprefix(_SCHEME)
+        self._timeout = timeout_seconds
+        self._pool = UnixHTTPConnectionPool(_BASE, self.socket_path, timeout=int(timeout_seconds), maxsize=pool_size)
+        self._prefix = ""
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: bytes | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        """One request, its whole reply. Raises `Refusal` for every reply of 400 and above and for a broken exchange."""
+        target = self._target(path, query)
+        headers = {"Content-Type": content_type} if body is not None else {}
+        try:
+            reply = self._pool.urlopen(
+                method,
+                target,
+                body=body,
+                headers=headers,
+                retries=_NO_RETRIES,
+                timeout=self._bounds(timeout_seconds),
+            )
+        except (HTTPError, OSError) as error:
+            raise self._broken(error, method, path) from error
+        if reply.status >= errors.FIRST_ERROR_STATUS:
+            raise errors.refused(reply.status, reply.data)
+        return reply.data
+
+    def open(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        idle_seconds: float | None = None,
+    ) -> OpenReply:
+        """A request whose reply goes on; `idle_seconds` bounds each silence in it (None: it may be silent for ever)."""
+        connection = UnixHTTPConnection(_BASE, self.socket_path, timeout=int(_CONNECT_SECONDS))
+        try:
+            connection.connect()
+            raw = cast(socket.socket, connection.sock)
+            raw.settimeout(self._timeout)
+            connection.request(method, self._target(path, query), headers=dict(headers or {}), preload_content=False)
+            reply = connection.getresponse()
+            if reply.status >= errors.FIRST_ERROR_STATUS:
+                raise errors.refused(reply.status, reply.read())
+            raw.settimeout(idle_seconds)
+        except (HTTPError, OSError) as error:
+            connection.close()
+            raise self._broken(error, method, path) from error
+        except Refusal:
+            connection.close()
+            raise
+        return OpenReply(connection, raw, reply)
+
+    def forget_version(self) -> None:
+        """Ask for the engine's API version again before the next call: it may have been replaced."""
+        self._prefix = ""
+
+    def close(self) -> None:
+        """Close the idle connections; running calls end by themselves."""
+        self._pool.close()
+
+    def _target(self, path: str, query: Query | None) -> str:
+        if not self._prefix:
+            self._prefix = self._negotiated()
+        return f"{self._prefix}{path}?{urlencode(query)}" if query else f"{self._prefix}{path}"
+
+    def _negotiated(self) -> str:
+        try:
+            reply = self._pool.urlopen("GET", "/version", retries=_NO_RETRIES, timeout=self._bounds(None))
+        except (HTTPError, OSError) as error:
+            raise self._broken(error, "GET", "/version") from error
+        if reply.status >= errors.FIRST_ERROR_STATUS:
+            raise errors.refused(reply.status, reply.data)
+        try:
+            offered = _version_decoder.decode(reply.data).api
+            major, minor = (int(part) for part in offered.split("."))
+        except (msgspec.DecodeError, ValueError) as error:
+            raise Refusal("failed", f"{self.socket_path}: no Docker Engine: /version has no API version") from error
+        use = min((major, minor), _NEWEST_KNOWN)
+        return f"/v{use[0]}.{use[1]}"
+
+    def _bounds(self, seconds: float | None) -> urllib3.Timeout:
+        read = self._timeout if seconds is None else seconds
+        return urllib3.Timeout(connect=min(_CONNECT_SECONDS, read), read=read)
+
+    def _broken(self, error: Exception, method: str, path: str) -> Refusal:
+        self._prefix = ""
+        return errors.broken(error, self.socket_path, f"{method} {path}")
+
+
+class OpenReply:
+    """A reply that is read bit by bit. `close` may be called from another thread and ends the reading."""
+
+    def __init__(self, connection: UnixHTTPConnection, raw: socket.socket, reply: Any) -> None:
+        self._connection = connection
+        self._raw = raw
+        self._reply = reply
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def read_some(self) -> bytes:
+        """What has come, at least one byte; empty at the end or after `close`. `Refusal` when the engine breaks off."""
+        try:
+            return bytes(self._reply.read1(65536))
+        except (HTTPError, OSError, ValueError, AttributeError) as error:
+            return self._ended(error)
+
+    def read_exactly(self, count: int) -> bytes:
+        """That many bytes, or fewer at the end."""
+        try:
+            return bytes(self._reply.read(count))
+        except (HTTPError, OSError, ValueError, AttributeError) as error:
+            return self._ended(error)
+
+    def close(self) -> None:
+        """Wakes a reader: a socket that is only closed would leave it waiting."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._raw.shutdown(socket.SHUT_RDWR)
+
+    def release(self) -> None:
+        """By the reading thread, when it has done."""
+        self.close()
+        self._connection.close()
+
+    def _ended(self, error: Exception) -> bytes:
+        if self._closed:
+            return b""
+        raise errors.broken(error, self._connection.unix_socket, "stream") from error
+
+
+def quoted(name: str) -> str:
+    """A container's id or name as part of a path."""
+    return quote(name, safe="")

@@ -1,0 +1,210 @@
+"""The runtime port on a Docker Engine.
+
+Comes in: calls by effect workers and readers, from any thread. Goes out: one call to the engine each.
+Next: `connection`. Answers to pkg/kubelet/cri/remote/remote_runtime.go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from urllib.parse import quote
+
+import msgspec
+from docker import auth
+from docker.errors import DockerException
+from docker.utils import parse_repository_tag
+
+from chronolet.adapters.docker_runtime import answers, bodies, streams
+from chronolet.adapters.docker_runtime.connection import Connection, quoted
+from chronolet.adapters.docker_runtime.errors import one_line
+from chronolet.ports.runtime import (
+    ContainerSpec,
+    ContainerState,
+    Engine,
+    ImageState,
+    Notice,
+    Refusal,
+    SandboxSpec,
+    Stream,
+)
+
+DEFAULT_HOST = "unix:///var/run/docker.sock"
+
+_LIST_SECONDS = 30.0
+_CREATE_SECONDS = 120.0  # a busy disk: the kubelet gives a runtime request two minutes
+_AFTER_GRACE_SECONDS = 30.0  # the engine itself waits up to 10 s after its KILL
+_PULL_SILENCE_SECONDS = 120.0
+
+
+class DockerRuntime:
+    """`ports.runtime.Runtime` on the engine at `host`. Nothing is asked of it before the first call."""
+
+    def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, pool_size: int = 64) -> None:
+        self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size)
+
+    # -- who is there ----------------------------------------------------------------------------------------------
+
+    def engine(self) -> Engine:
+        self._connection.forget_version()
+        version = self._connection.call("GET", "/version")
+        return answers.engine(version, self._connection.call("GET", "/info"))
+
+    # -- containers ------------------------------------------------------------------------------------------------
+
+    def create_sandbox(self, spec: SandboxSpec) -> str:
+        return self._create(spec.name, bodies.sandbox(spec))
+
+    def create_container(self, spec: ContainerSpec) -> str:
+        return self._create(spec.name, bodies.container(spec))
+
+    def start(self, container_id: str) -> None:
+        path = f"/containers/{quoted(container_id)}/start"
+        try:
+            self._connection.call("POST", path, timeout_seconds=_CREATE_SECONDS)
+        except Refusal as refusal:
+            # 400 is what Docker answers when the command does not exist or may not be executed.
+            raise Refusal("failed" if refusal.kind == "invalid" else refusal.kind, str(refusal)) from refusal
+
+    def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
+        path = f"/containers/{quoted(container_id_or_name)}/json"
+        try:
+            return answers.detail(self._connection.call("GET", path, timeout_seconds=timeout_seconds))
+        except Refusal as refusal:
+            if refusal.kind == "not_found":
+                return None
+            raise
+
+    def stop(self, container_id: str, grace_seconds: float) -> None:
+        # Docker takes whole seconds; rounding up never cuts a promised grace short.
+        grace = max(0, math.ceil(grace_seconds))
+        path = f"/containers/{quoted(container_id)}/stop"
+        self._unless(("not_found",), "POST", path, {"t": str(grace)}, timeout_seconds=grace + _AFTER_GRACE_SECONDS)
+
+    def kill(self, container_id: str, signal: str = "KILL") -> None:
+        self._unless(("not_found", "conflict"), "POST", f"/containers/{quoted(container_id)}/kill", {"signal": signal})
+
+    def remove(self, container_id: str) -> None:
+        path = f"/containers/{quoted(container_id)}"
+        query = {"force": "1", "v": "1"}
+        self._unless(("not_found",), "DELETE", path, query, timeout_seconds=_CREATE_SECONDS)
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        query = {"all": "1", "filters": _filters(label=_pairs(labels))}
+        return answers.listing(self._connection.call("GET", "/containers/json", query, timeout_seconds=_LIST_SECONDS))
+
+    # -- what goes on ----------------------------------------------------------------------------------------------
+
+    def follow(
+        self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
+    ) -> Iterator[Notice]:
+        query = {"filters": _filters(type=["container"], event=streams.ACTIONS, label=_pairs(labels))}
+        if since is not None:
+            query["since"] = f"{since // 1000}.{since % 1000:03d}000000"
+        reply = self._connection.open("GET", "/events", query)
+        try:
+            opened(reply)
+            yield from streams.notices(reply)
+        finally:
+            reply.release()
+
+    def logs(
+        self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
+    ) -> Iterator[tuple[str, bytes]]:
+        query = {"stdout": "1", "stderr": "1", "follow": str(int(follow)), "timestamps": str(int(timestamps))}
+        query["tail"] = "all" if tail is None else str(tail)
+        if since is not None:
+            query["since"] = f"{since // 1000}.{since % 1000:03d}000000"
+        reply = self._connection.open("GET", f"/containers/{quoted(container_id)}/logs", query)
+        try:
+            yield from streams.output(reply)
+        finally:
+            reply.release()
+
+    # -- images ----------------------------------------------------------------------------------------------------
+
+    def image(self, reference: str) -> ImageState | None:
+        try:
+            return answers.image(self._connection.call("GET", f"/images/{quote(reference, safe='/:@')}/json"))
+        except Refusal as refusal:
+            if refusal.kind == "not_found":
+                return None
+            raise
+
+    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
+        repository, tag = parse_repository_tag(reference)
+        reply = self._connection.open(
+            "POST",
+            "/images/create",
+            {"fromImage": repository, "tag": tag or "latest"},
+            headers=_credentials(repository),
+            idle_seconds=_PULL_SILENCE_SECONDS,
+        )
+        try:
+            streams.progress(reply, progress)
+        finally:
+            reply.release()
+        found = self.image(reference)
+        if found is None:
+            raise Refusal("not_found", f"{reference}: pulled, but the engine does not have it")
+        return found
+
+    def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
+        repository, tag = parse_repository_tag(reference)
+        query = [("fromSrc", "-"), ("repo", repository), ("tag", tag or "latest")]
+        query += [("changes", change) for change in changes]
+        self._connection.call(
+            "POST", "/images/create", query, archive, content_type="application/x-tar", timeout_seconds=_CREATE_SECONDS
+        )
+        found = self.image(reference)
+        if found is None:
+            raise Refusal("failed", f"{reference}: imported, but the engine does not have it")
+        return found.id
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # -- common ----------------------------------------------------------------------------------------------------
+
+    def _create(self, name: str, body: bytes) -> str:
+        reply = self._connection.call(
+            "POST", "/containers/create", {"name": name}, body, timeout_seconds=_CREATE_SECONDS
+        )
+        return answers.created(reply)
+
+    def _unless(
+        self,
+        allowed: Sequence[str],
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        """A call whose refusals of these kinds mean that there is nothing left to do."""
+        try:
+            self._connection.call(method, path, query, timeout_seconds=timeout_seconds)
+        except Refusal as refusal:
+            if refusal.kind not in allowed:
+                raise
+
+
+def _pairs(labels: Mapping[str, str]) -> Sequence[str]:
+    return [f"{name}={value}" for name, value in labels.items()]
+
+
+def _filters(**filters: Sequence[str]) -> str:
+    return msgspec.json.encode(filters).decode()
+
+
+def _credentials(repository: str) -> Mapping[str, str]:
+    """The header by which the engine may log in to the registry, from the docker CLI's own configuration."""
+    try:
+        registry, _ = auth.resolve_repository_name(repository)
+        found = auth.resolve_authconfig(auth.load_config(), registry)
+    except DockerException as error:
+        raise Refusal("invalid", f"{repository}: {one_line(str(error))}") from error
+    if not found:
+        return {}
+    header = auth.encode_header(found)
+    return {"X-Registry-Auth": header.decode() if isinstance(header, bytes) else str(header)}

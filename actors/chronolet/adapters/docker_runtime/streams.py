@@ -1,0 +1,94 @@
+"""What does not end by itself: notices, image pulls, logs.
+
+Comes in: an open reply. Goes out: `Notice`s, progress lines, pieces of output. Next: `runtime`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from chronolet.adapters.docker_runtime import errors
+from chronolet.adapters.docker_runtime.connection import OpenReply
+from chronolet.ports.runtime import Notice, Refusal
+
+Action = Literal["create", "start", "die", "destroy", "oom"]
+ACTIONS: tuple[Action, ...] = ("create", "start", "die", "destroy", "oom")
+
+
+class _Actor(msgspec.Struct):
+    ID: str
+    Attributes: dict[str, str]
+
+
+class _Event(msgspec.Struct):
+    Action: Action
+    Actor: _Actor
+    timeNano: int  # noqa: N815 - Docker's spelling
+
+
+class _Detail(msgspec.Struct):
+    message: str = ""
+
+
+class _Progress(msgspec.Struct):
+    status: str = ""
+    progress: str = ""
+    id: str = ""
+    error: str = ""
+    errorDetail: _Detail | None = None  # noqa: N815 - Docker's spelling
+
+
+_event = msgspec.json.Decoder(_Event)
+_progress = msgspec.json.Decoder(_Progress)
+_frame = struct.Struct(">BxxxL")
+_STREAMS: Mapping[int, str] = {1: "stdout", 2: "stderr"}
+
+
+def lines(reply: OpenReply) -> Iterator[bytes]:
+    """The reply's lines, as they become complete."""
+    rest = b""
+    while piece := reply.read_some():
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (line for line in whole if line.strip())
+    if rest.strip():
+        yield rest
+
+
+def notices(reply: OpenReply) -> Iterator[Notice]:
+    """Docker's events, filtered by the engine already. Raises `Refusal(unavailable)` when they end unasked."""
+    for line in lines(reply):
+        event = _event.decode(line)
+        attributes = event.Actor.Attributes
+        yield Notice(
+            action=event.Action,
+            id=event.Actor.ID,
+            labels=attributes,
+            at=event.timeNano // 1_000_000,
+            exit_code=int(attributes.get("exitCode", "0")),
+        )
+    if not reply.closed:
+        raise Refusal("unavailable", "Docker's event stream ended")
+
+
+def progress(reply: OpenReply, tell: Callable[[str], None]) -> str:
+    """Reads a pull or import to its end; its last status line. `Refusal` with the registry's words when it failed."""
+    last = ""
+    for line in lines(reply):
+        step = _progress.decode(line)
+        if step.error or step.errorDetail:
+            words = errors.one_line(step.error or (step.errorDetail.message if step.errorDetail else ""))
+            raise Refusal(errors.kind_of(words, "failed"), words)
+        last = step.status
+        tell(errors.one_line(f"{step.id} {step.status} {step.progress}"))
+    return last
+
+
+def output(reply: OpenReply) -> Iterator[tuple[str, bytes]]:
+    """Log output by stream, from Docker's frames of eight bytes of head and their content."""
+    while len(head := reply.read_exactly(_frame.size)) == _frame.size:
+        number, length = _frame.unpack(head)
+        yield _STREAMS.get(number, "stdout"), reply.read_exactly(length)
