@@ -1,10 +1,12 @@
 """The container runtime, as pod and pleg need it: sandboxes, containers, images, notices.
 
-Comes in: plain specs. Goes out: plain states, or `Refusal`. Source: the kubelet's CRI (runtime.v1), reduced to what a Docker
-Engine of 20.10 and newer can do. Implementations: `adapters.docker_runtime`, `adapters.fake_runtime`; one contract suite.
+Comes in: plain specs. Goes out: plain states, or `Refusal`. Source: the kubelet's CRI (runtime.v1), reduced to what
+a Docker Engine of 20.10 and newer can do. Implementations: `adapters.docker_runtime`, `adapters.fake_runtime`; one
+contract suite.
 
-Every container carries labels by which it is found again: `io.kubernetes.pod.name|namespace|uid`, `io.kubernetes.container.name`,
-`chronolet/node`, `chronolet/attempt`, `chronolet/cause` (the log position that asked for it), `chronolet/spec-hash`.
+Every container carries labels by which it is found again: `io.kubernetes.pod.name|namespace|uid`,
+`io.kubernetes.container.name`, `chronolet/node`, `chronolet/attempt`, `chronolet/cause` (the log position
+that asked for it), `chronolet/spec-hash`.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class SandboxSpec(Plain, frozen=True, kw_only=True):
 
 
 class ContainerSpec(Plain, frozen=True, kw_only=True):
-    """One container that joins a sandbox. Empty `command` or `args` leave the image's own in force, as Kubernetes says."""
+    """One container that joins a sandbox. Empty `command` or `args` leave the image's own in force."""
 
     name: str
     labels: Mapping[str, str]
@@ -124,7 +126,7 @@ RefusalKind = Literal["not_found", "conflict", "invalid", "no_space", "unavailab
 
 
 class Refusal(Exception):  # noqa: N818 - the runtime's answer, expected by every caller
-    """The runtime said no. `unavailable` and `timeout` may heal by waiting; the message is the runtime's own, one line."""
+    """The runtime said no. `unavailable` and `timeout` may heal by waiting; the message is the runtime's own line."""
 
     def __init__(self, kind: RefusalKind, message: str) -> None:
         super().__init__(message)
@@ -161,7 +163,9 @@ class Runtime(Protocol):
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         """All containers, dead ones too, that carry these labels; `detailed` is False in all of them."""
 
-    def follow(self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]) -> Iterator[Notice]:
+    def follow(
+        self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
+    ) -> Iterator[Notice]:
         """Notices about containers with these labels, as they happen; from `since` (milliseconds) on if given.
 
         `opened` is handed the stream once it stands, so that another thread can close it. Ends, or raises
@@ -177,7 +181,9 @@ class Runtime(Protocol):
     def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
         """Make a local image of a root file system (a tar); its id."""
 
-    def logs(self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool) -> Iterator[tuple[str, bytes]]:
+    def logs(
+        self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
+    ) -> Iterator[tuple[str, bytes]]:
         """Pieces of output as (`stdout` or `stderr`, bytes), oldest first."""
 
     def close(self) -> None:

@@ -1,0 +1,361 @@
+"""A container runtime in memory, with the contract of the real one.
+
+Comes in: the port's calls, and what a test or a trial run decides: programs, exits, refusals, an engine that is down.
+Goes out: the port's states and notices. Next: whoever takes a `ports.runtime.Runtime`.
+`tests/contracts/test_runtime.py` holds it to the Docker adapter.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import msgspec
+
+from chronolet.ports.runtime import (
+    ContainerSpec,
+    ContainerState,
+    Engine,
+    ImageState,
+    Notice,
+    PortMapping,
+    Refusal,
+    SandboxSpec,
+    State,
+    Stream,
+)
+
+KILLED: Final = 137
+TERMINATED: Final = 143
+START_FAILED: Final = 127
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command does: end at once with `exits`, or run; on TERM end with `on_term`, or ignore it (None).
+
+    `missing` are the words with which the runtime refuses to start it.
+    """
+
+    exits: int | None = None
+    on_term: int | None = 0
+    missing: str = ""
+    stdout: bytes = b""
+    stderr: bytes = b""
+
+
+@dataclass
+class _Box:
+    """One container, mutable: it stands for the runtime's own memory."""
+
+    id: str
+    spec: SandboxSpec | ContainerSpec
+    program: Program
+    created_at: int
+    state: State = "created"
+    started_at: int = 0
+    finished_at: int = 0
+    exit_code: int = 0
+    oom_killed: bool = False
+    error: str = ""
+    ip: str = ""
+    output: list[tuple[str, bytes]] = field(default_factory=list)
+
+    @property
+    def ports(self) -> Sequence[PortMapping]:
+        return self.spec.ports if isinstance(self.spec, SandboxSpec) else ()
+
+
+class _FakeStream:
+    """An open notice stream."""
+
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self.labels = labels
+        self.notices: queue.SimpleQueue[Notice | Refusal | None] = queue.SimpleQueue()
+
+    def close(self) -> None:
+        self.notices.put(None)
+
+
+class FakeRuntime:
+    """`ports.runtime.Runtime` in memory. `programs` by entrypoint and arguments; others run until stopped."""
+
+    def __init__(
+        self,
+        *,
+        programs: Mapping[tuple[str, ...], Program] | None = None,
+        images: Iterable[str] = (),
+        pullable: Iterable[str] = (),
+        now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._programs = dict(programs or {})
+        self._images = {name: _image_of(name) for name in images}
+        self._pullable = set(pullable)
+        self._now = now
+        self._changed = threading.Condition()
+        self._numbers = itertools.count(1)
+        self._boxes: dict[str, _Box] = {}
+        self._history: list[Notice] = []
+        self._streams: list[_FakeStream] = []
+        self._refusals: dict[str, deque[Refusal]] = {}
+        self._down = False
+        self.silent = False
+        """While set, notices are lost: only a listing tells."""
+        self.calls: list[str] = []
+        """The names of the calls so far."""
+
+    # -- what a test decides ---------------------------------------------------------------------------------------
+
+    def refuse(self, call: str, refusal: Refusal, times: int = 1) -> None:
+        """The next calls of this name fail so."""
+        self._refusals.setdefault(call, deque()).extend([refusal] * times)
+
+    def go_down(self) -> None:
+        """As if the engine had been killed: streams break, calls are refused, containers live on."""
+        with self._changed:
+            self._down = True
+            for stream in self._streams:
+                stream.notices.put(Refusal("unavailable", "the runtime's event stream ended"))
+            self._streams.clear()
+
+    def come_up(self) -> None:
+        """The engine is back."""
+        with self._changed:
+            self._down = False
+
+    def end(self, container_id: str, exit_code: int = 0, *, oom: bool = False) -> None:
+        """A running container ends by itself."""
+        with self._changed:
+            self._end(self._boxes[container_id], exit_code, oom=oom)
+
+    # -- the port --------------------------------------------------------------------------------------------------
+
+    def engine(self) -> Engine:
+        self._enter("engine")
+        return Engine(name="fake", version="1", api_version="1.41")
+
+    def create_sandbox(self, spec: SandboxSpec) -> str:
+        self._enter("create_sandbox")
+        return self._create(spec, Program())
+
+    def create_container(self, spec: ContainerSpec) -> str:
+        self._enter("create_container")
+        return self._create(spec, self._programs.get((*spec.command, *spec.args), Program()))
+
+    def start(self, container_id: str) -> None:
+        self._enter("start")
+        with self._changed:
+            box = self._boxes.get(container_id)
+            if box is None:
+                raise Refusal("not_found", f"No such container: {container_id}")
+            if box.state != "running":
+                self._check_start(box)
+                self._run(box)
+
+    def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
+        del timeout_seconds
+        self._enter("inspect")
+        with self._changed:
+            box = self._boxes.get(container_id_or_name) or self._named(container_id_or_name)
+            return _detail(box) if box else None
+
+    def stop(self, container_id: str, grace_seconds: float) -> None:
+        self._enter("stop")
+        with self._changed:
+            box = self._boxes.get(container_id)
+            if box is None or box.state != "running":
+                return
+            self._signal(box, "TERM")
+            if not self._changed.wait_for(lambda: box.state != "running", max(0.0, grace_seconds)):
+                self._signal(box, "KILL")
+
+    def kill(self, container_id: str, signal: str = "KILL") -> None:
+        self._enter("kill")
+        with self._changed:
+            box = self._boxes.get(container_id)
+            if box is not None and box.state == "running":
+                self._signal(box, signal)
+
+    def remove(self, container_id: str) -> None:
+        self._enter("remove")
+        with self._changed:
+            box = self._boxes.get(container_id)
+            if box is None:
+                return
+            self._signal(box, "KILL")
+            del self._boxes[container_id]
+            self._tell("destroy", box)
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        self._enter("list")
+        with self._changed:
+            return [_summary(box) for box in self._boxes.values() if labels.items() <= box.spec.labels.items()]
+
+    def follow(
+        self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
+    ) -> Iterator[Notice]:
+        self._enter("follow")
+        stream = _FakeStream(labels)
+        with self._changed:
+            for notice in self._history:
+                if since is not None and notice.at >= since and labels.items() <= notice.labels.items():
+                    stream.notices.put(notice)
+            self._streams.append(stream)
+        opened(stream)
+        while (item := stream.notices.get()) is not None:
+            if isinstance(item, Refusal):
+                raise item
+            yield item
+        with self._changed:
+            self._streams.remove(stream)
+
+    def image(self, reference: str) -> ImageState | None:
+        self._enter("image")
+        return self._images.get(reference)
+
+    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
+        self._enter("pull")
+        if reference not in self._pullable:
+            raise Refusal("not_found", f"manifest for {reference} not found: manifest unknown")
+        progress(f"Pulling {reference}")
+        self._images[reference] = _image_of(reference)
+        return self._images[reference]
+
+    def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
+        del archive, changes
+        self._enter("import_image")
+        self._images[reference] = _image_of(reference)
+        return self._images[reference].id
+
+    def logs(
+        self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
+    ) -> Iterator[tuple[str, bytes]]:
+        """The program's output; `since` and `timestamps` are not kept here."""
+        del since, timestamps
+        self._enter("logs")
+        with self._changed:
+            box = self._boxes.get(container_id)
+            if box is None:
+                raise Refusal("not_found", f"No such container: {container_id}")
+            pieces = list(box.output)
+            if follow:
+                self._changed.wait_for(lambda: box.state != "running")
+        yield from pieces if tail is None else pieces[len(pieces) - min(tail, len(pieces)) :]
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _enter(self, call: str) -> None:
+        with self._changed:
+            self.calls.append(call)
+            if self._down:
+                raise Refusal("unavailable", "the fake runtime is down")
+            waiting = self._refusals.get(call)
+            if waiting:
+                raise waiting.popleft()
+
+    def _create(self, spec: SandboxSpec | ContainerSpec, program: Program) -> str:
+        with self._changed:
+            holder = self._named(spec.name)
+            if holder is not None:
+                raise Refusal("conflict", f"The container name {spec.name!r} is already in use by {holder.id}")
+            if spec.image not in self._images:
+                raise Refusal("not_found", f"No such image: {spec.image}")
+            box = _Box(id=f"{next(self._numbers):064x}", spec=spec, program=program, created_at=self._now())
+            self._boxes[box.id] = box
+            self._tell("create", box)
+            return box.id
+
+    def _named(self, name: str) -> _Box | None:
+        return next((box for box in self._boxes.values() if box.spec.name == name), None)
+
+    def _check_start(self, box: _Box) -> None:
+        if box.program.missing:
+            box.exit_code, box.error = START_FAILED, box.program.missing
+            raise Refusal("failed", box.program.missing)
+        if isinstance(box.spec, ContainerSpec):
+            sandbox = self._boxes.get(box.spec.sandbox_id)
+            if sandbox is None or sandbox.state != "running":
+                raise Refusal("conflict", f"cannot join network of a non running container: {box.spec.sandbox_id}")
+        taken = {(port.protocol, port.host_port) for other in self._running() for port in other.ports}
+        for port in box.ports:
+            if (port.protocol, port.host_port) in taken:
+                raise Refusal("failed", f"Bind for 0.0.0.0:{port.host_port} failed: port is already allocated")
+
+    def _running(self) -> Iterator[_Box]:
+        return (box for box in self._boxes.values() if box.state == "running")
+
+    def _run(self, box: _Box) -> None:
+        box.state, box.started_at, box.finished_at = "running", self._now(), 0
+        box.exit_code, box.error, box.oom_killed = 0, "", False
+        box.ip = "172.17.0.2" if isinstance(box.spec, SandboxSpec) else ""
+        pieces: tuple[tuple[Literal["stdout", "stderr"], bytes], ...] = (
+            ("stdout", box.program.stdout),
+            ("stderr", box.program.stderr),
+        )
+        box.output += [(name, text) for name, text in pieces if text]
+        self._tell("start", box)
+        if box.program.exits is not None:
+            self._end(box, box.program.exits)
+
+    def _signal(self, box: _Box, signal: str) -> None:
+        if box.state != "running":
+            return
+        if signal.removeprefix("SIG") == "KILL":
+            self._end(box, KILLED)
+        elif signal.removeprefix("SIG") == "TERM" and box.program.on_term is not None:
+            self._end(box, box.program.on_term)
+
+    def _end(self, box: _Box, exit_code: int, *, oom: bool = False) -> None:
+        box.state, box.finished_at, box.exit_code, box.oom_killed, box.ip = "exited", self._now(), exit_code, oom, ""
+        if oom:
+            self._tell("oom", box)
+        self._tell("die", box, exit_code)
+        self._changed.notify_all()
+
+    def _tell(self, action: Literal["create", "start", "die", "destroy", "oom"], box: _Box, exit_code: int = 0) -> None:
+        if self.silent:
+            return
+        notice = Notice(action=action, id=box.id, labels=box.spec.labels, at=self._now(), exit_code=exit_code)
+        self._history.append(notice)
+        for stream in self._streams:
+            if stream.labels.items() <= notice.labels.items():
+                stream.notices.put(notice)
+
+
+def _summary(box: _Box) -> ContainerState:
+    return ContainerState(
+        id=box.id,
+        name=box.spec.name,
+        labels=box.spec.labels,
+        state=box.state,
+        image=box.spec.image,
+        image_id=_image_of(box.spec.image).id,
+        created_at=box.created_at,
+        detailed=False,
+    )
+
+
+def _detail(box: _Box) -> ContainerState:
+    return msgspec.structs.replace(
+        _summary(box),
+        started_at=box.started_at,
+        finished_at=box.finished_at,
+        exit_code=box.exit_code,
+        oom_killed=box.oom_killed,
+        error=box.error,
+        ip=box.ip,
+        pid=int(box.id, 16) if box.state == "running" else 0,
+        detailed=True,
+    )
+
+
+def _image_of(reference: str) -> ImageState:
+    return ImageState(id=f"sha256:{reference.encode().hex()}", size_bytes=len(reference))

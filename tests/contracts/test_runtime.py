@@ -1,0 +1,331 @@
+"""The runtime port's contract, held against the Docker adapter on a real engine and against the shipped fake.
+
+In: both implementations. Out: proof that what is learnt with the fake holds on Docker.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.ports.runtime import (
+    ContainerSpec,
+    ContainerState,
+    Notice,
+    PortMapping,
+    Refusal,
+    Runtime,
+    SandboxSpec,
+    Stream,
+)
+from tests.support.docker import PrivateDocker
+from tests.support.images import BUSYBOX, PAUSE
+from tests.support.scratch import wait_until
+
+SHELL = "/bin/sh"
+OBEDIENT = (SHELL, "-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & wait $!; done')
+DEAF = (SHELL, "-c", 'trap "" TERM; echo ready; while :; do sleep 1 & wait $!; done')
+EXIT_3 = (SHELL, "-c", "echo out; echo err >&2; exit 3")
+MISSING = ("/no/such/file",)
+
+PROGRAMS = {
+    OBEDIENT: Program(on_term=4, stdout=b"ready\n"),
+    DEAF: Program(on_term=None, stdout=b"ready\n"),
+    EXIT_3: Program(exits=3, stdout=b"out\n", stderr=b"err\n"),
+    MISSING: Program(missing='exec: "/no/such/file": no such file or directory'),
+}
+NODE = {"chronolet/node": "contract"}
+_names = itertools.count(1)
+
+
+@dataclass
+class Harness:
+    """One implementation, with shorthands."""
+
+    runtime: Runtime
+    go_down: Callable[[], None]
+    come_up: Callable[[], None]
+
+    def sandbox(self, *ports: PortMapping, start: bool = True) -> str:
+        spec = SandboxSpec(name=_name(), labels=NODE, image=PAUSE.reference, hostname="web", ports=ports)
+        created = self.runtime.create_sandbox(spec)
+        if start:
+            self.runtime.start(created)
+        return created
+
+    def container(self, sandbox: str, command: Sequence[str], name: str = "") -> str:
+        spec = ContainerSpec(
+            name=name or _name(),
+            labels={**NODE, "role": "app"},
+            sandbox_id=sandbox,
+            image=BUSYBOX.reference,
+            command=command[:1],
+            args=command[1:],
+            env={"COLOUR": "red"},
+        )
+        return self.runtime.create_container(spec)
+
+    def run(self, sandbox: str, command: Sequence[str]) -> str:
+        created = self.container(sandbox, command)
+        self.runtime.start(created)
+        return created
+
+    def ready(self, container: str) -> None:
+        """A shell that has said something has set its traps before."""
+        wait_until(lambda: self.output(container)["stdout"] == b"ready\n", "the program's first words")
+
+    def output(self, container: str) -> dict[str, bytes]:
+        pieces = self.runtime.logs(container, follow=False, tail=None, since=None, timestamps=False)
+        said = {"stdout": b"", "stderr": b""}
+        for stream, piece in pieces:
+            said[stream] += piece
+        return said
+
+    def detail(self, container: str) -> ContainerState:
+        found = self.runtime.inspect(container)
+        assert found is not None
+        return found
+
+    def dead(self, container: str) -> ContainerState:
+        wait_until(lambda: self.detail(container).state == "exited", "the container's end")
+        return self.detail(container)
+
+
+@dataclass
+class Follower:
+    """Notices read by a thread of their own."""
+
+    notices: list[Notice] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    ends: list[Refusal | None] = field(default_factory=list)
+
+    def actions(self, container: str) -> list[str]:
+        return [notice.action for notice in self.notices if notice.id == container]
+
+    def read(self, runtime: Runtime, labels: dict[str, str], since: int | None) -> None:
+        try:
+            for notice in runtime.follow(labels, since, self.streams.append):
+                self.notices.append(notice)
+        except Refusal as refusal:
+            self.ends.append(refusal)
+        else:
+            self.ends.append(None)
+
+
+@contextmanager
+def following(harness: Harness, labels: dict[str, str], since: int | None = None) -> Iterator[Follower]:
+    follower = Follower()
+    thread = threading.Thread(target=follower.read, args=(harness.runtime, labels, since))
+    thread.start()
+    wait_until(lambda: bool(follower.streams), "the open stream")
+    yield follower
+    follower.streams[0].close()
+    thread.join(10)
+    assert not thread.is_alive(), "a closed stream goes on"
+
+
+@pytest.fixture(params=["docker", "fake"])
+def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
+    if request.param == "fake":
+        fake = FakeRuntime(programs=PROGRAMS, images=[PAUSE.reference, BUSYBOX.reference])
+        yield Harness(fake, fake.go_down, fake.come_up)
+        return
+    engine: PrivateDocker = request.getfixturevalue("docker_engine")
+    runtime = DockerRuntime(engine.host)
+    yield Harness(runtime, engine.kill9, engine.start)
+    runtime.close()
+    engine.remove_containers()
+
+
+def _name() -> str:
+    return f"contract-{next(_names)}"
+
+
+def test_a_container_goes_from_created_over_running_to_exited(harness: Harness) -> None:
+    sandbox = harness.sandbox()
+    container = harness.container(sandbox, OBEDIENT)
+    created = harness.detail(container)
+    assert (created.state, created.started_at, created.finished_at) == ("created", 0, 0)
+    harness.runtime.start(container)
+    running = harness.detail(container)
+    assert (running.state, running.finished_at, running.pid > 0) == ("running", 0, True)
+    assert running.started_at >= running.created_at > 0
+    harness.ready(container)
+    harness.runtime.stop(container, 20)
+    dead = harness.detail(container)
+    assert (dead.state, dead.exit_code, dead.oom_killed, dead.pid) == ("exited", 4, False, 0)
+    assert dead.finished_at >= dead.started_at == running.started_at
+    assert dead.labels == {**NODE, "role": "app"}
+    assert dead.image == BUSYBOX.reference
+
+
+def test_a_running_sandbox_has_an_address(harness: Harness) -> None:
+    assert harness.detail(harness.sandbox()).ip.count(".") == 3
+
+
+def test_a_name_is_given_once_and_finds_its_container(harness: Harness) -> None:
+    sandbox = harness.sandbox()
+    first = harness.container(sandbox, OBEDIENT, name="contract-twice")
+    with pytest.raises(Refusal, match="contract-twice") as refusal:
+        harness.container(sandbox, OBEDIENT, name="contract-twice")
+    assert refusal.value.kind == "conflict"
+    assert harness.detail("contract-twice").id == first
+
+
+def test_a_missing_image_is_not_found(harness: Harness) -> None:
+    spec = SandboxSpec(name=_name(), labels=NODE, image="chronolet/absent:1", hostname="web")
+    with pytest.raises(Refusal, match="chronolet/absent:1") as refusal:
+        harness.runtime.create_sandbox(spec)
+    assert refusal.value.kind == "not_found"
+    assert harness.runtime.image("chronolet/absent:1") is None
+
+
+def test_an_image_that_is_there_has_an_id(harness: Harness) -> None:
+    found = harness.runtime.image(BUSYBOX.reference)
+    assert found is not None
+    assert found.id.startswith("sha256:")
+    assert found.size_bytes > 0
+
+
+def test_a_pull_that_fails_is_refused(harness: Harness) -> None:
+    with pytest.raises(Refusal) as refusal:
+        harness.runtime.pull("127.0.0.1:1/absent:1", lambda _: None)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_missing_command_fails_the_start_and_leaves_it_created(harness: Harness) -> None:
+    container = harness.container(harness.sandbox(), MISSING)
+    with pytest.raises(Refusal, match="no such file or directory") as refusal:
+        harness.runtime.start(container)
+    assert refusal.value.kind == "failed"
+    left = harness.detail(container)
+    assert (left.state, left.exit_code, left.started_at) == ("created", 127, 0)
+    assert "no such file or directory" in left.error
+
+
+def test_a_container_cannot_join_a_sandbox_that_does_not_run(harness: Harness) -> None:
+    container = harness.container(harness.sandbox(start=False), OBEDIENT)
+    with pytest.raises(Refusal, match="non running container"):
+        harness.runtime.start(container)
+
+
+def test_a_host_port_is_given_once(harness: Harness) -> None:
+    harness.sandbox(PortMapping(host_port=8085, container_port=80))
+    second = harness.sandbox(PortMapping(host_port=8085, container_port=80), start=False)
+    with pytest.raises(Refusal, match="port is already allocated") as refusal:
+        harness.runtime.start(second)
+    assert refusal.value.kind == "failed"
+
+
+def test_a_start_of_what_runs_changes_nothing(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), OBEDIENT)
+    before = harness.detail(container)
+    harness.runtime.start(container)
+    assert harness.detail(container) == before
+
+
+def test_a_deaf_container_is_killed_after_its_grace(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), DEAF)
+    harness.ready(container)
+    harness.runtime.stop(container, 1)
+    assert harness.detail(container).exit_code == 137
+
+
+def test_kill_sends_the_signal_it_is_told(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), OBEDIENT)
+    harness.ready(container)
+    harness.runtime.kill(container, "TERM")
+    assert harness.dead(container).exit_code == 4
+
+
+def test_the_dead_and_the_absent_can_be_stopped_killed_and_removed(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), EXIT_3)
+    assert harness.dead(container).exit_code == 3
+    for name in (container, "0" * 64):
+        harness.runtime.stop(name, 1)
+        harness.runtime.kill(name)
+        harness.runtime.remove(name)
+        assert harness.runtime.inspect(name) is None
+
+
+def test_a_running_container_can_be_removed(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), DEAF)
+    harness.runtime.remove(container)
+    assert harness.runtime.inspect(container) is None
+
+
+def test_a_listing_has_the_dead_too_but_only_those_with_the_labels(harness: Harness) -> None:
+    sandbox = harness.sandbox()
+    dead = harness.run(sandbox, EXIT_3)
+    harness.dead(dead)
+    fresh = harness.container(sandbox, OBEDIENT)
+    everything = {one.id: one for one in harness.runtime.list(NODE)}
+    assert {key: one.state for key, one in everything.items()} == {
+        sandbox: "running",
+        dead: "exited",
+        fresh: "created",
+    }
+    assert not any(one.detailed for one in everything.values())
+    assert everything[dead].labels == {**NODE, "role": "app"}
+    assert everything[dead].name == harness.detail(dead).name
+    assert {one.id for one in harness.runtime.list({"role": "app"})} == {dead, fresh}
+    assert harness.runtime.list({"role": "other"}) == []
+
+
+def test_output_comes_by_stream(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), EXIT_3)
+    harness.dead(container)
+    assert harness.output(container) == {"stdout": b"out\n", "stderr": b"err\n"}
+
+
+def test_notices_tell_a_life(harness: Harness) -> None:
+    sandbox = harness.sandbox()
+    with following(harness, {**NODE, "role": "app"}) as follower:
+        container = harness.run(sandbox, EXIT_3)
+        harness.dead(container)
+        harness.runtime.remove(container)
+        wait_until(lambda: len(follower.notices) == 4, "four notices")
+        assert follower.actions(container) == ["create", "start", "die", "destroy"]
+        died = follower.notices[2]
+        assert (died.exit_code, died.labels["role"]) == (3, "app")
+        assert died.at >= follower.notices[1].at > 0
+        harness.runtime.remove(sandbox)  # has not the label `role`
+    assert follower.ends == [None]
+    assert len(follower.notices) == 4
+
+
+def test_notices_begin_where_they_are_asked_for(harness: Harness) -> None:
+    sandbox = harness.sandbox()
+    container = harness.run(sandbox, OBEDIENT)
+    started = harness.detail(container).created_at
+    with following(harness, {**NODE, "role": "app"}, since=started) as follower:
+        wait_until(lambda: follower.actions(container) == ["create", "start"], "the notices of the past")
+
+
+def test_an_engine_that_dies_ends_the_stream_and_keeps_containers(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), OBEDIENT)
+    before = harness.detail(container)
+    with following(harness, NODE) as follower:
+        harness.go_down()
+        try:
+            wait_until(lambda: bool(follower.ends), "the stream's end")
+            with pytest.raises(Refusal) as refusal:
+                harness.runtime.list(NODE)
+        finally:
+            harness.come_up()
+    assert follower.ends[0] is not None
+    assert (follower.ends[0].kind, refusal.value.kind) == ("unavailable", "unavailable")
+    assert harness.detail(container).started_at == before.started_at
+    assert harness.detail(container).state == "running"
+
+
+def test_an_engine_says_who_it_is(harness: Harness) -> None:
+    engine = harness.runtime.engine()
+    assert engine.name
+    assert engine.version
+    assert engine.api_version
