@@ -1,0 +1,52 @@
+"""Times as kubectl writes them.
+
+Comes in: milliseconds. Goes out: `5m3s`, `2d4h`, RFC 3339. Source: apimachinery's duration.HumanDuration.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
+
+# (below this many seconds, unit, its letter, finer unit, its letter): a finer one where it still says something.
+_STEPS = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+)
+
+
+def human(milliseconds: int) -> str:
+    """A duration. Two seconds of the future still pass for now: clocks differ by as much."""
+    if milliseconds <= -2000:  # noqa: PLR2004
+        return "<invalid>"
+    seconds = max(0, milliseconds) // 1000
+    for below, unit, letter, finer, finer_letter in _STEPS:
+        if seconds < below:
+            rest = seconds % unit // finer if finer else 0
+            return f"{seconds // unit}{letter}" + (f"{rest}{finer_letter}" if rest else "")
+    return f"{seconds // _YEAR}y"
+
+
+def ago(then: int, now: int) -> str:
+    """How long ago `then` was; `<unknown>` for 0."""
+    return human(now - then) if then else "<unknown>"
+
+
+def rfc3339(milliseconds: int, *, fraction: bool = False) -> str:
+    """A moment in UTC, `2026-11-20T23:47:41Z`."""
+    moment = datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{moment}.{milliseconds % 1000:03}Z" if fraction else f"{moment}Z"
+
+
+def local(milliseconds: int) -> str:
+    """A moment as `describe` writes it: RFC 1123 with the zone's number."""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    return moment.strftime("%a, %d %b %Y %H:%M:%S %z")

@@ -1,0 +1,105 @@
+"""`chronolet apply -f`: wants pods as manifests say.
+
+Comes in: files. Goes out: `manifests.ApplyPods`, and a line for each pod once the node has answered. With `--dry-run`
+nothing is sent; the manifests are read, and compared with the node's log where there is one to be reached.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import click
+
+from chronolet.cli.asking import Answer, ask, new_request
+from chronolet.cli.errors import Failure
+from chronolet.cli.manifests import Read, read
+from chronolet.cli.options import with_settings
+from chronolet.cli.session import session
+from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.manifests.identity import applied_uid
+from chronolet.node.settings import Settings
+from chronolet_schemas import manifests, podspec
+
+
+@click.command()
+@with_settings()
+@click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="file, folder, or - ")
+@click.option("--dry-run", is_flag=True, help="only say what would be done; needs neither agent nor Docker nor Redis")
+@click.option("--strict", is_flag=True, help="refuse manifests with fields that are not honoured")
+@click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="print the pods instead")
+def command(*, settings: Settings, files: Sequence[str], dry_run: bool, strict: bool, output: str | None) -> None:
+    """Apply manifests: create these pods, or change them."""
+    found = read(files)
+    tell_findings(found, strict=strict)
+    pods = tuple(pod for _, pod in found.pods)
+    if dry_run:
+        show(pods, _would(settings, pods), output, " (dry run)")
+        return
+    with session(settings) as node:
+        request = new_request()
+        answers = ask(node, manifests.ApplyPods(request=request, pods=pods))
+    done, refused = _outcome(request, answers)
+    show([pod for pod in pods if pod.key in done], done, output)
+    if refused:
+        raise Failure(*refused)
+
+
+def tell_findings(found: Read, *, strict: bool) -> None:
+    """Every field that is not honoured, on stderr; a Failure with them all under `--strict`."""
+    lines = [f"{file}: {finding.pod}: {finding}" for file, finding in found.findings]
+    if strict and lines:
+        raise Failure(*lines)
+    for line in lines:
+        click.echo(f"warning: {line}", err=True)
+
+
+def show(pods: Sequence[podspec.Pod], words: Mapping[str, str], output: str | None, tail: str = "") -> None:
+    """A line for each pod, or the pods themselves."""
+    if output in ("json", "yaml"):
+        plain = [podspec.to_plain(pod) for pod in pods]
+        whole = plain[0] if len(plain) == 1 else {"apiVersion": "v1", "kind": "List", "items": plain}
+        click.echo(dump(whole, output))
+        return
+    for pod in pods:
+        click.echo(f"pod/{pod.metadata.name}" + ("" if output == "name" else f" {words[pod.key]}{tail}"))
+
+
+def dump(value: object, form: str) -> str:
+    """Plain data as JSON or YAML text."""
+    if form == "json":
+        return json.dumps(value, indent=4)
+    import yaml  # noqa: PLC0415 - slow to load
+
+    return yaml.safe_dump(value, sort_keys=False, default_flow_style=False).rstrip()
+
+
+def _outcome(request: str, answers: Sequence[Answer]) -> tuple[dict[str, str], list[str]]:
+    done: dict[str, str] = {}
+    refused: list[str] = []
+    for _, event in answers:
+        match event:
+            case manifests.PodApplied(pod=pod, uid=uid):
+                done[pod] = "created" if uid == applied_uid(request=request, pod=pod) else "configured"
+            case manifests.ApplyUnchanged(pod=pod):
+                done[pod] = "unchanged"
+            case manifests.PodRefused(pod=pod, reason=reason):
+                refused.append(f"pod {pod}: {reason}")
+            case _:
+                pass
+    return done, refused
+
+
+def _would(settings: Settings, pods: Sequence[podspec.Pod]) -> dict[str, str]:
+    """What an apply would say, by the node's log; without one, only that the manifests can be applied."""
+    try:
+        with session(settings) as node:
+            wanted = node.state("manifests").states["manifests"]["node"].pods
+    except (Failure, StoreUnreachable, StoreBroken):
+        return dict.fromkeys((pod.key for pod in pods), "valid")
+    words = {}
+    for pod in pods:
+        known = wanted.get(pod.key)
+        changed = "unchanged" if known and known.digest == podspec.digest(pod) else "configured"
+        words[pod.key] = changed if known else "created"
+    return words

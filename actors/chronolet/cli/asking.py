@@ -1,0 +1,116 @@
+"""Sends a command to the node and waits for its answer, which stands in the log.
+
+Comes in: a command. Goes out: the events whose cause is its request id. A node where nobody hosts `manifests` is told
+apart from a slow one by leases and shard hashes. Next: `apply` and `delete`.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from chronolet.cli.errors import Failure
+from chronolet.cli.progress import progress
+from chronolet.cli.session import Session
+from chronolet.kernel.store import Store
+from chronolet_schemas import codec, kernel, registry
+from chronolet_schemas.envelope import Command, Entry, Event, Position
+from chronolet_schemas.keys import Shard
+
+MANIFESTS = Shard("manifests")
+OWNERLESS_SECONDS = 5.0
+_LOOK_MILLISECONDS = 250
+_PAGE = 1_000
+
+
+class Answer(NamedTuple):
+    """One event that the command led to."""
+
+    entry: Entry
+    event: Event
+
+
+def new_request() -> str:
+    """A request id nobody else has."""
+    return f"cli-{uuid.uuid4().hex}"
+
+
+def ask(session: Session, command: Command) -> list[Answer]:
+    """Send and wait. Failure if nobody is there, the mailbox is full, or the node could not deal with the command."""
+    store = session.store
+    with progress("waiting for the node agent"):
+        _wait_for_owner(store, "nothing was sent; start the agent with `chronolet run`")
+        after = store.last()
+        name = registry.type_of(type(command))
+        sent = store.send(MANIFESTS, name, "manifests/node", command.request, codec.encode(command))
+        if sent == "busy":
+            raise Failure("10,000 commands are waiting for this node already: try again when it has caught up")
+        return _answers(store, command.request, after)
+
+
+def follow(store: Store, after: Position, idle: Callable[[], None] = lambda: None) -> Iterator[Entry]:
+    """The log from there on, without end; `idle` is called whenever a while has brought nothing."""
+    while True:
+        arrived = store.wait(after, {}, _PAGE, _LOOK_MILLISECONDS).log
+        if not arrived:
+            idle()
+        for entry in arrived:
+            after = entry.position
+            yield entry
+
+
+def _answers(store: Store, request: str, after: Position) -> list[Answer]:
+    owner = _Watch(store, f"request {request} stays in the mailbox and is carried out when an agent runs again")
+    found: list[Answer] = []
+    for entry in follow(store, after, owner.look):
+        if entry.cause == request:
+            found.append(_read(entry))
+        elif found:
+            return found
+        # One step wrote all of the answer at once: it has been read when the log has no more.
+        if found and not store.read_log(entry.position, 1):
+            return found
+    raise AssertionError("`follow` ended")
+
+
+def _read(entry: Entry) -> Answer:
+    try:
+        event = codec.decode(entry.type, entry.data, Event)
+    except codec.Undecodable as error:
+        raise Failure(f"the node's answer at {entry.position} is of another release: {error}") from error
+    if isinstance(event, kernel.MessageDeadLettered | kernel.EntryQuarantined):
+        raise Failure(f"the node agent could not deal with {event.message}: {event.error}")
+    return Answer(entry, event)
+
+
+def owner_alive(store: Store) -> bool:
+    """Whether a living process owns the shard of `manifests`."""
+    token = store.heads((MANIFESTS,))[MANIFESTS].token
+    return bool(token) and token.partition(":")[2] in store.alive()
+
+
+def _wait_for_owner(store: Store, otherwise: str) -> None:
+    watch = _Watch(store, otherwise)
+    while not owner_alive(store):
+        watch.look()
+        store.wait(store.last(), {}, 1, _LOOK_MILLISECONDS)
+
+
+class _Watch:
+    """Fails once nobody has owned `manifests` for five seconds."""
+
+    def __init__(self, store: Store, otherwise: str) -> None:
+        self._store = store
+        self._otherwise = otherwise
+        self._since: float | None = None
+
+    def look(self) -> None:
+        now = time.monotonic()
+        if owner_alive(self._store):
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        elif now - self._since >= OWNERLESS_SECONDS:
+            raise Failure(f"no node agent has hosted `manifests` for {OWNERLESS_SECONDS:.0f} s; {self._otherwise}")

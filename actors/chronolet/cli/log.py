@@ -1,0 +1,154 @@
+"""`chronolet log`: the node's event log, decoded.
+
+Comes in: what to show. Goes out: a line for each entry, for people or as JSON. Entries that this release cannot
+decode are shown as plain data, or as bytes.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgpack  # type: ignore[import-untyped]
+
+from chronolet.cli import ages, table
+from chronolet.cli.asking import follow
+from chronolet.cli.errors import Failure
+from chronolet.cli.options import with_settings
+from chronolet.cli.session import Session, session
+from chronolet.history.entries import before, position_before_last
+from chronolet.node.settings import Settings
+from chronolet.node.values import duration
+from chronolet_schemas.envelope import START, Entry, Position
+
+_LONG = 60
+
+
+@click.command()
+@with_settings()
+@click.option("--since", metavar="DURATION", help="only what is not older than this, such as 10m or 2h30m")
+@click.option("-f", "--follow", "following", is_flag=True, help="go on with what comes")
+@click.option("--entity", metavar="PATTERN", help="only this entity, such as pod/default/web or 'pod/*'")
+@click.option("--type", "type_", metavar="PATTERN", help="only these events, such as pod.ContainerStarted or 'pod.*'")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="a JSON object for each entry")
+@click.option("-n", "count", type=click.IntRange(min=0), help="only the last so many")
+def command(
+    *,
+    settings: Settings,
+    since: str | None,
+    following: bool,
+    entity: str | None,
+    type_: str | None,
+    output: str | None,
+    count: int | None,
+) -> None:
+    """Show the node's event log."""
+    chosen = Filter(entity, type_)
+    write = as_json if output else as_line
+    with session(settings) as node:
+        after, at = _begin(node, since, None if chosen.narrow else count), START
+        wanted = _noting(node.entries(after), chosen, seen := _Seen(after))
+        for entry in deque(wanted, maxlen=count) if count is not None else wanted:
+            click.echo(write(entry))
+        at = seen.position
+        for entry in follow(node.store, at) if following else ():
+            if chosen(entry):
+                click.echo(write(entry))
+
+
+class Filter:
+    """Which entries are wanted, by shell patterns; a type's version need not be given."""
+
+    def __init__(self, entity: str | None, type_: str | None) -> None:
+        self.entity = entity
+        self.type = type_
+        self.narrow = entity is not None or type_ is not None
+
+    def __call__(self, entry: Entry) -> bool:
+        if self.entity is not None and not fnmatch.fnmatchcase(entry.entity, self.entity):
+            return False
+        names = (entry.type, entry.type.partition("@")[0])
+        return self.type is None or any(fnmatch.fnmatchcase(name, self.type) for name in names)
+
+
+class _Seen:
+    def __init__(self, position: Position) -> None:
+        self.position = position
+
+
+def _noting(entries: Iterator[Entry], chosen: Filter, seen: _Seen) -> Iterator[Entry]:
+    for entry in entries:
+        seen.position = entry.position
+        if chosen(entry):
+            yield entry
+
+
+def _begin(node: Session, since: str | None, count: int | None) -> Position:
+    starts = [START]
+    if since is not None:
+        starts.append(before(node.now() - _duration(since)))
+    if count is not None:
+        starts.append(position_before_last(node.store, count))
+    return max(starts)
+
+
+def _duration(text: str) -> int:
+    try:
+        return duration("--since", text)
+    except ValueError as error:
+        raise Failure(str(error), status=2) from error
+
+
+def decoded(entry: Entry) -> Any:
+    """The entry's data as plain data, whatever release wrote it; as hexadecimal text if it is no msgpack."""
+    try:
+        return msgpack.unpackb(entry.data, strict_map_key=False)
+    except (ValueError, msgpack.UnpackException) as error:
+        return f"undecodable ({error}): {entry.data.hex()}"
+
+
+def as_json(entry: Entry) -> str:
+    """One JSON object."""
+    fields = {
+        "position": str(entry.position),
+        "time": ages.rfc3339(entry.position.milliseconds, fraction=True),
+        "type": entry.type,
+        "entity": entry.entity,
+        "subject": entry.subject,
+        "actor": entry.actor,
+        "cause": entry.cause,
+        "data": decoded(entry),
+    }
+    return json.dumps(fields, default=repr)
+
+
+def as_line(entry: Entry) -> str:
+    """Time and number, entity, type, subject, cause, data."""
+    time = ages.rfc3339(entry.position.milliseconds, fraction=True)
+    words = [time, f"#{entry.position.n}", entry.entity, entry.type.removesuffix("@1")]
+    words += [entry.subject] if entry.subject else []
+    words += [f"<-{_cause(entry.cause)}"] if entry.cause else []
+    return table.plain(" ".join([*words, _compact(decoded(entry))]).rstrip())
+
+
+def _cause(cause: str) -> str:
+    """A position by its number, which is enough to find it; a request id as it is."""
+    milliseconds, dash, number = cause.partition("-")
+    return f"#{number}" if dash and milliseconds.isdigit() and number.isdigit() else cause
+
+
+def _compact(data: Any) -> str:
+    if not isinstance(data, dict):
+        return _short(data)
+    return " ".join(f"{name}={_short(value)}" for name, value in data.items())
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, str) and value and value.isprintable() and " " not in value:
+        return value if len(value) <= _LONG else f"{value[:_LONG]}..."
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 2 * _LONG else f"{text[: 2 * _LONG]}..."

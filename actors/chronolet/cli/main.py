@@ -1,0 +1,92 @@
+"""The `chronolet` command: finds the subcommand, loads only its module, and words whatever goes wrong.
+
+Comes in: the command line. Goes out: an exit status (0 done, 1 failed, 2 usage) and, for an expected failure, lines
+that begin with `error: `. Next: one module of this folder for each subcommand, each with a `command`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from chronolet.cli.errors import Failure
+from chronolet.cli.options import global_options
+from chronolet.cli.services import Services
+from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.node.values import SettingsError
+from chronolet.ports.runtime import Refusal
+
+COMMANDS = ("run", "apply", "delete", "get", "describe", "logs", "log", "check")
+"""Subcommands in the order of a pod's life; each is a module here."""
+
+
+PLAINLY_SAID: dict[type[Exception], int] = {SettingsError: 2, StoreUnreachable: 1, StoreBroken: 1, Refusal: 1}
+"""Failures from below whose text is one clear line, and the exit status that each leads to."""
+
+_EXPECTED: tuple[type[Exception], ...] = (click.ClickException, Failure, *PLAINLY_SAID)
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand's module when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"chronolet.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - a module of this folder without its command
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="chronolet", message="chronolet %(version)s")
+@global_options
+def cli() -> None:
+    """Run Kubernetes Pods on a plain Docker host; remember everything that happened."""
+
+
+def main(arguments: Sequence[str] | None = None, services: Services | None = None) -> None:
+    """Run one command line and exit. `services` is replaced by tests."""
+    sys.exit(status_of(sys.argv[1:] if arguments is None else arguments, services or Services()))
+
+
+def status_of(arguments: Sequence[str], services: Services) -> int:
+    """Run one command line; its exit status. Expected failures are printed, anything else is a defect and raises."""
+    try:
+        answer = cli.main(args=list(arguments), prog_name="chronolet", standalone_mode=False, obj=services)
+        sys.stdout.flush()
+    except _EXPECTED as error:
+        return _complain(error)
+    except BrokenPipeError:
+        # `chronolet log | head` has seen enough; Python must not stumble over the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    return answer if isinstance(answer, int) else 0
+
+
+def _complain(error: Exception) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    for line in _lines(error):
+        click.echo(f"error: {' '.join(line.split())}", err=True)
+    if isinstance(error, click.ClickException):
+        return error.exit_code
+    return error.status if isinstance(error, Failure) else PLAINLY_SAID.get(type(error), 1)
+
+
+def _lines(error: Exception) -> Sequence[str]:
+    if isinstance(error, Failure):
+        return error.lines
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else "chronolet"
+        return (f"{error.format_message()} See `{where} --help`.",)
+    return (error.format_message() if isinstance(error, click.ClickException) else str(error),)

@@ -1,0 +1,73 @@
+"""Reads the manifests that a command names, all of them, before anything is done with one.
+
+Comes in: files, folders, `-` for standard input. Goes out: defaulted and valid pods with what is to be said of them; a
+Failure with one line for each error, naming file, path, found and expected. Next: `apply`, `delete`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from chronolet.cli.errors import Failure
+from chronolet_schemas.podspec import Finding, Pod
+
+STDIN = "-"
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class Read:
+    """What was found: (file, pod), (file, finding)."""
+
+    def __init__(self) -> None:
+        self.pods: list[tuple[str, Pod]] = []
+        self.findings: list[tuple[str, Finding]] = []
+        self.errors: list[str] = []
+
+
+def read(names: Sequence[str]) -> Read:
+    """All manifests of these names. Failure if any of them cannot be used, or one pod stands in two places."""
+    from chronolet.adapters import manifest_files  # noqa: PLC0415 - YAML is slow to load
+
+    found = Read()
+    for file in _files(names):
+        one = manifest_files.parse(_bytes(file), "standard input" if file == STDIN else file)
+        found.pods += [(file, pod) for pod in one.pods]
+        found.findings += [(file, finding) for finding in one.findings]
+        found.errors += [str(error) for error in one.errors]
+    _expect_each_once(found)
+    if found.errors:
+        raise Failure(*found.errors)
+    if not found.pods:
+        raise Failure(f"{', '.join(names)}: no Pod found, expected at least one v1 Pod")
+    return found
+
+
+def _files(names: Sequence[str]) -> list[str]:
+    files: list[str] = []
+    for name in names:
+        path = Path(name)
+        if name == STDIN or not path.is_dir():
+            files.append(name)
+            continue
+        inside = sorted(str(p) for p in path.iterdir() if p.suffix in _SUFFIXES and not p.name.startswith("."))
+        if not inside:
+            raise Failure(f"{name}: no manifest in this folder, expected files that end with {', '.join(_SUFFIXES)}")
+        files += inside
+    return files
+
+
+def _bytes(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+    except OSError as error:
+        raise Failure(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _expect_each_once(found: Read) -> None:
+    places: dict[str, str] = {}
+    for file, pod in found.pods:
+        if pod.key in places:
+            found.errors.append(f"{file}: pod {pod.key}: stands in {places[pod.key]} as well, expected it once")
+        places.setdefault(pod.key, file)

@@ -1,0 +1,68 @@
+"""Flags that commands share, made from the settings' one table.
+
+Comes in: flags before or behind the subcommand, the environment. Goes out: `Settings` as the command's first argument.
+Next: every command module.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chronolet.node import settings as known
+
+Function = Callable[..., Any]
+
+
+def global_options(function: Function) -> Function:
+    """Take the flags that every command knows before the subcommand, too."""
+
+    @functools.wraps(function)
+    def run(**flags: Any) -> Any:
+        click.get_current_context().meta["chronolet.flags"] = flags
+        return function()
+
+    return _add(run, known.EVERYWHERE)
+
+
+def with_settings(*names: str) -> Callable[[Function], Function]:
+    """Give the command flags for these settings beside the ones that every command has, and resolved `settings`."""
+    wanted = known.EVERYWHERE + names
+
+    def wrap(function: Function) -> Function:
+        @functools.wraps(function)
+        def run(config: Path | None = None, **arguments: Any) -> Any:
+            before = click.get_current_context().meta.get("chronolet.flags", {})
+            behind = {name: arguments.pop(name) for name in wanted}
+            flags = {name: behind[name] if behind[name] is not None else before.get(name) for name in wanted}
+            settings, remarks = known.resolve(flags, os.environ, config)
+            for remark in remarks:
+                click.echo(f"warning: {remark}", err=True)
+            return function(settings=settings, **arguments)
+
+        return _add(run, wanted)
+
+    return wrap
+
+
+def config_option(function: Function) -> Function:
+    """`--config FILE`: a KubeletConfiguration."""
+    kind = click.Path(dir_okay=False, path_type=Path)
+    return click.option("--config", type=kind, metavar="FILE", help="KubeletConfiguration (YAML)")(function)
+
+
+def namespace_option(function: Function) -> Function:
+    """`-n NAMESPACE`."""
+    return click.option("-n", "--namespace", default="default", show_default=True, help="the pod's namespace")(function)
+
+
+def _add(function: Function, names: tuple[str, ...]) -> Function:
+    for name in reversed(names):
+        one = known.setting(name)
+        function = click.option(one.flag, name, metavar=one.metavar, help=f"{one.help}  [env: {one.env}]")(function)
+    return function

@@ -1,0 +1,25 @@
+"""`chronolet run`: hosts actors in this process until it is told to stop.
+
+Comes in: settings. Goes out: nothing. Next: `node.main`.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from chronolet.cli.options import config_option, with_settings
+from chronolet.node.settings import SETTINGS, Settings
+
+_MORE = tuple(one.name for one in SETTINGS if one.name not in {"redis", "root_dir", "node"})
+
+
+@click.command()
+@config_option
+@with_settings(*_MORE)
+def command(settings: Settings) -> int:
+    """Run the node agent: watch manifests, keep their pods running, remember everything."""
+    # The composition root pulls in Docker and the actors: only this command pays for it.
+    run = importlib.import_module("chronolet.node.main").run
+    return int(run(settings) or 0)

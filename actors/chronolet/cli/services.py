@@ -1,0 +1,59 @@
+"""What commands need from outside, made when it is needed. Tests hand in their own.
+
+Comes in: settings. Goes out: the node's store, archive, kinds and runtime. Next: `history` and the commands.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chronolet.history.entries import ArchiveReader, NoArchive
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.store import Store
+from chronolet.node.settings import Settings
+from chronolet.ports.runtime import Runtime
+
+
+def wall_clock() -> int:
+    """Now in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def redis_store(settings: Settings) -> Store:
+    """The node's log."""
+    from chronolet.kernel.redis_store import RedisStore  # noqa: PLC0415 - `--help` needs no Redis client
+
+    return RedisStore(settings.redis_url, settings.node)
+
+
+def archive_files(settings: Settings) -> ArchiveReader:
+    """The archived parts of the node's log."""
+    del settings
+    return NoArchive()
+
+
+def docker_runtime(settings: Settings) -> Runtime:
+    """The node's Docker Engine."""
+    from chronolet.adapters.docker_runtime import DockerRuntime  # noqa: PLC0415 - docker takes long to load
+
+    return DockerRuntime(settings.docker)
+
+
+def pure_kinds(names: Sequence[str]) -> tuple[Kind[Any], ...]:
+    """These kinds, able to fold but without effects."""
+    return tuple(importlib.import_module(f"chronolet.{name}.actor").kind() for name in names)
+
+
+@dataclass(frozen=True)
+class Services:
+    """How to come by each."""
+
+    store: Callable[[Settings], Store] = redis_store
+    archive: Callable[[Settings], ArchiveReader] = archive_files
+    runtime: Callable[[Settings], Runtime] = docker_runtime
+    kinds: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
+    now: Callable[[], int] = wall_clock

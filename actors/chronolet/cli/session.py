@@ -1,0 +1,79 @@
+"""One command's view of one node: its store, its archive, its states.
+
+Comes in: settings and services. Goes out: what commands ask for, with failures in words. Next: the commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import click
+
+from chronolet.cli.errors import Failure
+from chronolet.cli.services import Services
+from chronolet.history.entries import ArchiveReader, HistoryMissing, entries
+from chronolet.history.state import Moment, state_at
+from chronolet.kernel.store import Store
+from chronolet.node.settings import Settings
+from chronolet_schemas.envelope import START, Entry, Position
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Open for the length of one command."""
+
+    settings: Settings
+    services: Services
+    store: Store
+    archive: ArchiveReader
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        return self.services.now()
+
+    def state(self, *kinds: str) -> Moment:
+        """These kinds' states now."""
+        moment = state_at(self.store, self.archive, self.services.kinds(kinds))
+        for position in moment.unreadable:
+            click.echo(f"warning: log entry {position} cannot be read by this release and is left out", err=True)
+        return moment
+
+    def entries(self, after: Position = START) -> Iterator[Entry]:
+        """The log from there to its present end."""
+        return entries(self.store, self.archive, after)
+
+
+@contextmanager
+def session(settings: Settings) -> Iterator[Session]:
+    """The node's log; a Failure in one line if there is none."""
+    services = click.get_current_context().find_object(Services) or Services()
+    _expect_socket(settings)
+    store = services.store(settings)
+    try:
+        yield Session(settings, services, store, services.archive(settings))
+    except HistoryMissing as missing:
+        raise Failure(str(missing)) from missing
+    finally:
+        store.close()
+
+
+def _expect_socket(settings: Settings) -> None:
+    """Tell a node that never ran here from one whose Redis is down."""
+    if not settings.redis and not settings.redis_socket.exists():
+        raise Failure(
+            f"no node agent's Redis at {settings.redis_socket}: start one with `chronolet run`, "
+            "or name its --redis URL or --root-dir"
+        )
+
+
+def split_names(names: Sequence[str], what: str) -> list[str]:
+    """`web` and `pod/web` alike; a Failure for another type."""
+    plain = []
+    for name in names:
+        kind, slash, rest = name.rpartition("/")
+        if slash and kind not in ("pod", "pods", "po"):
+            raise Failure(f"{name}: found type {kind!r}, expected {what}/NAME")
+        plain.append(rest)
+    return plain

@@ -1,0 +1,33 @@
+"""Columns as kubectl aligns them: left, three blanks apart, no lines.
+
+Comes in: a head and rows of text. Goes out: lines. Text from pods is shown without what could steer a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+_GAP = 3
+
+
+def plain(text: str) -> str:
+    """Text on one line, control characters spelled out: a pod must not be able to move the reader's cursor."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def lines(head: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
+    """Head (if not empty) and rows, every column as wide as its widest cell."""
+    everything = [[plain(cell) for cell in row] for row in ([head] if head else []) + list(rows)]
+    widths = [max(map(len, column)) + _GAP for column in zip(*everything, strict=True)]
+    return [
+        indent + "".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in everything
+    ]
+
+
+def show(head: Sequence[str], rows: Sequence[Sequence[str]], *, headers: bool = True) -> None:
+    """Print a table."""
+    for line in lines(head if headers else (), rows):
+        click.echo(line)

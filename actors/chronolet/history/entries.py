@@ -1,0 +1,110 @@
+"""The node's log from its first entry on, whether an entry is still in the stream or in an archive file by now.
+
+Comes in: a store, and a reader of archive files. Goes out: entries in order of position, none left out, none twice.
+Next: `state`, `kube_events` and the CLI's `log`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from chronolet.kernel.store import Store
+from chronolet_schemas.envelope import START, Entry, Position
+
+PAGE = 2_000
+LARGEST_N = 2**53
+"""Above every number that an entry has."""
+
+
+class HistoryMissing(Exception):  # noqa: N818 - the condition's name
+    """Part of the history cannot be read here: archived, but the archive files are not at hand."""
+
+
+class ArchiveReader(Protocol):
+    """Archived entries of the log's run."""
+
+    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
+        """Entries after a position up to and with another one, oldest first."""
+
+
+class NoArchive:
+    """No archive files are at hand."""
+
+    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:  # noqa: ARG002
+        """Nothing."""
+        return iter(())
+
+
+def entries(
+    store: Store, archive: ArchiveReader, after: Position = START, upto: Position | None = None
+) -> Iterator[Entry]:
+    """Entries after a position, up to and with `upto` or the newest there is when the reading gets there."""
+    at = after
+    while upto is None or at < upto:
+        page = store.read_log(at, PAGE, upto)
+        trimmed = store.archived()[1]  # asked after the read: what was trimmed before it is in the archive
+        if trimmed > at:
+            goal = trimmed if upto is None else min(trimmed, upto)
+            for entry in _archived(archive, at, goal):
+                at = entry.position
+                yield entry
+            at = goal
+            continue
+        yield from page
+        if len(page) < PAGE:
+            return
+        at = page[-1].position
+
+
+def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Iterator[Entry]:
+    expected = after.n + 1 if after == START else 0
+    for entry in archive.entries(after, upto):
+        if expected and entry.position.n != expected:
+            break
+        expected = entry.position.n + 1
+        yield entry
+    else:
+        if expected:
+            return
+    raise HistoryMissing(
+        f"the log's entries after {after} up to {upto} were archived, and the archive files are not here: "
+        "ask on the node, or give its --root-dir"
+    )
+
+
+def before(milliseconds: int) -> Position:
+    """A position after which everything happened at `milliseconds` or later."""
+    return Position(milliseconds - 1, LARGEST_N) if milliseconds > 0 else START
+
+
+def position_before_last(store: Store, count: int) -> Position:
+    """A position after which the stream has at most `count` entries, as many of them if it has so many.
+
+    The stream cannot be counted from its end, but `n` has no gaps: bisect by time for the first entry wanted.
+    """
+    last = store.last()
+    wanted = last.n - count
+    if wanted <= 0:
+        return START
+    low, high = 0, last.milliseconds
+    while low < high:
+        middle = (low + high) // 2
+        # Is the first entry later than `middle` already one of those wanted?
+        found = store.read_log(Position(middle, LARGEST_N), 1)
+        if found and found[0].position.n <= wanted + 1:
+            low = middle + 1
+        else:
+            high = middle
+    return _within(store, low, wanted)
+
+
+def _within(store: Store, milliseconds: int, wanted: int) -> Position:
+    """The position with number `wanted`, not before the entries of this millisecond's predecessor."""
+    at = before(milliseconds)
+    while page := store.read_log(at, PAGE):
+        for entry in page:
+            if entry.position.n >= wanted:
+                return entry.position if entry.position.n == wanted else at
+            at = entry.position
+    return at

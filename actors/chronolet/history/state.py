@@ -1,0 +1,87 @@
+"""The actors' states at a moment, folded in the reader's own process: no actor is asked.
+
+Comes in: a store, an archive, the pure Kinds, a position. Goes out: `Moment`. A snapshot shortens the way where it is
+of the Kind's format and not younger than the moment; else the history is folded from its beginning. Next: `cli`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from chronolet.history.entries import ArchiveReader, entries
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.states import decode_states
+from chronolet.kernel.store import Store
+from chronolet_schemas import codec
+from chronolet_schemas.envelope import START, Entry, Event, Position
+from chronolet_schemas.keys import Shard, shard_for, shards_of
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What every entity of the asked kinds was. `states[kind][key]`."""
+
+    position: Position
+    """Of the last entry read, START for an empty log."""
+    states: Mapping[str, Mapping[str, Any]]
+    unreadable: tuple[Position, ...] = ()
+    """Own entries that this release cannot decode; they are left out, as the hosts leave them out."""
+
+
+class _Fold:
+    """The states of one kind on their way to the moment."""
+
+    def __init__(self, kind: Kind[Any]) -> None:
+        self.kind = kind
+        self.states: dict[str, Any] = dict.fromkeys(kind.at_start, kind.decider.initial)
+        self.begins: dict[Shard, Position] = dict.fromkeys(shards_of(kind.name, kind.shards), START)
+
+    def restore(self, store: Store, latest: Position | None) -> None:
+        """Begin each shard from its snapshot, if that is of use."""
+        for shard in self.begins:
+            snapshot = store.read_snapshot(shard)
+            if snapshot is None or snapshot.format != self.kind.format or (latest and snapshot.position > latest):
+                continue
+            try:
+                images = decode_states(self.kind.state, snapshot.state)
+            except (msgspec.ValidationError, msgspec.DecodeError):
+                continue  # recovery would ignore it as well; the history tells the same
+            self.begins[shard] = snapshot.position
+            self.states |= {key: image.state for key, image in images.items()}
+
+    def add(self, key: str, entry: Entry) -> None:
+        """Fold one entry. Undecodable if it cannot be read."""
+        shard = shard_for(self.kind.name, self.kind.shards, key)
+        if entry.position <= self.begins[shard]:
+            return
+        event = codec.decode(entry.type, entry.data, Event)
+        state = self.kind.decider.evolve(self.states.get(key, self.kind.decider.initial), event)
+        if state is None:
+            self.states.pop(key, None)
+        else:
+            self.states[key] = state
+
+
+def state_at(
+    store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]], position: Position | None = None
+) -> Moment:
+    """States as of `position`, or of now."""
+    folds = {kind.name: _Fold(kind) for kind in kinds}
+    for fold in folds.values():
+        fold.restore(store, position)
+    at = min((begin for fold in folds.values() for begin in fold.begins.values()), default=START)
+    unreadable: list[Position] = []
+    for entry in entries(store, archive, at, position):
+        at = entry.position
+        name, _, key = entry.entity.partition("/")
+        if name not in folds:
+            continue
+        try:
+            folds[name].add(key, entry)
+        except codec.Undecodable:
+            unreadable.append(entry.position)
+    return Moment(at, {name: fold.states for name, fold in folds.items()}, tuple(unreadable))

@@ -1,0 +1,231 @@
+"""All settings of a node agent, and the one place that knows their names.
+
+Comes in: flags as given, the environment, a KubeletConfiguration file. Goes out: `Settings`, and remarks about what the
+file says in vain. A flag wins over the environment, that over the file, that over the default. Next: `wiring`, `cli`.
+Source: cmd/kubelet/app/options and the KubeletConfiguration fields that the kubelet documents.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from chronolet.node import kubelet_config
+from chronolet.node.values import any_text, duration, folder, number, one_of, some_of, text, url
+
+ALL_ACTORS = ("manifests", "pod", "pleg", "keeper")
+"""The kinds of this release, in the order in which they are started."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process is told. Durations in milliseconds."""
+
+    node: str
+    root_dir: Path
+    redis: str = ""
+    """URL; empty: the agent's own server below `root_dir`."""
+    redis_appendfsync: Literal["always", "everysec", "no"] = "always"
+    actors: tuple[str, ...] = ALL_ACTORS
+    docker: str = "unix:///var/run/docker.sock"
+    pod_manifest_path: str = ""
+    """A folder or file; empty: none is watched."""
+    file_check_frequency: int = 20_000
+    pod_infra_container_image: str = "chronolet/pause:1"
+    address: str = "127.0.0.1"
+    port: int = 10255
+    """0: no HTTP server."""
+    pleg_relist_period: int = 10_000
+    pleg_relist_threshold: int = 180_000
+    log_format: Literal["text", "json"] = "text"
+
+    @property
+    def redis_socket(self) -> Path:
+        """Where the agent's own redis-server listens."""
+        return self.root_dir / "redis" / "redis.sock"
+
+    @property
+    def redis_url(self) -> str:
+        """Where the node's log is: as told, else the agent's own server."""
+        return self.redis or f"unix://{self.redis_socket}"
+
+    @property
+    def archive_dir(self) -> Path:
+        """Where archived parts of the log lie."""
+        return self.root_dir / "archive"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting's names. `field` is its path in a KubeletConfiguration, empty where the kubelet has none there."""
+
+    name: str
+    flag: str
+    env: str
+    help: str
+    parse: Callable[[str, Any], Any]
+    field: str = ""
+    metavar: str = "TEXT"
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "redis",
+        "--redis",
+        "CHRONOLET_REDIS",
+        "Redis of the node's log [default: the agent's own server below --root-dir]",
+        url("unix", "redis", "rediss"),
+        metavar="URL",
+    ),
+    Setting(
+        "root_dir",
+        "--root-dir",
+        "CHRONOLET_ROOT_DIR",
+        "state folder [default: /var/lib/chronolet; ~/.local/state/chronolet without root]",
+        folder,
+        metavar="FOLDER",
+    ),
+    Setting(
+        "node",
+        "--hostname-override",
+        "CHRONOLET_HOSTNAME_OVERRIDE",
+        "the node's name [default: the hostname]",
+        text,
+        metavar="NAME",
+    ),
+    Setting(
+        "redis_appendfsync",
+        "--redis-appendfsync",
+        "CHRONOLET_REDIS_APPENDFSYNC",
+        "how the agent's own Redis writes: always, everysec or no [default: always]",
+        one_of("always", "everysec", "no"),
+        metavar="WORD",
+    ),
+    Setting(
+        "actors",
+        "--actors",
+        "CHRONOLET_ACTORS",
+        f"kinds to host, by commas [default: {','.join(ALL_ACTORS)}]",
+        some_of(*ALL_ACTORS),
+        metavar="KINDS",
+    ),
+    Setting(
+        "docker",
+        "--docker",
+        "DOCKER_HOST",
+        "Docker Engine [default: unix:///var/run/docker.sock]",
+        url("unix", "tcp", "http", "https", "ssh"),
+        metavar="URL",
+    ),
+    Setting(
+        "pod_manifest_path",
+        "--pod-manifest-path",
+        "CHRONOLET_POD_MANIFEST_PATH",
+        "folder or file of Pod manifests to run [default: none]",
+        any_text,
+        "staticPodPath",
+        "PATH",
+    ),
+    Setting(
+        "file_check_frequency",
+        "--file-check-frequency",
+        "CHRONOLET_FILE_CHECK_FREQUENCY",
+        "how often manifests are read again, notified or not [default: 20s]",
+        duration,
+        "fileCheckFrequency",
+        "DURATION",
+    ),
+    Setting(
+        "pod_infra_container_image",
+        "--pod-infra-container-image",
+        "CHRONOLET_POD_INFRA_CONTAINER_IMAGE",
+        "image of the containers that hold pods' namespaces [default: a small local one]",
+        text,
+        metavar="IMAGE",
+    ),
+    Setting(
+        "address",
+        "--address",
+        "CHRONOLET_ADDRESS",
+        "where the HTTP server listens [default: 127.0.0.1]",
+        text,
+        "address",
+        "ADDRESS",
+    ),
+    Setting(
+        "port",
+        "--port",
+        "CHRONOLET_PORT",
+        "the HTTP server's port, 0 for none [default: 10255]",
+        number(0, 65535),
+        "readOnlyPort",
+        "PORT",
+    ),
+    Setting(
+        "pleg_relist_period",
+        "--pleg-relist-period",
+        "CHRONOLET_PLEG_RELIST_PERIOD",
+        "how often containers are listed, beside Docker's notices [default: 10s]",
+        duration,
+        metavar="DURATION",
+    ),
+    Setting(
+        "pleg_relist_threshold",
+        "--pleg-relist-threshold",
+        "CHRONOLET_PLEG_RELIST_THRESHOLD",
+        "how old the last listing may be while the node is healthy [default: 3m]",
+        duration,
+        metavar="DURATION",
+    ),
+    Setting(
+        "log_format",
+        "--log-format",
+        "CHRONOLET_LOG_FORMAT",
+        "text or json [default: text]",
+        one_of("text", "json"),
+        "logging.format",
+        "WORD",
+    ),
+)
+
+EVERYWHERE = ("redis", "root_dir", "node")
+"""The settings that every command takes."""
+
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def setting(name: str) -> Setting:
+    """The setting of that name."""
+    return _BY_NAME[name]
+
+
+def default_root(*, root: bool) -> Path:
+    """The state folder where none is named."""
+    return Path("/var/lib/chronolet") if root else Path("~/.local/state/chronolet").expanduser()
+
+
+def hostname() -> str:
+    """The node's name where none is given: the hostname in lower case, as the kubelet takes it."""
+    return socket.gethostname().strip().lower()
+
+
+def resolve(
+    flags: Mapping[str, Any], environ: Mapping[str, str], config: Path | None = None
+) -> tuple[Settings, tuple[str, ...]]:
+    """The settings and remarks about the file. `flags` by setting name, None or absent where not given."""
+    fields = {one.field: (one.name, one.parse) for one in SETTINGS if one.field}
+    in_file, remarks = ({}, ()) if config is None else kubelet_config.read(config, fields)
+    values: dict[str, Any] = {"node": hostname(), "root_dir": default_root(root=os.geteuid() == 0)}
+    for one in SETTINGS:
+        if flags.get(one.name) is not None:
+            values[one.name] = one.parse(one.flag, flags[one.name])
+        elif environ.get(one.env):
+            values[one.name] = one.parse(one.env, environ[one.env])
+        elif one.name in in_file:
+            values[one.name] = in_file[one.name]
+    return Settings(**values), remarks

@@ -1,0 +1,98 @@
+"""Parsers of settings' values: one for flags, environment and file alike.
+
+Comes in: where the value stands (for the error), and what was found there. Goes out: the value, or `SettingsError`.
+Next: `settings`, whose table names a parser for each setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+class SettingsError(ValueError):
+    """A setting cannot be used: names it, what was found, what is expected."""
+
+
+def text(what: str, value: Any) -> str:
+    """Non-empty text."""
+    if not isinstance(value, str) or not value.strip():
+        raise SettingsError(f"{what}: found {value!r}, expected text")
+    return value.strip()
+
+
+def any_text(what: str, value: Any) -> str:
+    """Text, possibly empty."""
+    return "" if value == "" else text(what, value)
+
+
+def number(low: int, high: int) -> Callable[[str, Any], int]:
+    """A parser of whole numbers in a range."""
+
+    def parse(what: str, value: Any) -> int:
+        digits = str(value).strip()
+        if isinstance(value, bool) or not digits.isascii() or not digits.isdigit() or not low <= int(digits) <= high:
+            raise SettingsError(f"{what}: found {value!r}, expected a whole number from {low} to {high}")
+        return int(digits)
+
+    return parse
+
+
+def one_of(*choices: str) -> Callable[[str, Any], str]:
+    """A parser that takes one of a few words."""
+
+    def parse(what: str, value: Any) -> str:
+        if value not in choices:
+            raise SettingsError(f"{what}: found {value!r}, expected one of {', '.join(choices)}")
+        return str(value)
+
+    return parse
+
+
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+
+
+def duration(what: str, value: Any) -> int:
+    """A Go duration (`10s`, `1m30s`, `500ms`) in milliseconds; above zero."""
+    rest, total = str(value).strip(), 0.0
+    while rest:
+        digits = rest[: len(rest) - len(rest.lstrip("0123456789."))]
+        unit = next((unit for unit in ("ms", "s", "m", "h") if rest[len(digits) :].startswith(unit)), "")
+        if not unit or not digits.replace(".", "", 1).isdigit():
+            total = 0.0
+            break
+        total += float(digits) * _UNITS[unit]
+        rest = rest[len(digits) + len(unit) :]
+    if total < 1:
+        raise SettingsError(f"{what}: found {value!r}, expected a duration above zero such as 10s or 1m30s")
+    return int(total)
+
+
+def some_of(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
+    """A parser of words separated by commas; each once, in the order of `choices`."""
+
+    def parse(what: str, value: Any) -> tuple[str, ...]:
+        names = {name.strip() for name in text(what, value).split(",") if name.strip()}
+        if not names or not names <= set(choices):
+            raise SettingsError(f"{what}: found {value!r}, expected some of {', '.join(choices)}")
+        return tuple(name for name in choices if name in names)
+
+    return parse
+
+
+def folder(what: str, value: Any) -> Path:
+    """An absolute path; `~` is the home folder."""
+    return Path(text(what, value)).expanduser().absolute()
+
+
+def url(*schemes: str) -> Callable[[str, Any], str]:
+    """A parser of URLs with one of these schemes."""
+
+    def parse(what: str, value: Any) -> str:
+        found = text(what, value)
+        if found.partition("://")[0] not in schemes or not found.partition("://")[2]:
+            raise SettingsError(f"{what}: found {found!r}, expected a URL such as {schemes[0]}://...")
+        return found
+
+    return parse
