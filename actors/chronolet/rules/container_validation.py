@@ -1,0 +1,205 @@
+"""What Kubernetes refuses in one container. Pure.
+
+Comes in: a defaulted container, its path, the names of the pod's volumes. Goes out: problems. Next: `validation`.
+Answers to: validateContainers and what it calls in pkg/apis/core/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from chronolet.rules import names, quantities
+from chronolet.rules.problems import Problem, at_least, name_problems, repeated, required, within
+from chronolet_schemas.podspec import (
+    Container,
+    ContainerPort,
+    EnvVar,
+    LifecycleHandler,
+    Part,
+    Probe,
+    ResourceRequirements,
+    VolumeMount,
+    plain,
+)
+
+LARGEST_PORT = 65535
+
+_FRACTIONAL = frozenset({"cpu", "memory", "ephemeral-storage"})
+_OVERCOMMITTED = _FRACTIONAL
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+
+
+def container_problems(path: str, container: Container, volumes: frozenset[str]) -> Iterator[Problem]:
+    """Everything that Kubernetes would refuse about a container by itself."""
+    if container.name:
+        yield from name_problems(f"{path}.name", container.name, names.label_problem)
+    else:
+        yield Problem(f"{path}.name", "missing, expected the container's name")
+    yield from _image(f"{path}.image", container.image)
+    yield from _ports(f"{path}.ports", container.ports)
+    for index, variable in enumerate(container.env):
+        yield from _variable(f"{path}.env[{index}]", variable)
+    yield from _resources(f"{path}.resources", container.resources)
+    yield from _mounts(f"{path}.volumeMounts", container.volume_mounts, volumes)
+    yield from _actions(path, container)
+
+
+def _image(path: str, image: str) -> Iterator[Problem]:
+    yield from required(path, image, "an image such as nginx:1.27")
+    if image != image.strip():
+        yield Problem(path, f"{image!r} begins or ends with a blank")
+
+
+def _ports(path: str, ports: tuple[ContainerPort, ...]) -> Iterator[Problem]:
+    for index, port in enumerate(ports):
+        here = f"{path}[{index}]"
+        if port.name:
+            yield from name_problems(f"{here}.name", port.name, names.port_problem)
+        if port.container_port:
+            yield from within(f"{here}.containerPort", port.container_port, 1, LARGEST_PORT)
+        else:
+            yield Problem(f"{here}.containerPort", f"missing, expected 1 to {LARGEST_PORT}")
+        yield from within(f"{here}.hostPort", port.host_port, 0, LARGEST_PORT)
+        yield from _address(f"{here}.hostIP", port.host_ip)
+    yield from repeated(path, "name", [port.name for port in ports])
+
+
+def _address(path: str, text: str) -> Iterator[Problem]:
+    try:
+        if text:
+            ipaddress.ip_address(text)
+    except ValueError:
+        yield Problem(path, f"{text!r} is no IP address")
+
+
+def _variable(path: str, variable: EnvVar) -> Iterator[Problem]:
+    if variable.name:
+        yield from name_problems(f"{path}.name", variable.name, names.env_problem)
+    else:
+        yield Problem(f"{path}.name", "missing, expected the variable's name")
+    if variable.value_from is None:
+        return
+    sources = sorted(plain(variable.value_from))
+    if variable.value:
+        yield Problem(f"{path}.valueFrom", "stands beside a value, expected only one of them")
+    if len(sources) != 1:
+        yield Problem(f"{path}.valueFrom", f"names {len(sources)} sources, expected one")
+
+
+def _resources(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
+    for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+        for name, text in amounts.items():
+            yield from name_problems(f"{path}.{field}", name, names.qualified_problem, "key ")
+            yield from _amount(f"{path}.{field}.{name}", name, text)
+    yield from _requests_fit(path, resources)
+
+
+def _amount(path: str, name: str, text: str) -> Iterator[Problem]:
+    try:
+        value = quantities.parse(text)
+        (quantities.cpu_milli if name == "cpu" else quantities.whole)(text)
+    except quantities.QuantityError as error:
+        yield Problem(path, str(error))
+        return
+    if value < 0:
+        yield Problem(path, f"{text} is below 0")
+    elif name not in _FRACTIONAL and value.denominator != 1:
+        yield Problem(path, f"{text} is no whole number")
+
+
+def _requests_fit(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
+    """A request is at most its limit, and equal to it for what cannot be shared out twice."""
+    for name, text in resources.requests.items():
+        limit = resources.limits.get(name)
+        if limit is None:
+            if "/" in name or name.startswith("hugepages-"):
+                yield Problem(f"{path}.limits", f"names no {name}, expected the request's {text}")
+            continue
+        try:
+            wanted, allowed = quantities.parse(text), quantities.parse(limit)
+        except quantities.QuantityError:
+            continue  # reported where it stands
+        if wanted > allowed:
+            yield Problem(f"{path}.requests.{name}", f"{text} is above the limit {limit}")
+        elif wanted < allowed and name not in _OVERCOMMITTED:
+            yield Problem(f"{path}.requests.{name}", f"{text} is below the limit {limit}, expected the same")
+
+
+def _mounts(path: str, mounts: tuple[VolumeMount, ...], volumes: frozenset[str]) -> Iterator[Problem]:
+    for index, mount in enumerate(mounts):
+        here = f"{path}[{index}]"
+        if not mount.name:
+            yield Problem(f"{here}.name", "missing, expected the name of a volume")
+        elif mount.name not in volumes:
+            known = ", ".join(sorted(volumes)) or "none"
+            yield Problem(f"{here}.name", f"{mount.name!r} is not among the pod's volumes ({known})")
+        yield from required(f"{here}.mountPath", mount.mount_path, "a path in the container")
+        if ":" in mount.mount_path:
+            yield Problem(f"{here}.mountPath", f"{mount.mount_path!r} contains ':'")
+        for field, value in (("subPath", mount.sub_path), ("subPathExpr", mount.sub_path_expr)):
+            if value.startswith("/") or ".." in value.split("/"):
+                yield Problem(f"{here}.{field}", f"{value!r} leaves the volume, expected a relative path without '..'")
+    yield from repeated(path, "mountPath", [mount.mount_path for mount in mounts])
+
+
+def _actions(path: str, container: Container) -> Iterator[Problem]:
+    for field, probe in (
+        ("livenessProbe", container.liveness_probe),
+        ("readinessProbe", container.readiness_probe),
+        ("startupProbe", container.startup_probe),
+    ):
+        if probe is not None:
+            yield from _probe(f"{path}.{field}", probe)
+    if container.lifecycle is not None:
+        for field, hook in (
+            ("postStart", container.lifecycle.post_start),
+            ("preStop", container.lifecycle.pre_stop),
+        ):
+            if hook is not None:
+                yield from _handler(f"{path}.lifecycle.{field}", hook)
+
+
+def _probe(path: str, probe: Probe) -> Iterator[Problem]:
+    yield from _handler(path, probe)
+    for field, value, lowest in (
+        ("initialDelaySeconds", probe.initial_delay_seconds, 0),
+        ("timeoutSeconds", probe.timeout_seconds, 1),
+        ("periodSeconds", probe.period_seconds, 1),
+        ("successThreshold", probe.success_threshold, 1),
+        ("failureThreshold", probe.failure_threshold, 1),
+    ):
+        yield from at_least(f"{path}.{field}", value, lowest)
+    if not path.endswith("readinessProbe") and probe.success_threshold > 1:
+        yield Problem(f"{path}.successThreshold", f"{probe.success_threshold} is above 1")
+    if probe.termination_grace_period_seconds is not None:
+        yield from at_least(f"{path}.terminationGracePeriodSeconds", probe.termination_grace_period_seconds, 1)
+
+
+def _handler(path: str, action: Probe | LifecycleHandler) -> Iterator[Problem]:
+    """Exactly one thing to do, and a port that exists where one is needed."""
+    given = [name for name in _HANDLERS if isinstance(getattr(action, _attribute(name), None), Part)]
+    if len(given) != 1:
+        found = ", ".join(given) or "nothing"
+        yield Problem(path, f"says {found} to do, expected one of {', '.join(_HANDLERS)}")
+    if action.exec is not None and not action.exec.command:
+        yield Problem(f"{path}.exec.command", "missing, expected a command")
+    if action.http_get is not None:
+        yield from _port(f"{path}.httpGet.port", action.http_get.port)
+    if action.tcp_socket is not None:
+        yield from _port(f"{path}.tcpSocket.port", action.tcp_socket.port)
+    if isinstance(action, Probe) and action.grpc is not None:
+        yield from _port(f"{path}.grpc.port", action.grpc.port)
+
+
+def _attribute(key: str) -> str:
+    return {"httpGet": "http_get", "tcpSocket": "tcp_socket"}.get(key, key)
+
+
+def _port(path: str, port: int | str | None) -> Iterator[Problem]:
+    if port is None or port == "":
+        yield Problem(path, f"missing, expected 1 to {LARGEST_PORT} or the name of a port")
+    elif isinstance(port, str):
+        yield from name_problems(path, port, names.port_problem)
+    else:
+        yield from within(path, port, 1, LARGEST_PORT)

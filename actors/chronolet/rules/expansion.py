@@ -1,0 +1,38 @@
+"""`$(NAME)` in commands, arguments and environment values. Pure.
+
+Comes in: text and the variables known so far. Goes out: text. `$$` stands for one `$`, so `$$(NAME)` stays `$(NAME)`;
+a name that is not known stays as it was written.
+Answers to: third_party/forked/golang/expansion/expand.go, pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from chronolet_schemas.podspec import EnvVar
+
+# Left to right, without overlap: an escape, else a closed reference. A lone `$` and an unclosed `$(` match nothing.
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
+
+
+def expand(text: str, variables: Mapping[str, str]) -> str:
+    """The text with each known `$(NAME)` replaced; what replaces it is not looked at again."""
+
+    def replacement(found: re.Match[str]) -> str:
+        return "$" if found[0] == "$$" else variables.get(found[1], found[0])
+
+    return _REFERENCE.sub(replacement, text)
+
+
+def environment(variables: Iterable[EnvVar]) -> dict[str, str]:
+    """The environment of a container: each value sees the variables written before it; the last of equal names wins."""
+    known: dict[str, str] = {}
+    for variable in variables:
+        known[variable.name] = expand(variable.value, known)
+    return known
+
+
+def expand_all(texts: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """A command or argument list, each word expanded."""
+    return tuple(expand(text, variables) for text in texts)

@@ -1,0 +1,82 @@
+"""Which fields of a Pod chronolet does not honour yet, by path. Pure.
+
+Comes in: a parsed Pod. Goes out: findings, in the order of the fields. Next: the CLI prints them, the `pod` decider
+keeps a container with a blocking one from starting (CreateContainerConfigError). The verdicts: `honoured_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from chronolet.rules.honoured_table import HONOURED, TABLE, Verdict
+from chronolet_schemas.podspec import BLOCKING, Finding, Object, Pod, plain
+
+__all__ = ["BLOCKING", "Finding", "blocker", "findings", "verdict_below"]
+
+_CONTAINERS = "spec.containers["
+
+
+def findings(pod: Pod) -> tuple[Finding, ...]:
+    """Every given field that is not honoured; a value that Kubernetes would take anyway is no finding."""
+    content = _without_repeated_requests(plain(pod))
+    return tuple(
+        Finding(path=path, severity=verdict.severity, message=_message(value, verdict), pod=pod.key)
+        for path, value, verdict in _walk(content, "", "", HONOURED)
+        if verdict.severity is not None
+    )
+
+
+def blocker(found: Iterable[Finding], container: int) -> Finding | None:
+    """What keeps the container with this index in `spec.containers` from starting: its own or the whole pod's first."""
+    own = f"{_CONTAINERS}{container}]"
+    for finding in found:
+        if finding.severity == BLOCKING and (finding.path.startswith(own) or not finding.path.startswith(_CONTAINERS)):
+            return finding
+    return None
+
+
+def verdict_below(pattern: str, key: str) -> Verdict | None:
+    """The table's verdict for a key of the object at `pattern` (a path without indices), None if it has none there.
+
+    The key itself comes first, then `prefix/*` for keys such as annotations, then `*`.
+    """
+    for name in (key, key.partition("/")[0] + "/*", "*"):
+        found = TABLE.get(f"{pattern}.{name}" if pattern else name)
+        if found is not None:
+            return found
+    return None
+
+
+def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tuple[str, Any, Verdict]]:
+    """Path, value and verdict of everything that is reported as a whole."""
+    if isinstance(value, dict) and verdict.inside:
+        for key, held in value.items():
+            below = f"{pattern}.{key}" if pattern else key
+            yield from _walk(held, f"{path}.{key}" if path else key, below, verdict_below(pattern, key) or verdict)
+    elif isinstance(value, list) and verdict.inside and any(isinstance(item, dict) for item in value):
+        for index, item in enumerate(value):
+            yield from _walk(item, f"{path}[{index}]", pattern, verdict)
+    elif value not in verdict.unless:
+        yield path, value, verdict
+
+
+def _without_repeated_requests(content: Object) -> Object:
+    """The pod without requests that only repeat their limit, as defaulting writes them."""
+    spec = content.get("spec", {})
+    containers = [_container_without(container) for container in spec.get("containers", ())]
+    return {**content, "spec": {**spec, "containers": containers}}
+
+
+def _container_without(container: Object) -> Object:
+    resources = container.get("resources", {})
+    limits = resources.get("limits", {})
+    requests = {name: text for name, text in resources.get("requests", {}).items() if limits.get(name) != text}
+    return {**container, "resources": {**resources, "requests": requests}}
+
+
+def _message(value: Any, verdict: Verdict) -> str:
+    if isinstance(value, dict | list):
+        return f"not honoured: {verdict.message}"
+    shown = repr(value) if isinstance(value, str) else str(value).lower()
+    return f"{shown} is not honoured: {verdict.message}"

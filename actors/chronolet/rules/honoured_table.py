@@ -1,0 +1,194 @@
+"""Every field of a v1 Pod and how chronolet stands to it: the table behind `honoured`.
+
+A path is written as in findings, without the indices of lists; `*` stands for any key of a map. A field that is not
+listed stands as the nearest listed path above it does. Values given as `unless` are what Kubernetes does anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from chronolet_schemas.podspec import BLOCKING, WARNING, Severity
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """How a field is treated. No severity means honoured.
+
+    `message` says what the user misses. `inside` reports each field below by itself instead of the field as a whole.
+    """
+
+    severity: Severity | None
+    message: str = ""
+    unless: tuple[Any, ...] = ()
+    inside: bool = False
+
+
+HONOURED: Final = Verdict(None, inside=True)
+
+
+def _warns(message: str, *unless: Any) -> Verdict:
+    return Verdict(WARNING, message, ({}, *unless))
+
+
+def _blocks(message: str, *unless: Any) -> Verdict:
+    return Verdict(BLOCKING, message, ({}, *unless))
+
+
+_SCHEDULER: Final = "only a scheduler reads this; the pod runs on this node anyway"
+_ACCOUNT: Final = "there are no service accounts here; the containers get no token"
+_PROBE: Final = "probes are not run yet; the container counts as healthy while it runs"
+_SECURITY: Final = "the container would run with other rights than asked for"
+_NAMESPACE: Final = "the node's namespaces are not shared with pods yet"
+_HOOK: Final = "hooks are not run yet"
+_VOLUME: Final = "this kind of volume is not supported yet"
+_REFERENCE: Final = "values from elsewhere are not supported yet, only plain values"
+_REQUEST: Final = "nothing is reserved for requests yet; limits hold"
+_RESOURCE: Final = "only limits of cpu and memory are supported yet"
+
+_TOP: Final = {
+    "apiVersion": HONOURED,
+    "kind": HONOURED,
+    "metadata": HONOURED,
+    "metadata.finalizers": _warns("nobody here waits for finalizers"),
+    "metadata.annotations.container.apparmor.security.beta.kubernetes.io/*": _blocks(
+        "AppArmor profiles are not applied yet", "runtime/default"
+    ),
+    "spec": HONOURED,
+}
+
+_POD: Final = {
+    "affinity": _warns(_SCHEDULER),
+    "nodeSelector": _warns(_SCHEDULER),
+    "nodeName": _warns(_SCHEDULER),
+    "tolerations": _warns(_SCHEDULER),
+    "topologySpreadConstraints": _warns(_SCHEDULER),
+    "schedulerName": _warns(_SCHEDULER),
+    "schedulingGates": _warns(_SCHEDULER),
+    "schedulingGroup": _warns(_SCHEDULER),
+    "overhead": _warns(_SCHEDULER),
+    "priority": _warns("no pod is preferred to another yet"),
+    "priorityClassName": _warns("no pod is preferred to another yet"),
+    "preemptionPolicy": _warns("no pod is stopped in favour of another", "PreemptLowerPriority"),
+    "evictionResponders": _warns("nobody is asked before an eviction"),
+    "readinessGates": _warns("the pod counts as ready without these conditions"),
+    "serviceAccountName": _warns(_ACCOUNT, "default"),
+    "serviceAccount": _warns(_ACCOUNT, "default"),
+    "automountServiceAccountToken": _warns(_ACCOUNT, False),
+    "imagePullSecrets": _warns("images are pulled without credentials yet"),
+    "enableServiceLinks": HONOURED,  # there are no services here, so there are no variables for them either way
+    "restartPolicy": HONOURED,
+    "terminationGracePeriodSeconds": HONOURED,
+    "containers": HONOURED,
+    "initContainers": _blocks("init containers are not run yet"),
+    "ephemeralContainers": _blocks("ephemeral containers are not run yet"),
+    "activeDeadlineSeconds": _blocks("a pod's run time is not limited yet"),
+    # Without a cluster DNS all three mean the node's own resolver.
+    "dnsPolicy": _blocks("only the node's resolver is supported yet", "Default", "ClusterFirstWithHostNet"),
+    "dnsConfig": _blocks("resolv.conf is not adapted yet"),
+    "hostAliases": _blocks("/etc/hosts is not adapted yet"),
+    "hostname": _blocks("the host name is always the pod's name yet"),
+    "hostnameOverride": _blocks("the host name is always the pod's name yet"),
+    "subdomain": _blocks("there is no cluster domain here"),
+    "setHostnameAsFQDN": _blocks("there is no cluster domain here", False),
+    "hostNetwork": _blocks(_NAMESPACE),
+    "hostPID": _blocks(_NAMESPACE),
+    "hostIPC": _blocks(_NAMESPACE),
+    "hostUsers": _blocks("containers have no user namespace of their own yet", True),
+    "shareProcessNamespace": _blocks("containers do not share their processes yet", False),
+    "os": HONOURED,
+    "os.name": _blocks("this is a Linux node", "linux"),
+    "runtimeClassName": _blocks("containers always run under Docker's default runtime yet"),
+    "resourceClaims": _blocks("dynamic resources are not supported"),
+    "resources": HONOURED,
+    "resources.requests": _warns(_REQUEST),
+    "resources.limits": _blocks("limits of a whole pod are not supported yet, only limits of a container"),
+    "resources.claims": _blocks("dynamic resources are not supported"),
+    "securityContext": HONOURED,
+    "securityContext.*": _blocks(_SECURITY),
+    "securityContext.runAsNonRoot": _blocks(_SECURITY, False),
+    "securityContext.supplementalGroupsPolicy": _blocks(_SECURITY, "Merge"),
+    "securityContext.windowsOptions": _warns("only Windows nodes read this"),
+}
+
+_CONTAINER: Final = {
+    "name": HONOURED,
+    "image": HONOURED,
+    "command": HONOURED,
+    "args": HONOURED,
+    "workingDir": HONOURED,
+    "imagePullPolicy": HONOURED,
+    "ports": HONOURED,
+    "env": HONOURED,
+    "env.name": HONOURED,
+    "env.value": HONOURED,
+    "env.valueFrom": _blocks(_REFERENCE),
+    "envFrom": _blocks(_REFERENCE),
+    "resources": HONOURED,
+    "resources.limits": HONOURED,
+    "resources.limits.cpu": HONOURED,
+    "resources.limits.memory": HONOURED,
+    "resources.limits.ephemeral-storage": _warns("the size of what a container writes is not limited yet"),
+    "resources.limits.*": _blocks(_RESOURCE),
+    "resources.requests": HONOURED,
+    "resources.requests.cpu": _warns(_REQUEST),
+    "resources.requests.memory": _warns(_REQUEST),
+    "resources.requests.ephemeral-storage": _warns(_REQUEST),
+    "resources.requests.*": _blocks(_RESOURCE),
+    "resources.claims": _blocks("dynamic resources are not supported"),
+    "resizePolicy": _warns("resources are not changed in a running container"),
+    "restartPolicy": _blocks("only the pod's restartPolicy is supported yet"),
+    "restartPolicyRules": _blocks("only the pod's restartPolicy is supported yet"),
+    "volumeMounts": HONOURED,
+    "volumeMounts.recursiveReadOnly": _blocks("mounts below a read-only mount are not made read-only yet", "Disabled"),
+    "volumeMounts.subPath": _blocks("only whole volumes can be mounted yet"),
+    "volumeMounts.subPathExpr": _blocks("only whole volumes can be mounted yet"),
+    "volumeMounts.mountPropagation": _blocks("mounts are not propagated yet", "None"),
+    "volumeDevices": _blocks("raw block volumes are not supported"),
+    "livenessProbe": _warns(_PROBE),
+    "readinessProbe": _warns(_PROBE),
+    "startupProbe": _warns(_PROBE),
+    "lifecycle": HONOURED,
+    "lifecycle.postStart": _blocks(_HOOK),
+    "lifecycle.preStop": _blocks(_HOOK),
+    "lifecycle.stopSignal": _blocks("containers are always stopped by their image's signal yet"),
+    "terminationMessagePath": _warns("termination messages are not read yet"),
+    "terminationMessagePolicy": _warns("termination messages are not read yet"),
+    "securityContext": HONOURED,
+    "securityContext.*": _blocks(_SECURITY),
+    "securityContext.privileged": _blocks(_SECURITY, False),
+    "securityContext.runAsNonRoot": _blocks(_SECURITY, False),
+    "securityContext.readOnlyRootFilesystem": _blocks(_SECURITY, False),
+    "securityContext.allowPrivilegeEscalation": _blocks(_SECURITY, True),
+    "securityContext.procMount": _blocks(_SECURITY, "Default"),
+    "securityContext.windowsOptions": _warns("only Windows nodes read this"),
+    "stdin": _blocks("containers have no standard input yet"),
+    "stdinOnce": _blocks("containers have no standard input yet"),
+    "tty": _blocks("containers have no terminal yet"),
+}
+
+_VOLUMES: Final = {
+    "": HONOURED,
+    "*": Verdict(BLOCKING, _VOLUME),
+    "name": HONOURED,
+    "emptyDir": HONOURED,
+    "emptyDir.medium": _blocks("only the node's disk is supported yet"),
+    "emptyDir.sizeLimit": _warns("the size of the volume is not limited yet"),
+    "hostPath": HONOURED,
+    "hostPath.type": _blocks(
+        "this type is not checked yet", "", "Directory", "DirectoryOrCreate", "File", "FileOrCreate"
+    ),
+}
+
+
+def _under(prefix: str, table: dict[str, Verdict]) -> dict[str, Verdict]:
+    return {f"{prefix}.{path}" if path else prefix: verdict for path, verdict in table.items()}
+
+
+TABLE: Final[dict[str, Verdict]] = {
+    **_TOP,
+    **_under("spec", _POD),
+    **_under("spec.containers", _CONTAINER),
+    **_under("spec.volumes", _VOLUMES),
+}
