@@ -52,6 +52,11 @@ def session(settings: Settings) -> Iterator[Session]:
     _expect_socket(settings)
     store = services.store(settings)
     try:
+        if store.last() == START:
+            raise Failure(
+                f"node {settings.node} has no log at {_without_password(settings.redis_url)}: "
+                "start its agent with `chronolet run`, or name the node by --hostname-override"
+            )
         yield Session(settings, services, store, services.archive(settings))
     except HistoryMissing as missing:
         raise Failure(str(missing)) from missing
@@ -66,6 +71,11 @@ def _expect_socket(settings: Settings) -> None:
             f"no node agent's Redis at {settings.redis_socket}: start one with `chronolet run`, "
             "or name its --redis URL or --root-dir"
         )
+
+
+def _without_password(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"
 
 
 def split_names(names: Sequence[str], what: str) -> list[str]:

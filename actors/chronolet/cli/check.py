@@ -1,0 +1,31 @@
+"""`chronolet check`: what this machine lacks for running pods.
+
+Comes in: settings. Goes out: a line for each thing looked at; exit status 1 if something needed is missing. Next:
+`node.check`, which looks.
+"""
+
+from __future__ import annotations
+
+import click
+
+from chronolet.cli.options import with_settings
+from chronolet.cli.progress import progress
+from chronolet.cli.services import Services
+from chronolet.cli.table import plain
+from chronolet.node.check import findings
+from chronolet.node.settings import Settings
+
+
+@click.command()
+@with_settings("docker", "pod_manifest_path")
+def command(settings: Settings) -> int:
+    """Look for Docker, Redis, rights, cgroups and disk space."""
+    services = click.get_current_context().find_object(Services) or Services()
+    missing = False
+    with progress("looking"):
+        found = list(findings(settings, services.store, services.runtime))
+    for finding in found:
+        remedy = f" -> {finding.remedy}" if finding.remedy else ""
+        click.echo(plain(f"{finding.verdict:<9}{finding.name:<11}{finding.text}{remedy}"))
+        missing = missing or finding.verdict == "missing"
+    return int(missing)

@@ -1,0 +1,96 @@
+"""A runtime whose calls are counted and timed.
+
+Comes in: a runtime, the metrics. Goes out: the same runtime. Next: `wiring` hands it to the actors. Operation names are
+the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from chronolet.node.metrics import Metrics
+from chronolet.ports.runtime import (
+    ContainerSpec,
+    ContainerState,
+    Engine,
+    ImageState,
+    Notice,
+    Runtime,
+    SandboxSpec,
+    Stream,
+)
+
+
+class MeasuredRuntime:
+    """Answers what the runtime below answers."""
+
+    def __init__(self, runtime: Runtime, metrics: Metrics) -> None:
+        self._runtime = runtime
+        self._operation = metrics.operation
+
+    def engine(self) -> Engine:
+        with self._operation("version"):
+            return self._runtime.engine()
+
+    def create_sandbox(self, spec: SandboxSpec) -> str:
+        with self._operation("run_podsandbox"):
+            return self._runtime.create_sandbox(spec)
+
+    def create_container(self, spec: ContainerSpec) -> str:
+        with self._operation("create_container"):
+            return self._runtime.create_container(spec)
+
+    def start(self, container_id: str) -> None:
+        with self._operation("start_container"):
+            self._runtime.start(container_id)
+
+    def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
+        with self._operation("container_status"):
+            return self._runtime.inspect(container_id_or_name, timeout_seconds=timeout_seconds)
+
+    def stop(self, container_id: str, grace_seconds: float) -> None:
+        with self._operation("stop_container"):
+            self._runtime.stop(container_id, grace_seconds)
+
+    def kill(self, container_id: str, signal: str = "KILL") -> None:
+        with self._operation("kill_container"):
+            self._runtime.kill(container_id, signal)
+
+    def remove(self, container_id: str) -> None:
+        with self._operation("remove_container"):
+            self._runtime.remove(container_id)
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        with self._operation("list_containers"):
+            return self._runtime.list(labels)
+
+    def follow(
+        self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
+    ) -> Iterator[Notice]:
+        # It ends with the stream, so a duration would say nothing.
+        return self._runtime.follow(labels, since, opened)
+
+    def image(self, reference: str) -> ImageState | None:
+        with self._operation("image_status"):
+            return self._runtime.image(reference)
+
+    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
+        with self._operation("pull_image"):
+            return self._runtime.pull(reference, progress)
+
+    def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
+        with self._operation("import_image"):
+            return self._runtime.import_image(reference, archive, changes)
+
+    def logs(
+        self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
+    ) -> Iterator[tuple[str, bytes]]:
+        return self._runtime.logs(container_id, follow=follow, tail=tail, since=since, timestamps=timestamps)
+
+    def close(self) -> None:
+        self._runtime.close()
+
+
+def observed(runtime: Runtime, metrics: Metrics) -> Runtime:
+    """The runtime with its calls measured."""
+    return MeasuredRuntime(runtime, metrics)

@@ -1,0 +1,229 @@
+"""All metric names, and how they move.
+
+Comes in: what the kernel tells its observer, what the runtime is asked, what runs at the moment of a scrape. Goes out:
+the text of /metrics. Names and labels are the kubelet's where it has one (pkg/kubelet/metrics), `chronolet_` otherwise.
+Next: Prometheus, by `http`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from chronolet.kernel.observer import Outcome
+from chronolet.node.http import Answer, Query
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.keys import Shard
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_OPERATION_BUCKETS = tuple(0.005 * 2.5**n for n in range(14))
+_STEP_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
+
+Running = tuple[int, Mapping[str, int]]
+"""Pods whose sandbox runs, and containers by state (created, running, exited, unknown)."""
+
+
+class Metrics:
+    """The process's metrics; a kernel `Observer`."""
+
+    def __init__(self, node: str) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._kubelet(node)
+        self._pleg()
+        self._chronolet()
+
+    def _kubelet(self, node: str) -> None:
+        registry = self.registry
+        Gauge("kubelet_node_name", "The node's name", ["node"], registry=registry).labels(node).set(1)
+        self.started_pods = Counter(
+            "kubelet_started_pods_total", "Pods whose sandbox was started, cumulative", registry=registry
+        )
+        self.started_pods_errors = Counter(
+            "kubelet_started_pods_errors_total", "Sandboxes that could not be started, cumulative", registry=registry
+        )
+        self.started_containers = Counter(
+            "kubelet_started_containers_total", "Containers started, cumulative", ["container_type"], registry=registry
+        )
+        self.started_containers_errors = Counter(
+            "kubelet_started_containers_errors_total",
+            "Containers that could not be started, cumulative",
+            ["container_type", "code"],
+            registry=registry,
+        )
+        self.operations = Counter(
+            "kubelet_runtime_operations_total", "Calls to the runtime", ["operation_type"], registry=registry
+        )
+        self.operation_errors = Counter(
+            "kubelet_runtime_operations_errors_total",
+            "Calls that the runtime refused",
+            ["operation_type"],
+            registry=registry,
+        )
+        self.operation_seconds = Histogram(
+            "kubelet_runtime_operations_duration_seconds",
+            "How long calls to the runtime took",
+            ["operation_type"],
+            buckets=_OPERATION_BUCKETS,
+            registry=registry,
+        )
+
+    def _pleg(self) -> None:
+        self.relist_seconds = Histogram(
+            "kubelet_pleg_relist_duration_seconds", "How long a relist took", registry=self.registry
+        )
+        self.relist_interval = Histogram(
+            "kubelet_pleg_relist_interval_seconds", "Time between two relists", registry=self.registry
+        )
+        self.pleg_seen = Gauge(
+            "kubelet_pleg_last_seen_seconds", "When PLEG was last seen active, in unix seconds", registry=self.registry
+        )
+        self._last_relist = 0.0
+
+    def _chronolet(self) -> None:
+        registry = self.registry
+        self.steps = Counter("chronolet_steps_total", "Steps committed", ["shard"], registry=registry)
+        self.refused_steps = Counter(
+            "chronolet_steps_refused_total", "Steps that the store refused", ["shard", "reason"], registry=registry
+        )
+        self.step_seconds = Histogram(
+            "chronolet_step_duration_seconds", "How long a commit took", buckets=_STEP_BUCKETS, registry=registry
+        )
+        self.events = Counter("chronolet_events_total", "Events written to the log", ["kind"], registry=registry)
+        self.effects_running = Gauge(
+            "chronolet_effects_running", "Effects under way", ["kind", "effect"], registry=registry
+        )
+        self.effects = Counter(
+            "chronolet_effects_total", "Effects that ended", ["kind", "effect", "outcome"], registry=registry
+        )
+        self.effect_seconds = Histogram(
+            "chronolet_effect_duration_seconds", "How long effects took", ["kind"], registry=registry
+        )
+        self.dead_letters = Counter("chronolet_dead_letters_total", "Messages given up", ["kind"], registry=registry)
+        self.restarts = Counter("chronolet_host_restarts_total", "Hosts started again", ["shard"], registry=registry)
+        self.shards = Gauge("chronolet_shards_owned", "Shards hosted by this process", registry=registry)
+        self.lease = Gauge("chronolet_lease_valid", "1 while this process may act on the world", registry=registry)
+        self.recoveries = Counter("chronolet_recoveries_total", "Recoveries", registry=registry)
+        self.recovery_seconds = Gauge(
+            "chronolet_recovery_duration_seconds", "How long the last recovery took", registry=registry
+        )
+        self.recovered_events = Counter(
+            "chronolet_recovered_events_total", "Log entries read by recoveries", registry=registry
+        )
+
+    # -- the kernel's observer -------------------------------------------------------------------------------------
+    def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
+        """Count the step, its events, and what the kubelet counts of them."""
+        self.steps.labels(str(shard)).inc()
+        self.step_seconds.observe(seconds)
+        if events:
+            self.events.labels(shard.kind).inc(len(events))
+        for event in events:
+            self._count(event)
+
+    def _count(self, event: Event) -> None:
+        match event:
+            case pod.SandboxStarted():
+                self.started_pods.inc()
+            case pod.SandboxStartFailed():
+                self.started_pods_errors.inc()
+            case pod.ContainerStarted():
+                self.started_containers.labels("container").inc()
+            case pod.ContainerStartFailed(reason=reason):
+                self.started_containers_errors.labels("container", reason).inc()
+            case _:
+                pass
+
+    def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
+        """Count it."""
+        self.refused_steps.labels(str(shard), reason).inc()
+
+    def effect_started(self, kind: str, effect: str) -> None:
+        """One more under way."""
+        self.effects_running.labels(kind, effect).inc()
+
+    def effect_done(self, kind: str, effect: str, seconds: float, outcome: Outcome) -> None:
+        """One less under way."""
+        self.effects_running.labels(kind, effect).dec()
+        self.effects.labels(kind, effect, outcome).inc()
+        self.effect_seconds.labels(kind).observe(seconds)
+
+    def dead_lettered(self, kind: str) -> None:
+        """Count it."""
+        self.dead_letters.labels(kind).inc()
+
+    def host_restarted(self, shard: Shard) -> None:
+        """Count it."""
+        self.restarts.labels(str(shard)).inc()
+
+    def shards_owned(self, count: int) -> None:
+        """Keep it."""
+        self.shards.set(count)
+
+    def lease_valid(self, valid: bool) -> None:
+        """Keep it."""
+        self.lease.set(int(valid))
+
+    def recovered(self, shards: int, events: int, seconds: float) -> None:  # noqa: ARG002 - the gauge has the shards
+        """Count it, keep how long it took."""
+        self.recoveries.inc()
+        self.recovered_events.inc(events)
+        self.recovery_seconds.set(seconds)
+
+    # -- the runtime -----------------------------------------------------------------------------------------------
+    @contextmanager
+    def operation(self, name: str) -> Iterator[None]:
+        """Count and time one call to the runtime; a call that raises is an error."""
+        self.operations.labels(name).inc()
+        began = time.monotonic()
+        try:
+            yield
+        except BaseException:
+            self.operation_errors.labels(name).inc()
+            raise
+        finally:
+            self.operation_seconds.labels(name).observe(time.monotonic() - began)
+
+    def relisted(self, seconds: float) -> None:
+        """A relist has ended well just now, after so long."""
+        now = time.monotonic()
+        if self._last_relist:
+            self.relist_interval.observe(now - self._last_relist)
+        self._last_relist = now
+        self.relist_seconds.observe(seconds)
+        self.pleg_seen.set_to_current_time()
+
+    def watch_running(self, look: Callable[[], Running]) -> None:
+        """Ask `look` at each scrape for what runs; for processes that host `pod`."""
+        self.registry.register(_RunningCollector(look))
+
+    # -- the page --------------------------------------------------------------------------------------------------
+    def page(self, query: Query) -> Answer:
+        """/metrics."""
+        del query
+        return Answer(200, generate_latest(self.registry), CONTENT_TYPE)
+
+
+class _RunningCollector:
+    """kubelet_running_pods and kubelet_running_containers, made when they are asked for."""
+
+    def __init__(self, look: Callable[[], Running]) -> None:
+        self._look = look
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing: a registry would otherwise look in order to learn the names."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        pods, containers = self._look()
+        yield GaugeMetricFamily("kubelet_running_pods", "Pods whose sandbox runs", value=pods)
+        family = GaugeMetricFamily("kubelet_running_containers", "Containers by state", labels=["container_state"])
+        for state, count in sorted(containers.items()):
+            family.add_metric([state], count)
+        yield family
