@@ -71,6 +71,10 @@ class Keys:
     def mailbox(self, shard: Shard) -> str:
         return f"{self.prefix}:mailbox:{shard}"
 
+    def requests(self, shard: Shard) -> str:
+        """The newest request ids sent to a mailbox, a sorted set: a command sent twice is taken once."""
+        return f"{self.prefix}:requests:{shard}"
+
     def shard(self, shard: Shard) -> str:
         return f"{self.prefix}:shard:{shard}"
 

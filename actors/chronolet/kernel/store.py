@@ -7,7 +7,7 @@ Comes in: steps, acquisitions, snapshots. Goes out: plain answers, never excepti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -81,6 +81,9 @@ class Step:
     records: tuple[Record, ...]
     dead: tuple[DeadLetter, ...] = ()
     forget_tries: tuple[str, ...] = ()
+    even_if_full: bool = False
+    """Commit even if the server has reached its maxmemory: for the keeper, whose events lead to trimming. A step without
+    events and dead letters is committed on a full server anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +167,15 @@ class Store(Protocol):
     def alive(self) -> Mapping[str, str]:
         """Processes with a valid lease: id -> info."""
 
-    def acquire(self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool) -> Acquired | NotFree:
+    def acquire(
+        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+    ) -> Acquired | NotFree:
         """Take a shard whose hash still says `expected_token`, if that token's process has no lease (or is proven dead
         by its file lock, which also drops its lease). The new token is `<epoch + 1>:<process>`."""
+
+    def unowned(self, shard: Shard, token: str) -> int | None:
+        """For how many milliseconds the shard with this token is known to have no living owner; the first call starts that
+        clock, an acquisition ends it. None if its owner lives or the token is another one."""
 
     # -- the step ------------------------------------------------------------------------------------------------
     def step(self, step: Step) -> Committed | Fenced | Conflict:
@@ -179,17 +188,25 @@ class Store(Protocol):
     def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
         """Entries after a position, oldest first."""
 
+    def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
+        """All entries after a position up to another (None: the newest when the scan gets there), oldest first. On a
+        connection of its own, one page requested ahead: the fast way through much of the log. Raises as the calls do."""
+
     def last(self) -> Position:
         """The position of the newest entry ever written (START for an empty log)."""
 
-    def wait(self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int) -> Inputs:
+    def wait(
+        self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
+    ) -> Inputs:
         """Entries and mails after these positions; waits for the first one at most so long (used by one reader)."""
 
     def wake(self) -> None:
         """End a `wait` that is under way soon (to add shards or to stop). May be a no-op where block times are short."""
 
     # -- commands ------------------------------------------------------------------------------------------------
-    def send(self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes) -> Literal["sent", "duplicate", "busy"]:
+    def send(
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
+    ) -> Literal["sent", "duplicate", "busy"]:
         """Put a command into a mailbox; the same request id at most once, `busy` above 10,000 waiting."""
 
     # -- snapshots, archive, trimming ----------------------------------------------------------------------------

@@ -1,0 +1,135 @@
+"""The one reader of a process: the node's log and the mailboxes of the shards hosted here, in one blocking call.
+
+Comes in: entries and mails. Goes out: inputs to the hosts, in order, with how far was read. Tells when the server was
+away and is back, for it may have lost a tail. Next: `host`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from chronolet.kernel.host import Seat
+from chronolet.kernel.ledger import Input
+from chronolet.kernel.routing import Router
+from chronolet.kernel.store import Inputs, Store, StoreUnreachable
+from chronolet_schemas.envelope import Position
+from chronolet_schemas.keys import Shard
+
+COUNT = 500
+BLOCK_MILLISECONDS = 5_000
+LONGEST_PAUSE_SECONDS = 1.0
+
+log = structlog.get_logger("chronolet.kernel")
+
+
+class Reader:
+    """Reads for all hosts of a process until `stop`. Each host has a cursor of its own; the reading is shared."""
+
+    def __init__(self, store: Store, router: Router, reconnected: Callable[[], None]) -> None:
+        self._store = store
+        self._router = router
+        self._reconnected = reconnected
+        self._seats: dict[Shard, Seat] = {}
+        self._mail_after: dict[Shard, Position] = {}
+        self._at: Position | None = None
+        self._changes: list[Callable[[], None]] = []
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+
+    @property
+    def at(self) -> Position | None:
+        """How far the log was read; None before the first host."""
+        return self._at
+
+    def start(self) -> None:
+        """Begin reading; waits as long as there is no host."""
+        self._thread.start()
+
+    def attach(self, seat: Seat) -> None:
+        """From now on read for this host too, from where its recovery stopped."""
+        self._change(lambda: self._admit(seat))
+
+    def detach(self, shard: Shard) -> None:
+        """Read no more for a shard."""
+        self._change(lambda: self._dismiss(shard))
+
+    def stop(self) -> None:
+        """Read no more at all."""
+        self._stopping.set()
+        self._change(lambda: None)
+        self._thread.join()
+
+    # -- on the reader's thread ----------------------------------------------------------------------------------
+    def _run(self) -> None:
+        pause, away = 0.05, False
+        while not self._stopping.is_set():
+            try:
+                self._apply_changes()
+                if self._at is None:
+                    continue
+                inputs = self._store.wait(self._at, self._mail_after, COUNT, BLOCK_MILLISECONDS)
+            except StoreUnreachable as error:
+                if not away:
+                    log.warning("reading paused", error=str(error))
+                away = True
+                self._stopping.wait(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                continue
+            if away:
+                pause, away = 0.05, False
+                self._reconnected()
+            self._deliver(inputs)
+
+    def _deliver(self, inputs: Inputs) -> None:
+        found: dict[Shard, list[Input]] = {}
+        for entry in inputs.log:
+            for shard, item in self._router.route(entry, self._seats.keys()):
+                if item.at > self._seats[shard].joined_at:
+                    found.setdefault(shard, []).append(item)
+        for shard, mails in inputs.mail.items():
+            if mails and shard in self._seats:
+                self._mail_after[shard] = mails[-1].id
+                found.setdefault(shard, []).extend(self._router.mail(shard, mail) for mail in mails)
+        if inputs.log:
+            self._at = inputs.log[-1].position
+        if self._at is not None:
+            for shard, seat in self._seats.items():
+                seat.offer(found.get(shard, ()), self._at)
+
+    # -- changes of who is read for ------------------------------------------------------------------------------
+    def _change(self, change: Callable[[], None]) -> None:
+        with self._changed:
+            self._changes.append(change)
+            self._changed.notify()
+        self._store.wake()
+
+    def _apply_changes(self) -> None:
+        with self._changed:
+            while not self._changes and self._at is None:
+                self._changed.wait()
+            changes, self._changes = self._changes, []
+        for change in changes:
+            change()
+
+    def _admit(self, seat: Seat) -> None:
+        shard = seat.shard
+        if self._at is None:
+            self._at = seat.read_to
+        self._seats[shard] = seat
+        self._mail_after[shard] = seat.ledger.mail_cursor
+        if seat.read_to < self._at:
+            self._catch_up(shard, seat, seat.read_to, self._at)
+
+    def _catch_up(self, shard: Shard, seat: Seat, after: Position, upto: Position) -> None:
+        while page := self._store.read_log(after, COUNT, upto):
+            items = [item for entry in page for _, item in self._router.route(entry, (shard,))]
+            after = page[-1].position
+            seat.offer(items, after)
+
+    def _dismiss(self, shard: Shard) -> None:
+        self._seats.pop(shard, None)
+        self._mail_after.pop(shard, None)

@@ -1,0 +1,277 @@
+"""The node's store on a real Redis: `functions.lua` for everything that writes, raw connections, one for each use.
+
+Comes in: the calls of the `Store` Protocol. Goes out: their answers; a server that cannot serve is StoreUnreachable or
+StoreBroken with one clear line. Steps share one connection, the blocking reader has its own, so has the lease, so that a
+stuck server is noticed within a second, and everything else shares the last. Next: hosts, reader, lease, keeper, CLI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NoReturn
+
+import redis
+
+from chronolet.kernel import redis_library, redis_scan, replies
+from chronolet.kernel.redis_connection import Address, Channel
+from chronolet.kernel.redis_errors import LOST, no_function, translated
+from chronolet.kernel.redis_reader import Reader
+from chronolet.kernel.redis_step import Commits
+from chronolet.kernel.replies import position, text
+from chronolet.kernel.store import (
+    Acquired,
+    Committed,
+    Conflict,
+    Fenced,
+    Head,
+    Inputs,
+    NotFree,
+    Run,
+    Snapshot,
+    Step,
+    StoreBroken,
+    StoreUnreachable,
+)
+from chronolet_schemas.envelope import Entry, Position, Record
+from chronolet_schemas.keys import Keys, Shard
+
+STEP_TIMEOUT_SECONDS = 5.0
+LEASE_TIMEOUT_SECONDS = 0.8
+QUERY_TIMEOUT_SECONDS = 10.0
+PATIENCE_SECONDS = 10.0
+
+
+class RedisStore:
+    """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as redis-py reads them.
+
+    `strict` turns warnings about the server's settings into refusals. `patience_seconds`: for how long an unanswered step
+    is sent again. ValueError for a URL that is none.
+    """
+
+    def __init__(
+        self, url: str, node: str, *, strict: bool = False, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        self._address = Address(url)
+        self._keys = Keys(node)
+        self._strict = strict
+        self._steps = Channel(self._address, STEP_TIMEOUT_SECONDS)
+        self._lease = Channel(self._address, LEASE_TIMEOUT_SECONDS)
+        self._queries = Channel(self._address, QUERY_TIMEOUT_SECONDS)
+        self._commits = Commits(self._steps, self._keys, patience_seconds)
+        self._reader = Reader(self._address, self._keys, self._queries)
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    def check(self) -> Sequence[str]:
+        try:
+            warnings = redis_library.inspect_server(self._queries)
+            if warnings and self._strict:
+                raise StoreUnreachable(warnings[0], healing=False)
+            redis_library.load(self._queries)
+        except redis.RedisError as error:
+            raise translated(error, self._address.where) from error
+        return warnings
+
+    def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
+        pairs = [part for kind in sorted(shards) for part in (kind, str(shards[kind]))]
+        reply = self._function("begin", (self._keys.meta, self._keys.log), run, len(shards), *pairs, *record)
+        found, *counts = (text(part) for part in reply[1:])
+        fixed = {kind: int(count) for kind, count in zip(counts[::2], counts[1::2], strict=True)}
+        # A repeat after a lost answer finds the run begun, but by this very call.
+        return Run(run=found, shards=fixed, new=found == run)
+
+    # -- leases and ownership ------------------------------------------------------------------------------------
+
+    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
+        keys = (self._keys.alive(process), self._keys.meta)
+        self._function("renew", keys, process, info, ttl_milliseconds, channel=self._lease)
+
+    def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
+        hashes = [self._keys.shard(shard) for shard, _ in shards]
+        tokens = [token for _, token in shards]
+        self._function("retire", (self._keys.alive(process), self._keys.meta, *hashes), process, *tokens)
+
+    def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
+        keys = [self._keys.shard(shard) for shard in shards]
+        found = self._ask(keys, [("HGETALL", key) for key in keys])
+        return {shard: replies.head(flat, key) for shard, key, flat in zip(shards, keys, found, strict=True)}
+
+    def alive(self) -> Mapping[str, str]:
+        names = self._ask([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
+        processes = [text(name)[8:] for name in names if name.startswith(b"process:")]
+        if not processes:
+            return {}
+        keys = [self._keys.alive(process) for process in processes]
+        infos = self._ask(keys, [("MGET", *keys)])[0]
+        return {p: text(info) for p, info in zip(processes, infos, strict=True) if info is not None}
+
+    def acquire(
+        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+    ) -> Acquired | NotFree:
+        keys = (self._keys.shard(shard), self._keys.alive(_owner(expected_token)), self._keys.meta)
+        word, *rest = self._function("acquire", keys, expected_token, process, schema, int(proven_dead))
+        if word == b"OK":
+            return Acquired(head=replies.head(rest, keys[0]))
+        reason: Any = text(rest[0])
+        return NotFree(reason=reason, token=text(rest[1]))
+
+    def unowned(self, shard: Shard, token: str) -> int | None:
+        keys = (self._keys.shard(shard), self._keys.alive(_owner(token)))
+        word, answer = self._function("unowned", keys, token)
+        return int(answer) if word == b"OK" else None
+
+    # -- the step ------------------------------------------------------------------------------------------------
+
+    def step(self, step: Step) -> Committed | Fenced | Conflict:
+        return self._commits.commit(step)
+
+    def count_try(self, shard: Shard, token: str, message: str) -> int | Fenced:
+        word, answer = self._function("try", (self._keys.shard(shard),), token, message)
+        return int(answer) if word == b"OK" else Fenced(token=text(answer))
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
+        end = "+" if upto is None else str(upto)
+        log = self._keys.log
+        found = self._ask([log], [("XRANGE", log, f"({after}", end, "COUNT", count)])[0]
+        return list(replies.entries(found))
+
+    def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
+        return redis_scan.scan(self._address, self._keys.log, after, upto)
+
+    def last(self) -> Position:
+        return position(self._stream(self._keys.log).get("last-generated-id", b"0-0"))
+
+    def wait(
+        self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
+    ) -> Inputs:
+        try:
+            return self._reader.wait(log_after, mail_after, count, block_milliseconds)
+        except redis.ResponseError as error:
+            self._refused(error, [self._keys.log, *map(self._keys.mailbox, mail_after)])
+        except LOST as error:
+            raise translated(error, self._address.where) from error
+
+    def wake(self) -> None:
+        self._reader.wake()
+
+    # -- commands ------------------------------------------------------------------------------------------------
+
+    def send(
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
+    ) -> Literal["sent", "duplicate", "busy"]:
+        keys = (self._keys.mailbox(shard), self._keys.shard(shard), self._keys.requests(shard))
+        word = self._function("send", keys, mail_type, entity, request, data)[0]
+        if word == b"BUSY":
+            return "busy"
+        # After a lost answer the duplicate may be this very call's own first try; either way it is in, once.
+        return "duplicate" if word == b"DUPLICATE" else "sent"
+
+    # -- snapshots, archive, trimming ----------------------------------------------------------------------------
+
+    def snapshot(self, shard: Shard, token: str, snapshot: Snapshot) -> bool:
+        keys = (self._keys.snapshot(shard), self._keys.shard(shard))
+        arguments = (token, str(snapshot.position), snapshot.format, snapshot.state)
+        word, *rest = self._function("snapshot", keys, *arguments)
+        # A repeat after a lost answer finds its own position there.
+        repeated = word == b"STALE" and self._queries.resent and text(rest[0]) == str(snapshot.position)
+        return bool(word == b"OK" or repeated)
+
+    def read_snapshot(self, shard: Shard) -> Snapshot | None:
+        key = self._keys.snapshot(shard)
+        at, form, state = self._ask([key], [("HMGET", key, "position", "format", "state")])[0]
+        if at is None or form is None or state is None or not form.isdigit():
+            return None
+        return Snapshot(position=position(at), format=int(form), state=state)
+
+    def archived(self) -> tuple[Position, Position]:
+        meta = self._keys.meta
+        upto, trimmed = self._ask([meta], [("HMGET", meta, "archived", "trimmed")])[0]
+        return position(upto or b"0-0"), position(trimmed or b"0-0")
+
+    def mark_archived(self, keeper: Shard, token: str, upto: Position) -> bool:
+        word, *_ = self._function("archived", (self._keys.meta, self._keys.shard(keeper)), token, str(upto))
+        return word == b"OK"
+
+    def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
+        held = [key for shard in holding for key in (self._keys.shard(shard), self._keys.snapshot(shard))]
+        keys = (self._keys.meta, self._keys.log, self._keys.shard(keeper), *held)
+        total = 0
+        while True:
+            word, *rest = self._function("trim", keys, token, str(upto))
+            if word == b"FENCED":
+                return Fenced(token=text(rest[0]))
+            if not rest[0]:
+                return total
+            total += int(rest[0])
+
+    def sizes(self) -> Mapping[str, int]:
+        log, dead = self._keys.log, self._keys.dead
+        entries, dead_letters, size = self._ask(
+            [log, dead, log], [("XLEN", log), ("XLEN", dead), ("MEMORY", "USAGE", log)]
+        )
+        stream = self._stream(log)
+        first = stream.get("first-entry")
+        return {
+            "entries": entries,
+            "dead": dead_letters,
+            "bytes": size or 0,
+            "first_milliseconds": position(first[0]).milliseconds if first else 0,
+            "last_milliseconds": position(stream.get("last-generated-id", b"0-0")).milliseconds,
+        }
+
+    def close(self) -> None:
+        self._commits.close()
+        for channel in (self._steps, self._lease, self._queries):
+            channel.disconnect()
+        self._reader.close()
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    def _function(
+        self, name: str, keys: Sequence[str], *arguments: str | bytes | int, channel: Channel | None = None
+    ) -> list[Any]:
+        """Call a function; StoreBroken if it refuses what it found."""
+        chosen = channel or self._queries
+        command = ("FCALL", f"chronolet_{name}_1", len(keys), *keys, *arguments)
+        try:
+            reply: list[Any] = chosen.call(*command)
+        except redis.ResponseError as error:
+            if not no_function(error):
+                raise translated(error, chosen.where) from error
+            redis_library.load(self._queries)
+            reply = chosen.call(*command)
+        if reply[0] == b"BROKEN":
+            raise StoreBroken(f"{name} was refused and nothing was written: {text(reply[1])}")
+        return reply
+
+    def _ask(self, keys: Sequence[str], commands: Sequence[Sequence[str | int]]) -> list[Any]:
+        """Plain reading commands in one round trip; `keys` are what an error may be about."""
+        try:
+            return self._queries.calls(commands)
+        except redis.ResponseError as error:
+            self._refused(error, keys)
+
+    def _stream(self, key: str) -> dict[str, Any]:
+        """XINFO STREAM as a map; empty for a stream that is not there."""
+        try:
+            flat = self._queries.call("XINFO", "STREAM", key)
+        except redis.ResponseError as error:
+            if "no such key" in str(error):
+                return {}
+            self._refused(error, [key])
+        return {text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+
+    def _refused(self, error: redis.ResponseError, keys: Sequence[str]) -> NoReturn:
+        """Raise what an error reply means; for a wrong type, name the keys with their types."""
+        if "WRONGTYPE" in str(error):
+            types = self._queries.calls([("TYPE", key) for key in keys])
+            found = ", ".join(f"{key} is a {text(kind)}" for key, kind in zip(keys, types, strict=True))
+            raise StoreBroken(f"a key is not of the type it must be: {found}") from error
+        raise translated(error, self._address.where) from error
+
+
+def _owner(token: str) -> str:
+    """The process in `<epoch>:<process>`; empty for a token that is empty."""
+    return token.partition(":")[2]
