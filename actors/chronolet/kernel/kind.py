@@ -126,5 +126,7 @@ class Kind(Generic[S]):
     """Messages that may create an entity; any other to an unknown entity is passed over."""
     at_start: tuple[str, ...] = ()
     """Keys of entities that exist from the beginning, with the state `initial` (kinds whose entity is the node)."""
+    watches_clock: bool = False
+    """Whether this kind's host tells, as an event, when wall and monotonic clock part (one kind a node does)."""
     effects: Mapping[type[Effect], Job] = field(default_factory=dict)
     standing: Mapping[type[Effect], Job] = field(default_factory=dict)

@@ -1,0 +1,46 @@
+"""The one place where the kernel reads clocks. `now` never goes back, not even behind what the log already says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+JUMP_SECONDS = 1.0
+
+
+class Clock:
+    """Wall time in milliseconds. Where the wall clock falls behind what was already said, the monotonic clock goes on
+    from there: a time that was stored before the wall clock went back stays its own distance away."""
+
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._last = 0
+        self._last_monotonic = monotonic()
+        self._offset = wall() - monotonic()
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        with self._lock:
+            wall, monotonic = int(self._wall() * 1000), self._monotonic()
+            behind = wall < self._last
+            self._last = self._last + int((monotonic - self._last_monotonic) * 1000) if behind else wall
+            self._last_monotonic = monotonic
+            return self._last
+
+    def at_least(self, milliseconds: int) -> None:
+        """Time is known to have come this far: the log says so, or a timer on the monotonic clock rang."""
+        with self._lock:
+            if milliseconds > self._last:
+                self._last, self._last_monotonic = milliseconds, self._monotonic()
+
+    def jump(self) -> int:
+        """By how many milliseconds wall and monotonic clock parted since this was last asked; 0 below a second."""
+        offset = self._wall() - self._monotonic()
+        parted = offset - self._offset
+        if abs(parted) < JUMP_SECONDS:
+            return 0
+        self._offset = offset
+        return round(parted * 1000)

@@ -1,0 +1,279 @@
+"""Running what the states ask for: one effect for each subject of an entity, one-shots with a time-out, standing ones again.
+
+Comes in: `outstanding` of an entity after each commit. Goes out: effect results as inputs of the host, on whatever thread they
+come; and `SlotFreed` when a subject may be looked at again. Next: `host`, which decides the results and reconciles.
+
+    wanted -> running -> answered (its result waits for the host) -> freed -> looked at again: gone, or run again
+                      -> failed, out of time: answered by EffectFailed
+                      -> cancelled, fenced, a standing one that ended: freed, looked at again after a pause
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from chronolet.kernel.faults import Faults
+from chronolet.kernel.kind import Effect, EffectFailed, Job, Kind
+from chronolet.kernel.ledger import Input
+from chronolet.kernel.observer import Observer, Outcome
+from chronolet.kernel.timers import Timer, Timers
+from chronolet_schemas.envelope import START, Signal
+
+PROGRESS_SECONDS = 5.0
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+STEADY_SECONDS = 60.0
+"""A standing effect that ran for so long begins with the first pause again."""
+
+
+class Fenced(Exception):  # noqa: N818 - the state of the caller
+    """This effect may not touch the outside any more: cancelled, or the process's lease is not known to be valid."""
+
+
+class Permit(Protocol):
+    """The lease, as effects see it."""
+
+    def valid(self) -> bool:
+        """Whether the process may act now."""
+
+
+class SlotFreed(NamedTuple):
+    """Tells the host that an effect ended without an answer: cancelled, fenced, or a standing one that should not end."""
+
+    slot: Slot
+    error: str = ""
+    ran_seconds: float = 0.0
+
+
+class LookAgain(NamedTuple):
+    """Tells the host that the pause of a subject is over."""
+
+    key: str
+    subject: str
+
+
+class EffectInput(NamedTuple):
+    """A result on its way to the host, with the slot that it frees once it is decided."""
+
+    slot: Slot
+    item: Input
+
+
+class Workshop:
+    """Threads for one-shots: at most `limit` at work, the rest waits its turn. One that ran out of time counts no more."""
+
+    def __init__(self, limit: int = 16) -> None:
+        self._limit = limit
+        self._active = 0
+        self._waiting: deque[Slot] = deque()
+        self._lock = threading.Lock()
+
+    def submit(self, slot: Slot) -> None:
+        """Run the slot's worker, now or when there is room."""
+        with self._lock:
+            if self._active >= self._limit:
+                self._waiting.append(slot)
+                return
+            self._active += 1
+        slot.launch()
+
+    def left(self) -> None:
+        """A worker has ended, or was given up."""
+        with self._lock:
+            slot = self._waiting.popleft() if self._waiting else None
+            if slot is None:
+                self._active -= 1
+        if slot is not None:
+            slot.launch()
+
+
+class Surroundings(NamedTuple):
+    """What all effects of a host share."""
+
+    workshop: Workshop
+    timers: Timers
+    permit: Permit
+    faults: Faults
+    observer: Observer
+    deliver: Callable[[EffectInput | SlotFreed | LookAgain | Input], None]
+
+
+class Slot:
+    """One effect at work. It is the `EffectContext` that its worker is given."""
+
+    def __init__(
+        self, around: Surroundings, kind: str, key: str, effect: Effect, job: Job, cause: str, *, standing: bool
+    ) -> None:
+        self.kind = kind
+        self.key = key
+        self.effect = effect
+        self.standing = standing
+        self.cancelled = threading.Event()
+        self._around = around
+        self._job = job
+        self._cause = cause
+        self._over = threading.Lock()  # taken once, by whoever ends the slot: its worker, or its time-out
+        self._deadline: Timer | None = None
+        self._started = 0.0
+        self._sent_at = 0.0
+
+    # -- what a worker sees --------------------------------------------------------------------------------------
+    @property
+    def entity(self) -> str:
+        return self.key
+
+    @property
+    def cause(self) -> str:
+        return self._cause
+
+    def fence(self, point: str) -> None:
+        """See `EffectContext.fence`."""
+        if self.cancelled.is_set() or not self._around.permit.valid():
+            raise Fenced(point)
+        self._around.faults.point(f"effect/before {point} {self.kind}/{self.key} {self.effect.subject}")
+
+    def done(self, point: str) -> None:
+        """See `EffectContext.done`."""
+        self._around.faults.point(f"effect/after {point} {self.kind}/{self.key} {self.effect.subject}")
+
+    def send(self, signal: Signal, *, cause: str = "") -> None:
+        """See `EffectContext.send`. Of a one-shot's progress, what comes within five seconds of the last is dropped."""
+        now = time.monotonic()
+        if self.cancelled.is_set() or (not self.standing and now - self._sent_at < PROGRESS_SECONDS):
+            return
+        self._sent_at = now
+        self._around.deliver(self._input(signal, cause or self._cause))
+
+    # -- its life ------------------------------------------------------------------------------------------------
+    def launch(self) -> None:
+        """Start the worker's thread, and a one-shot's time."""
+        if not self.standing:
+            bound = self._job.timeout_seconds
+            seconds = bound(self.effect) if callable(bound) else bound
+            self._deadline = self._around.timers.after(seconds, self._expire)
+        name = f"{self.kind}/{self.key} {type(self.effect).__name__}"
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def _work(self) -> None:
+        self._started = time.monotonic()
+        self._around.observer.effect_started(self.kind, type(self.effect).__name__)
+        try:
+            if self.cancelled.is_set():  # while it waited for a thread
+                raise Fenced(self.effect.intent)
+            result = self._job.run(self.effect, self)
+        except Fenced:
+            self._end("cancelled" if self.cancelled.is_set() else "fenced", None, "")
+        except Exception as error:  # noqa: BLE001 - whatever a worker raises is told to its decider
+            self._end("failed", None, f"{type(error).__name__}: {error}")
+        else:
+            self._end("done", result, "it ended without an answer")
+
+    def _expire(self) -> None:
+        self.cancelled.set()
+        self._end("timed_out", None, "it did not end in time")
+
+    def _end(self, outcome: Outcome, result: Signal | None, error: str) -> None:
+        if not self._over.acquire(blocking=False):
+            return
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if not self.standing:
+            self._around.workshop.left()
+        seconds = time.monotonic() - self._started
+        self._around.observer.effect_done(self.kind, type(self.effect).__name__, seconds, outcome)
+        if outcome in ("cancelled", "fenced"):
+            self._around.deliver(SlotFreed(self))
+        elif self.standing:
+            self._around.deliver(SlotFreed(self, "" if self.cancelled.is_set() else error, seconds))
+        else:
+            signal = result or self._failure(error, timed_out=outcome == "timed_out")
+            self._around.deliver(EffectInput(self, self._input(signal, self._cause)))
+
+    def _failure(self, error: str, *, timed_out: bool) -> EffectFailed:
+        effect = self.effect
+        return EffectFailed(
+            effect=type(effect).__name__, subject=effect.subject, intent=effect.intent, error=error, timed_out=timed_out
+        )
+
+    def _input(self, signal: Signal, cause: str) -> Input:
+        return Input("signal", START, (self.key,), signal, cause, f"{self.kind}.{type(signal).__name__}")
+
+
+class EffectRunner:
+    """The effects of one host; called by the host's own thread only."""
+
+    def __init__(self, kind: Kind[Any], around: Surroundings) -> None:
+        self._kind = kind
+        self._around = around
+        self._slots: dict[str, dict[str, Slot]] = {}
+        self._pauses: dict[tuple[str, str, str], float] = {}
+        self._held: dict[tuple[str, str], Timer] = {}
+
+    def reconcile(self, key: str, wanted: Sequence[Effect], cause_for: Callable[[str], str]) -> None:
+        """Start what is missing, cancel what vanished or changed its intent."""
+        by_subject = {effect.subject: effect for effect in wanted}
+        slots = self._slots.get(key, {})
+        for subject, slot in slots.items():
+            effect = by_subject.get(subject)
+            if effect is None or effect.intent != slot.effect.intent:
+                slot.cancelled.set()
+        for subject, effect in by_subject.items():
+            if subject not in slots and (key, subject) not in self._held:
+                self._start(key, effect, cause_for(subject))
+
+    def next_pause(self, slot: Slot, ran_seconds: float = 0.0) -> float:
+        """How long to wait, in seconds, before this very wish is tried again; doubles from time to time."""
+        wish = (slot.key, slot.effect.subject, slot.effect.intent)
+        pause = FIRST_PAUSE_SECONDS if ran_seconds > STEADY_SECONDS else self._pauses.get(wish, FIRST_PAUSE_SECONDS)
+        self._pauses[wish] = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        return pause
+
+    def settle(self, slot: Slot, wanted: Sequence[Effect], pause: float) -> None:
+        """A slot's effect is over and what it answered is decided. The same wish, still open, waits for its pause."""
+        subject, intent = slot.effect.subject, slot.effect.intent
+        slots = self._slots.get(slot.key, {})
+        if slots.get(subject) is slot:
+            del slots[subject]
+        if not any(effect.subject == subject and effect.intent == intent for effect in wanted):
+            self._pauses.pop((slot.key, subject, intent), None)
+        elif pause:
+            again = LookAgain(slot.key, subject)
+            self._held[slot.key, subject] = self._around.timers.after(pause, lambda: self._around.deliver(again))
+
+    def release(self, again: LookAgain) -> None:
+        """The pause is over."""
+        self._held.pop((again.key, again.subject), None)
+
+    def running(self) -> int:
+        """How many effects are at work or have results waiting."""
+        return sum(len(slots) for slots in self._slots.values())
+
+    def stop(self) -> None:
+        """Cancel everything; the host no longer listens."""
+        for timer in self._held.values():
+            timer.cancel()
+        for slots in self._slots.values():
+            for slot in slots.values():
+                slot.cancelled.set()
+
+    def _start(self, key: str, effect: Effect, cause: str) -> None:
+        job = self._kind.effects.get(type(effect))
+        standing = job is None
+        slot = Slot(
+            self._around,
+            self._kind.name,
+            key,
+            effect,
+            job or self._kind.standing[type(effect)],
+            cause,
+            standing=standing,
+        )
+        self._slots.setdefault(key, {})[effect.subject] = slot
+        if standing:
+            slot.launch()
+        else:
+            self._around.workshop.submit(slot)

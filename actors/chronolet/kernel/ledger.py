@@ -1,0 +1,221 @@
+"""How messages become a step: the folded states of one shard, and what one turn makes of the messages that wait.
+
+Comes in: inputs (log events, commands, signals, rings) and the store's answer to the step. Goes out: a `Turn` with records to
+commit, and after the commit the keys whose effects and timers changed. No I/O and no clock here. Next: `host`, `recovery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from chronolet.kernel.kind import Due, EffectFailed, Kind
+from chronolet.kernel.states import EntityImage, encode_states
+from chronolet.kernel.store import Committed, DeadLetter, Head
+from chronolet_schemas import codec, kernel, registry
+from chronolet_schemas.envelope import START, Command, Event, Message, Position, Record
+from chronolet_schemas.keys import Shard
+
+S = TypeVar("S")
+
+TRIES = 3
+
+
+class SilentMessage(Exception):  # noqa: N818 - the decider's omission, not the caller's
+    """A command or a `due` yielded no event: its sender would wait for ever, its timer would ring for ever."""
+
+
+class Input(NamedTuple):
+    """One message on its way to a shard.
+
+    `at` is its position in the log, its id in the mailbox, START for what lives in memory only. `undecodable` carries the
+    error of a message that could not be read; it is quarantined, not decided.
+    """
+
+    source: Literal["log", "mailbox", "signal", "due"]
+    at: Position
+    keys: tuple[str, ...]
+    message: Message | None
+    cause: str
+    type: str
+    entity: str = ""
+    data: bytes = b""
+    undecodable: str = ""
+
+    def identity(self) -> str:
+        """What names this message when it comes again: its place, or what it is about."""
+        if self.source in ("log", "mailbox"):
+            return f"{self.source}:{self.at}"
+        about = f"{self.message.subject}:{self.message.intent}" if isinstance(self.message, EffectFailed) else ""
+        return f"{self.source}:{self.type}:{self.keys[0]}:{about}"
+
+
+@dataclass(slots=True)
+class Turn(Generic[S]):
+    """What one step is to commit, and the states that follow from it."""
+
+    records: list[Record] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    owners: list[tuple[str, str]] = field(default_factory=list)
+    """(key, subject) of each record; an empty key for the kernel's own events."""
+    states: dict[str, S | None] = field(default_factory=dict)
+    dead: list[DeadLetter] = field(default_factory=list)
+    forget: list[str] = field(default_factory=list)
+    looked: list[str] = field(default_factory=list)
+    """Keys whose effects are to be looked at again though nothing changed."""
+    log_cursor: Position = START
+    mail_cursor: Position = START
+
+
+class Ledger(Generic[S]):
+    """The states of one shard and where they stand in the log."""
+
+    def __init__(self, kind: Kind[S], shard: Shard, token: str, head: Head, schema: int) -> None:
+        self.kind = kind
+        self.shard = shard
+        self.token = token
+        self.schema = schema
+        self.version = head.version
+        self.log_cursor = head.log_cursor
+        self.mail_cursor = head.mail_cursor
+        self.at = head.at
+        self.states: dict[str, S] = dict.fromkeys(kind.at_start, kind.decider.initial)
+        self.positions: dict[str, dict[str, Position]] = {}
+        epoch = token.partition(":")[0]
+        self.actor = f"{shard}#{epoch}"
+
+    # -- recovery ------------------------------------------------------------------------------------------------
+    def restore(self, images: Mapping[str, EntityImage[S]]) -> None:
+        """Begin from a snapshot."""
+        for key, image in images.items():
+            self.states[key] = image.state
+            self.positions[key] = {subject: Position.parse(at) for subject, at in image.positions.items()}
+
+    def replay(self, key: str, event: Event, subject: str, at: Position) -> None:
+        """Fold one event of one's own from the log."""
+        state = self.kind.decider.evolve(self.states.get(key, self.kind.decider.initial), event)
+        self._keep(key, state)
+        if state is not None:
+            self.positions.setdefault(key, {})[subject] = at
+
+    # -- one turn ------------------------------------------------------------------------------------------------
+    def begin(self) -> Turn[S]:
+        """An empty turn, with the cursors as they are."""
+        return Turn(log_cursor=self.log_cursor, mail_cursor=self.mail_cursor)
+
+    def decide(self, turn: Turn[S], item: Input, now: int) -> None:
+        """Decide one message for every entity it concerns and add what follows to the turn."""
+        self._consume(turn, item)
+        if item.undecodable:
+            self._quarantine(turn, item)
+            return
+        before = len(turn.records)
+        for key in item.keys:
+            self._decide_for(turn, item, key, now)
+        if isinstance(item.message, Command) and len(turn.records) == before:
+            raise SilentMessage(f"{item.type} {item.cause}: {self.kind.name} answered with no event")
+
+    def give_up(self, turn: Turn[S], item: Input, tries: int, error: str) -> None:
+        """Send a message that failed too often to the dead letters, with an event."""
+        self._consume(turn, item)
+        where = item.cause if item.source == "mailbox" else item.identity()
+        source: Literal["log", "mailbox", "signal"] = "signal" if item.source == "due" else item.source
+        turn.dead.append(DeadLetter(source, where, item.type, item.entity, item.data, error))
+        turn.forget.append(item.identity())
+        self.note(
+            turn,
+            kernel.MessageDeadLettered(message=item.type, source=source, at=where, tries=tries, error=error),
+            cause=item.cause,
+        )
+
+    def note(self, turn: Turn[S], event: Event, cause: str = "") -> None:
+        """Add an event of the kernel's own, about this shard."""
+        turn.records.append(self._record(event, f"shard/{self.shard}", cause))
+        turn.events.append(event)
+        turn.owners.append(("", ""))
+
+    def committed(self, turn: Turn[S], answer: Committed) -> None:
+        """The turn stands in the log: its states are the states now."""
+        first = answer.at.n - len(turn.records) + 1
+        for offset, (key, subject) in enumerate(turn.owners):
+            if key:
+                at = Position(answer.at.milliseconds, first + offset)
+                self.positions.setdefault(key, {})[subject] = at
+        for key, state in turn.states.items():
+            self._keep(key, state)
+        self.version = answer.version
+        self.at = answer.at if turn.records else self.at
+        self.log_cursor, self.mail_cursor = turn.log_cursor, turn.mail_cursor
+
+    # -- what follows from the states ----------------------------------------------------------------------------
+    def cause_for(self, key: str, subject: str) -> str:
+        """The position of the entity's last event about a subject, else of its last event; empty if it has none."""
+        positions = self.positions.get(key, {})
+        at = positions.get(subject) or max(positions.values(), default=None)
+        return str(at) if at else ""
+
+    def snapshot(self) -> bytes:
+        """All entities, encoded."""
+        return encode_states(
+            {
+                key: EntityImage(state=state, positions={s: str(at) for s, at in self.positions.get(key, {}).items()})
+                for key, state in self.states.items()
+            }
+        )
+
+    # -- inside --------------------------------------------------------------------------------------------------
+    def _consume(self, turn: Turn[S], item: Input) -> None:
+        if item.source == "log":
+            turn.log_cursor = max(turn.log_cursor, item.at)
+        elif item.source == "mailbox":
+            turn.mail_cursor = max(turn.mail_cursor, item.at)
+
+    def _decide_for(self, turn: Turn[S], item: Input, key: str, now: int) -> None:
+        decider = self.kind.decider
+        known = turn.states[key] if key in turn.states else self.states.get(key)
+        if known is None and not self._may_create(item.message):
+            return
+        state = decider.initial if known is None else known
+        events = decider.decide(state, item.message, now)
+        if isinstance(item.message, Due) and not events:
+            raise SilentMessage(f"{self.kind.name}/{key}: due at {item.message.at} yielded no event")
+        entity = f"{self.kind.name}/{key}"
+        for event in events:
+            turn.records.append(self._record(event, entity, item.cause))
+            turn.events.append(event)
+            turn.owners.append((key, event.subject()))
+            evolved = decider.evolve(state, event)
+            turn.states[key] = evolved
+            state = decider.initial if evolved is None else evolved
+        if known is None and turn.states.get(key) == decider.initial:
+            turn.states[key] = None  # a refusal leaves no entity behind
+
+    def _may_create(self, message: Message | None) -> bool:
+        # A command is always decided, be it only to be refused: its sender waits for the answer.
+        return isinstance(message, Command) or type(message) in self.kind.creates
+
+    def _record(self, event: Event, entity: str, cause: str) -> Record:
+        return Record(registry.type_of(type(event)), entity, event.subject(), self.actor, cause, codec.encode(event))
+
+    def _quarantine(self, turn: Turn[S], item: Input) -> None:
+        source: Literal["log", "mailbox"] = "mailbox" if item.source == "mailbox" else "log"
+        where = item.cause if source == "mailbox" and item.cause else str(item.at)
+        turn.dead.append(DeadLetter(source, where, item.type, item.entity, item.data, item.undecodable))
+        self.note(
+            turn,
+            kernel.EntryQuarantined(message=item.type, source=source, at=where, error=item.undecodable),
+            cause=item.cause,
+        )
+
+    def _keep(self, key: str, state: S | None) -> None:
+        if state is None:
+            self.states.pop(key, None)
+            self.positions.pop(key, None)
+        else:
+            self.states[key] = state
+
+
+def touched(turn: Turn[Any]) -> Iterable[str]:
+    """The keys whose effects and timers may have changed by this turn."""
+    return turn.states.keys()

@@ -1,0 +1,162 @@
+"""A process of the node: how it starts, what it shares among its hosts, and how it ends.
+
+Comes in: kinds with their workers, a store, where locks lie. Goes out: a running `Process`. Next: `supervisor`.
+
+    checking -> beginning -> leasing -> acquiring -> recovering -> running -> retired
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pykka
+import structlog
+
+from chronolet.kernel.clock import Clock
+from chronolet.kernel.effects import Surroundings, Workshop
+from chronolet.kernel.faults import Faults, NoFaults
+from chronolet.kernel.host import Seat, Services
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.lease import TTL_MILLISECONDS, Lease, LifeLock
+from chronolet.kernel.observer import NoObserver, Observer
+from chronolet.kernel.recovery import History
+from chronolet.kernel.routing import Router
+from chronolet.kernel.store import Store, StoreUnreachable
+from chronolet.kernel.supervisor import HostFailed, LeaseRegained, Retire, Supervisor, Surrounding
+from chronolet.kernel.timers import Timers
+from chronolet_schemas import codec, kernel, registry
+from chronolet_schemas.envelope import Record
+
+CHECK_PAUSE_SECONDS = 1.0
+
+log = structlog.get_logger("chronolet.kernel")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What a process is made of."""
+
+    node: str
+    store: Store
+    kinds: Mapping[str, Kind[Any]]
+    shards: Mapping[str, int]
+    """Of every kind of the node, hosted here or not; only a new log takes it."""
+    history: History | None = None
+    """Archive and stream as one; None reads the stream only."""
+    locks: Path | None = None
+    address: str = ""
+    faults: Faults = field(default_factory=NoFaults)
+    observer: Observer = field(default_factory=NoObserver)
+    clock: Clock = field(default_factory=Clock)
+    workers: int = 16
+    lease_milliseconds: int = TTL_MILLISECONDS
+
+
+class Process:
+    """One process that hosts some kinds of a node. `start`, then `wait`, then `retire`."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.id = str(uuid.uuid4())
+        self.phase = "checking"
+        self.error: BaseException | None = None
+        self._setup = setup
+        self._over = threading.Event()
+        self._timers = Timers()
+        info = f"{','.join(sorted(setup.kinds))} {setup.address}".strip()
+        self.lease = Lease(setup.store, self.id, info, ttl_milliseconds=setup.lease_milliseconds)
+        self._lock = LifeLock(setup.locks, self.id) if setup.locks else None
+        self._supervisor: pykka.ActorRef[Supervisor] | None = None
+
+    def start(self) -> None:
+        """Go through the phases up to `running`.
+
+        Waits while the server can heal; StoreUnreachable(healing=False) if it cannot serve as it is.
+        """
+        self._patiently(self._check)
+        self.phase = "leasing"
+        self._patiently(lambda: self.lease.start(lambda: self._tell(LeaseRegained())))
+        self.phase = "acquiring"
+        self._patiently(self._supervise)
+
+    def wait(self, timeout_seconds: float | None = None) -> bool:
+        """Until the process is over; True if it is. `error` says why, None after `retire`."""
+        return self._over.wait(timeout_seconds)
+
+    def retire(self) -> None:
+        """Stop cleanly: cancel effects, hand the shards over at once."""
+        if self._supervisor is not None and self._supervisor.is_alive():
+            self._supervisor.tell(Retire())
+            self._supervisor.actor_stopped.wait()
+        self.phase = "retired"
+        self._timers.stop()
+        if self._lock is not None:
+            self._lock.release()
+        self._over.set()
+
+    # -- inside --------------------------------------------------------------------------------------------------
+    def _supervise(self) -> None:
+        self._supervisor = Supervisor.start(self._surrounding(), self._fatal)
+
+    def _check(self) -> None:
+        for warning in self._setup.store.check():
+            log.warning("about the server", warning=warning)
+
+    def _patiently(self, call: Callable[[], None]) -> None:
+        while not self._over.is_set():
+            try:
+                call()
+            except StoreUnreachable as error:
+                if not error.healing:
+                    raise
+                log.warning("waiting for the server", phase=self.phase, error=str(error))
+                self._over.wait(CHECK_PAUSE_SECONDS)
+            else:
+                return
+
+    def _surrounding(self) -> Surrounding:
+        setup = self._setup
+        around = Surroundings(
+            workshop=Workshop(setup.workers),
+            timers=self._timers,
+            permit=self.lease,
+            faults=setup.faults,
+            observer=setup.observer,
+            deliver=lambda _: None,
+        )
+        services = Services(setup.store, setup.clock, around, lambda: uuid.uuid4().hex, self._host_failed)
+        return Surrounding(
+            kinds=setup.kinds,
+            services=services,
+            lease=self.lease,
+            history=setup.history or setup.store.scan,
+            locks=setup.locks,
+            router=self._begin,
+            phase=self._enter,
+        )
+
+    def _begin(self) -> Router:
+        setup = self._setup
+        run = uuid.uuid4().hex
+        started = kernel.LogStarted(run=run, node=setup.node, shards=dict(setup.shards))
+        type_name = registry.type_of(kernel.LogStarted)
+        record = Record(type_name, f"node/{setup.node}", "", f"process/{self.id}", "", codec.encode(started))
+        return Router(setup.kinds, setup.store.begin(run, setup.shards, record).shards)
+
+    def _enter(self, phase: str) -> None:
+        self.phase = phase
+
+    def _tell(self, message: Any) -> None:
+        if self._supervisor is not None:
+            self._supervisor.tell(message)
+
+    def _host_failed(self, seat: Seat, error: BaseException) -> None:
+        self._tell(HostFailed(seat, error))
+
+    def _fatal(self, error: BaseException) -> None:
+        self.error = error
+        self._over.set()

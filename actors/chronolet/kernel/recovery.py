@@ -1,0 +1,94 @@
+"""Recovery: one scan of the log gives all shards of a process their states, and the messages they have not consumed.
+
+Comes in: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Goes out: `Recovered`
+for each shard. A snapshot that cannot be read is ignored and the history folded from its beginning. Next: `host`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from chronolet.kernel.host import Recovered
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.ledger import Ledger
+from chronolet.kernel.routing import Router
+from chronolet.kernel.states import decode_states
+from chronolet.kernel.store import Head, Store
+from chronolet_schemas import codec, kernel, registry
+from chronolet_schemas.envelope import START, Entry, Event, Position
+from chronolet_schemas.keys import Shard
+
+log = structlog.get_logger("chronolet.kernel")
+
+History = Callable[[Position], Iterable[Entry]]
+"""All entries after a position, oldest first, from archive files as far as the stream no longer has them."""
+
+
+class Recovery:
+    """One recovery of some shards."""
+
+    def __init__(self, kinds: Mapping[str, Kind[Any]], router: Router, store: Store, history: History) -> None:
+        self._kinds = kinds
+        self._router = router
+        self._store = store
+        self._history = history
+
+    def run(self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]) -> dict[Shard, Recovered]:
+        """Read once what all these shards need. `acquired`: shard -> (token, head)."""
+        recovered = {shard: self._begin(shard, *held, careful=shard in careful) for shard, held in acquired.items()}
+        if not recovered:
+            return recovered
+        start = min(min(each.snapshot_at, each.ledger.log_cursor) for each in recovered.values())
+        newest = start
+        for entry in self._history(start):
+            newest = entry.position
+            self._fold(entry, recovered)
+            for shard, item in self._router.route(entry, recovered.keys()):
+                if entry.position > recovered[shard].ledger.log_cursor:
+                    recovered[shard].backlog.append(item)
+        for each in recovered.values():
+            each.read_to = newest
+        return recovered
+
+    def _begin(self, shard: Shard, token: str, head: Head, *, careful: bool) -> Recovered:
+        kind = self._kinds[shard.kind]
+        ledger = Ledger(kind, shard, token, head, registry.SCHEMA)
+        at = self._restore(ledger, kind)
+        return Recovered(ledger, [], START, careful=careful or bool(head.tries), snapshot_at=at)
+
+    def _restore(self, ledger: Ledger[Any], kind: Kind[Any]) -> Position:
+        snapshot = self._store.read_snapshot(ledger.shard)
+        if snapshot is None:
+            return START
+        if snapshot.format != kind.format:
+            log.warning("snapshot of another format ignored", shard=str(ledger.shard), format=snapshot.format)
+            return START
+        try:
+            ledger.restore(decode_states(kind.state, snapshot.state))
+        except (msgspec.ValidationError, msgspec.DecodeError) as error:
+            log.warning("unreadable snapshot ignored", shard=str(ledger.shard), error=str(error))
+            return START
+        return snapshot.position
+
+    def _fold(self, entry: Entry, recovered: Mapping[Shard, Recovered]) -> None:
+        owner = self._router.owner(entry.entity)
+        each = recovered.get(owner) if owner else None
+        if each is None or entry.position <= each.snapshot_at:
+            return
+        key = entry.entity.partition("/")[2]
+        try:
+            event = codec.decode(entry.type, entry.data, Event)
+        except codec.Undecodable as error:
+            self._quarantine(entry, each, str(error))
+        else:
+            each.ledger.replay(key, event, entry.subject, entry.position)
+
+    def _quarantine(self, entry: Entry, each: Recovered, error: str) -> None:
+        log.error("unreadable entry passed over", at=str(entry.position), type=entry.type, error=error)
+        if entry.position > each.ledger.log_cursor:  # else an earlier recovery has said so
+            at = str(entry.position)
+            each.notes.append(kernel.EntryQuarantined(message=entry.type, source="log", at=at, error=error))

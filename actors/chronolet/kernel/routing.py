@@ -1,0 +1,79 @@
+"""Which shards an entry of the log or a mail concerns, and what they are told.
+
+Comes in: entries and mails as the store gives them. Goes out: `Input`s. Decodes only what somebody subscribed. Next: `host`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from chronolet.kernel.kind import EventRoute, Kind
+from chronolet.kernel.ledger import Input
+from chronolet_schemas import codec, registry
+from chronolet_schemas.envelope import Command, Entry, Event, Mail
+from chronolet_schemas.keys import Shard, shard_for, shards_of
+
+M = TypeVar("M", Event, Command)
+
+
+class Router:
+    """The subscriptions of all kinds of a process, and the number of shards of each, as the log's first event fixed it."""
+
+    def __init__(self, kinds: Mapping[str, Kind[Any]], shards: Mapping[str, int]) -> None:
+        self._kinds = kinds
+        self._shards = shards
+        self._subscribers: dict[str, list[tuple[Kind[Any], EventRoute]]] = {}
+        for kind in kinds.values():
+            for event, route in kind.subscribes.items():
+                name = registry.type_of(event).partition("@")[0]
+                self._subscribers.setdefault(name, []).append((kind, route))
+
+    def shards_of(self, kind: str) -> tuple[Shard, ...]:
+        """All shards of a kind."""
+        return shards_of(kind, self._shards[kind])
+
+    def shard_for(self, kind: str, key: str) -> Shard:
+        """The shard of an entity."""
+        return shard_for(kind, self._shards[kind], key)
+
+    def owner(self, entity: str) -> Shard | None:
+        """The shard whose own an entity `pod/default/web` is; None for kinds that are not hosted here."""
+        kind, _, key = entity.partition("/")
+        return self.shard_for(kind, key) if kind in self._kinds else None
+
+    def route(self, entry: Entry, among: Collection[Shard]) -> Iterator[tuple[Shard, Input]]:
+        """What an entry means for those of the shards `among` that subscribed to its type."""
+        for kind, route in self._subscribers.get(entry.type.partition("@")[0], ()):
+            event, error = _decoded(entry.type, entry.data, Event)
+            # No route without the event: the kind's first shard tells of an unreadable one, so that it is told once.
+            grouped = {self.shards_of(kind.name)[0]: ()} if error else self._by_shard(kind.name, route(event))
+            for shard, keys in grouped.items():
+                if shard in among:
+                    at = entry.position
+                    yield shard, Input("log", at, keys, event, str(at), entry.type, entry.entity, entry.data, error)
+
+    def mail(self, shard: Shard, mail: Mail) -> Input:
+        """A command as its shard's host is told it."""
+        kind = self._kinds[shard.kind]
+        command, error = _decoded(mail.type, mail.data, Command)
+        if command is not None and type(command) not in kind.commands:
+            error = f"{mail.type}: {kind.name} knows no such command"
+        elif command is not None and command.request != mail.request:
+            error = f"{mail.type}: the envelope says request {mail.request!r}, the command {command.request!r}"
+        keys = () if error or command is None else tuple(kind.commands[type(command)](command))
+        return Input("mailbox", mail.id, keys, command, mail.request, mail.type, mail.entity, mail.data, error)
+
+    def _by_shard(self, kind: str, keys: Sequence[str]) -> dict[Shard, tuple[str, ...]]:
+        grouped: dict[Shard, tuple[str, ...]] = {}
+        for key in keys:
+            shard = self.shard_for(kind, key)
+            grouped[shard] = (*grouped.get(shard, ()), key)
+        return grouped
+
+
+def _decoded(type_name: str, data: bytes, base: type[M]) -> tuple[M | None, str]:
+    try:
+        return codec.decode(type_name, data, base), ""
+    except codec.Undecodable as error:
+        return None, str(error)

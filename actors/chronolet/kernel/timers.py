@@ -1,0 +1,69 @@
+"""Timers on the monotonic clock: one thread that sleeps until the next one rings.
+
+Comes in: a delay and what to do then. Goes out: the call, on the timers' thread; it must be short. Next: `host`, `effects`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable
+
+
+class Timer:
+    """A timer that may be cancelled."""
+
+    __slots__ = ("action",)
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        """Forget it. One that rings at this very moment may still ring."""
+        self.action = None
+
+
+class Timers:
+    """All timers of a process."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._serial = itertools.count()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="timers", daemon=True)
+        self._thread.start()
+
+    def after(self, seconds: float, action: Callable[[], None]) -> Timer:
+        """Call `action` in so many seconds (at once if negative)."""
+        timer = Timer(action)
+        with self._changed:
+            heapq.heappush(self._heap, (time.monotonic() + max(seconds, 0.0), next(self._serial), timer))
+            if self._heap[0][2] is timer:
+                self._changed.notify()
+        return timer
+
+    def stop(self) -> None:
+        """No timer rings after this."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (timer := self._next()) is not None:
+            if timer.action is not None:
+                timer.action()
+
+    def _next(self) -> Timer | None:
+        with self._changed:
+            while not self._stopped:
+                while self._heap and self._heap[0][2].action is None:
+                    heapq.heappop(self._heap)
+                wait = self._heap[0][0] - time.monotonic() if self._heap else None
+                if wait is not None and wait <= 0:
+                    return heapq.heappop(self._heap)[2]
+                self._changed.wait(wait)
+        return None
