@@ -25,6 +25,8 @@ from chronolet_schemas.podspec import (
 
 LARGEST_PORT = 65535
 
+_SHOWN_VOLUMES = 10
+
 _FRACTIONAL = frozenset({"cpu", "memory", "ephemeral-storage"})
 _OVERCOMMITTED = _FRACTIONAL
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
@@ -40,7 +42,7 @@ def container_problems(path: str, container: Container, volumes: frozenset[str])
     yield from _ports(f"{path}.ports", container.ports)
     for index, variable in enumerate(container.env):
         yield from _variable(f"{path}.env[{index}]", variable)
-    yield from _resources(f"{path}.resources", container.resources)
+    yield from resource_problems(f"{path}.resources", container.resources)
     yield from _mounts(f"{path}.volumeMounts", container.volume_mounts, volumes)
     yield from _actions(path, container)
 
@@ -87,15 +89,17 @@ def _variable(path: str, variable: EnvVar) -> Iterator[Problem]:
         yield Problem(f"{path}.valueFrom", f"names {len(sources)} sources, expected one")
 
 
-def _resources(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
+def resource_problems(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
+    """Limits and requests: names, amounts, and that the ones fit the others."""
     for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
         for name, text in amounts.items():
             yield from name_problems(f"{path}.{field}", name, names.qualified_problem, "key ")
-            yield from _amount(f"{path}.{field}.{name}", name, text)
+            yield from amount_problems(f"{path}.{field}.{name}", name, text)
     yield from _requests_fit(path, resources)
 
 
-def _amount(path: str, name: str, text: str) -> Iterator[Problem]:
+def amount_problems(path: str, name: str, text: str) -> Iterator[Problem]:
+    """A quantity of the resource `name`: well formed, not negative, whole where halves make no sense."""
     try:
         value = quantities.parse(text)
         (quantities.cpu_milli if name == "cpu" else quantities.whole)(text)
@@ -132,8 +136,7 @@ def _mounts(path: str, mounts: tuple[VolumeMount, ...], volumes: frozenset[str])
         if not mount.name:
             yield Problem(f"{here}.name", "missing, expected the name of a volume")
         elif mount.name not in volumes:
-            known = ", ".join(sorted(volumes)) or "none"
-            yield Problem(f"{here}.name", f"{mount.name!r} is not among the pod's volumes ({known})")
+            yield Problem(f"{here}.name", f"{mount.name!r} is not among the pod's volumes{_listed(volumes)}")
         yield from required(f"{here}.mountPath", mount.mount_path, "a path in the container")
         if ":" in mount.mount_path:
             yield Problem(f"{here}.mountPath", f"{mount.mount_path!r} contains ':'")
@@ -141,6 +144,10 @@ def _mounts(path: str, mounts: tuple[VolumeMount, ...], volumes: frozenset[str])
             if value.startswith("/") or ".." in value.split("/"):
                 yield Problem(f"{here}.{field}", f"{value!r} leaves the volume, expected a relative path without '..'")
     yield from repeated(path, "mountPath", [mount.mount_path for mount in mounts])
+
+
+def _listed(volumes: frozenset[str]) -> str:
+    return f" ({', '.join(sorted(volumes)) or 'it has none'})" if len(volumes) <= _SHOWN_VOLUMES else ""
 
 
 def _actions(path: str, container: Container) -> Iterator[Problem]:

@@ -79,7 +79,7 @@ def port_problem(name: str) -> str | None:
     """The name of a port (an IANA service name)."""
     expected = "lower-case letters, digits and single '-' between them, with at least one letter"
     if name and not any(character.isalpha() for character in name):
-        return f"{name!r} is not allowed, expected {expected}"
+        return f"{_cut(name)} is not allowed, expected {expected}"
     return _problem(name, _PORT, PORT_NAME_LENGTH, expected)
 
 
@@ -108,5 +108,9 @@ def _problem(name: str, shape: re.Pattern[str], longest: int | None, expected: s
     if longest is not None and len(name) > longest:
         return f"{name[:longest]!r}... has {len(name)} characters, expected at most {longest}"
     if not shape.fullmatch(name):
-        return f"{name!r} is not allowed, expected {expected}"
+        return f"{_cut(name)} is not allowed, expected {expected}"
     return None
+
+
+def _cut(name: str) -> str:
+    return repr(name) if len(name) <= SUBDOMAIN_LENGTH else f"{name[:SUBDOMAIN_LENGTH]!r}..."

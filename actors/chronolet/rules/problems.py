@@ -44,7 +44,7 @@ def within(path: str, value: int, lowest: int, highest: int) -> Iterator[Problem
 
 def repeated(path: str, field: str, values: Sequence[str]) -> Iterator[Problem]:
     """Values of a field in a list that stand there twice; empty ones are somebody else's problem."""
+    first: dict[str, int] = {}
     for index, value in enumerate(values):
-        first = values.index(value)
-        if value and first < index:
-            yield Problem(f"{path}[{index}].{field}", f"{value!r} is already used by {path}[{first}]")
+        if value and first.setdefault(value, index) < index:
+            yield Problem(f"{path}[{index}].{field}", f"{value!r} is already used by {path}[{first[value]}]")

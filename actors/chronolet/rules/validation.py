@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from chronolet.rules import names
-from chronolet.rules.container_validation import container_problems
+from chronolet.rules.container_validation import amount_problems, container_problems, resource_problems
 from chronolet.rules.problems import Problem, at_least, name_problems, repeated
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volume, plain
 
@@ -52,6 +52,17 @@ def _spec(path: str, spec: PodSpec) -> Iterator[Problem]:
     yield from at_least(f"{path}.terminationGracePeriodSeconds", spec.termination_grace_period_seconds, 0)
     if spec.active_deadline_seconds is not None:
         yield from at_least(f"{path}.activeDeadlineSeconds", spec.active_deadline_seconds, 1)
+    yield from _spec_names(path, spec)
+    for name, text in spec.overhead.items():
+        yield from amount_problems(f"{path}.overhead.{name}", name, text)
+    if spec.resources is not None:
+        yield from resource_problems(f"{path}.resources", spec.resources)
+    yield from _volumes(f"{path}.volumes", spec.volumes)
+    yield from _containers(path, spec)
+
+
+def _spec_names(path: str, spec: PodSpec) -> Iterator[Problem]:
+    """Fields that are names, and the node selector, which is labels."""
     for field, value, check in (
         ("hostname", spec.hostname, names.label_problem),
         ("subdomain", spec.subdomain, names.label_problem),
@@ -65,8 +76,6 @@ def _spec(path: str, spec: PodSpec) -> Iterator[Problem]:
     for key, value in spec.node_selector.items():
         yield from name_problems(f"{path}.nodeSelector", key, names.qualified_problem, "key ")
         yield from name_problems(f"{path}.nodeSelector.{key}", value, names.label_value_problem)
-    yield from _volumes(f"{path}.volumes", spec.volumes)
-    yield from _containers(path, spec)
 
 
 def _volumes(path: str, volumes: tuple[Volume, ...]) -> Iterator[Problem]:
@@ -76,6 +85,8 @@ def _volumes(path: str, volumes: tuple[Volume, ...]) -> Iterator[Problem]:
         sources = [key for key in plain(volume) if key != "name"]
         if len(sources) > 1:
             yield Problem(here, f"names {len(sources)} sources ({', '.join(sorted(sources))}), expected one")
+        if volume.empty_dir is not None and volume.empty_dir.size_limit:
+            yield from amount_problems(f"{here}.emptyDir.sizeLimit", "memory", volume.empty_dir.size_limit)
         if volume.host_path is not None:
             yield from _host_path(f"{here}.hostPath.path", volume.host_path.path)
     yield from repeated(path, "name", [volume.name for volume in volumes])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -17,11 +18,14 @@ import yaml
 from chronolet.adapters.manifest_files.scalars import TAGS, TEXT_TAGS, Scalar, key_text, resolve, whole
 from chronolet.rules.problems import Problem
 
+MAX_DOCUMENTS = 2000
 MAX_DEPTH = 60
 MAX_NODES = 250_000
 MAX_CHARACTERS = 6 * 1024 * 1024
 
 _MERGE = "<<"
+_SHOWN = 60
+_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 class Document(NamedTuple):
@@ -33,6 +37,9 @@ class Document(NamedTuple):
 
 class NotReadableError(Exception):
     """The text breaks off here: no further document can be read. The message says where and why."""
+
+
+_TOO_MANY = NotReadableError(f"more than {MAX_DOCUMENTS} documents")
 
 
 class _Anchored(NamedTuple):
@@ -50,8 +57,11 @@ def documents(text: str) -> Iterator[Document]:
             return
     try:
         builder = _Builder(text)
-        while builder.more():
+        for _ in range(MAX_DOCUMENTS):
+            if not builder.more():
+                return
             yield builder.document()
+        raise _TOO_MANY
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -69,23 +79,36 @@ def _json_documents(text: str) -> list[Document] | None:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            repeated = next(key for key in keys if keys.count(key) > 1)
-            problems.append(Problem("", f"duplicate key {repeated!r}"))
+            problems.append(Problem("", f"duplicate key {_first_repeated(pairs)!r}"))
         return found
 
     decoder = json.JSONDecoder(object_pairs_hook=unique)
     found: list[Document] = []
     position = 0
     try:
-        while rest := text[position:].lstrip():
-            value, length = decoder.raw_decode(rest)
-            position = len(text) - len(rest) + length
+        while (position := _after_blanks(text, position)) < len(text):
+            if len(found) == MAX_DOCUMENTS:
+                raise _TOO_MANY
+            value, position = decoder.raw_decode(text, position)
             found.append(Document(_checked(value, "", problems), tuple(problems)))
             problems.clear()
     except (ValueError, RecursionError):
         return None
     return found
+
+
+def _after_blanks(text: str, position: int) -> int:
+    found = _BLANKS.match(text, position)
+    return found.end() if found else position
+
+
+def _first_repeated(pairs: list[tuple[str, Any]]) -> str:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            break
+        seen.add(key)
+    return key[:_SHOWN]
 
 
 def _checked(value: Any, path: str, problems: list[Problem], depth: int = 0) -> Any:
@@ -212,7 +235,7 @@ class _Builder:
         elif event.tag in TAGS:
             value = resolve(text)
         else:
-            self._problems.append(Problem(path, f"tag {event.tag} is not supported"))
+            self._problems.append(Problem(path, f"tag {event.tag[:_SHOWN]} is not supported"))
             return None
         return _scalar(value, path, self._problems)
 

@@ -22,6 +22,7 @@ _ABSENT = object()
 _Rule = Callable[["_Fitter", Any, Any, str], Any]
 
 _SHOWN = 60
+_HINTS = 20
 
 
 class Fitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +97,8 @@ class _Fitter:
         return {key: held for key, held in fitted.items() if held is not _ABSENT}
 
     def _unknown(self, key: str, fields: dict[str, inspect.Type], path: str) -> None:
-        near = difflib.get_close_matches(key[:_SHOWN], fields, n=1)
+        # Looking for what was meant is slow: a file full of unknown fields gets a few hints only.
+        near = difflib.get_close_matches(key[:_SHOWN], fields, n=1) if len(self.unknown) < _HINTS else []
         hint = f", did you mean {near[0]}?" if near else ""
         self.unknown.append(Problem(path, f"unknown field{hint}"))
 
@@ -132,7 +134,11 @@ class _Fitter:
         return value
 
     def text(self, value: Any, _info: inspect.Type, path: str) -> Any:
-        return value if isinstance(value, str) else self._wrong(value, "text in quotes", path)
+        return (
+            value
+            if isinstance(value, str)
+            else self._wrong(value, "text" if isinstance(value, dict | list) else "text in quotes", path)
+        )
 
     def boolean(self, value: Any, _info: inspect.Type, path: str) -> Any:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)

@@ -1,0 +1,141 @@
+"""One object of a manifest as a pod, or what is wrong with it.
+
+Comes in: the plain value of a document. Goes out: the objects in it (a List holds several), each read by itself: a
+defaulted pod, problems, findings. Next: `reader`, which puts a file together from them.
+Answers to: pkg/kubelet/config/common.go (tryDecodeSinglePod, tryDecodePodList) and strict decoding.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from chronolet.adapters.manifest_files.documents import MAX_DEPTH
+from chronolet.adapters.manifest_files.shape import described, fit
+from chronolet.rules import honoured
+from chronolet.rules.problems import Problem
+from chronolet.rules.validation import problems as validate
+from chronolet_schemas.podspec import WARNING, Finding, Pod, defaulted, from_plain
+
+_LISTS = {"List": None, "PodList": "Pod", "ConfigMapList": "ConfigMap", "SecretList": "Secret"}
+_LATER = frozenset({"ConfigMap", "Secret"})
+_SHOWN = 60
+_SEPARATOR = re.compile(r"[.\[]")
+
+
+class Found(NamedTuple):
+    """One object: at which path of its document, and the kind that its list gives it if it names none."""
+
+    path: str
+    value: Any
+    kind: str | None = None
+
+
+class Read(NamedTuple):
+    """What became of one object. A pod with problems is handed on for its name only."""
+
+    pod: Pod | None = None
+    problems: tuple[Problem, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def objects(found: Found) -> Iterator[Found]:
+    """The object itself, or the items of a List, however deep."""
+    kind = _kind(found)
+    items = found.value.get("items") or [] if kind in _LISTS else None
+    if kind is None or not isinstance(items, list):
+        yield found
+        return
+    for index, item in enumerate(items):
+        yield from objects(Found(below(found.path, f"items[{index}]"), item, _LISTS[kind]))
+
+
+def read(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
+    """The object as a pod. `known` is what its document's text already showed to be wrong."""
+    if not isinstance(found.value, dict):
+        message = f"{described(found.value)}, expected a map with apiVersion, kind and metadata"
+        return Read(problems=(Problem(found.path, message),))
+    kind = _kind(found)
+    wrong = tuple(_type_problems(found, kind))
+    if wrong:
+        return Read(problems=wrong)
+    if kind in _LATER:
+        finding = Finding(
+            path=below(found.path, "kind"), severity=WARNING, message=f"{kind}s are not honoured yet, it is passed over"
+        )
+        return Read(findings=(finding,))
+    return _pod(found, namespace, known)
+
+
+def below(path: str, rest: str) -> str:
+    """The path of a field of what stands at `path`."""
+    return f"{path}.{rest}" if path and rest else path or rest
+
+
+def _kind(found: Found) -> str | None:
+    """What the object says it is, else what its list says."""
+    kind = found.value.get("kind") if isinstance(found.value, dict) else None
+    return kind if isinstance(kind, str) and kind else None if kind else found.kind
+
+
+def _type_problems(found: Found, kind: str | None) -> Iterator[Problem]:
+    version, given = found.value.get("apiVersion"), found.value.get("kind")
+    if version or not found.kind:
+        yield from _unless("v1", version, below(found.path, "apiVersion"), ("v1",))
+    if kind in _LISTS:
+        yield Problem(below(found.path, "items"), f"{described(found.value.get('items'))}, expected a list")
+    else:
+        yield from _unless("Pod or List", kind or given, below(found.path, "kind"), ("Pod", *_LATER))
+
+
+def _unless(expected: str, value: Any, path: str, allowed: tuple[str, ...]) -> Iterator[Problem]:
+    if not value:
+        yield Problem(path, f"missing, expected {expected}")
+    elif not isinstance(value, str):
+        yield Problem(path, f"{described(value)}, expected {expected}")
+    elif value not in allowed:
+        yield Problem(path, f"{value[:_SHOWN]!r} is not supported, expected {expected}")
+
+
+def _pod(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
+    content = {**found.value, "apiVersion": "v1", "kind": "Pod"}
+    status = content.pop("status", None)
+    fitted = fit(content, Pod)
+    pod = defaulted(from_plain(fitted.value), namespace)
+    wrong = list(fitted.problems)
+    if status is not None and not isinstance(status, dict):
+        wrong.append(Problem("status", f"{described(status)}, expected a map"))
+    volumes = below(found.path, "spec.volumes")
+    placed = tuple(_by_themselves((Problem(below(found.path, one.path), one.message) for one in wrong), known, volumes))
+    refused = [Problem(below(found.path, one.path), one.message) for one in validate(pod)]
+    unknown = [Finding(path=one.path, severity=WARNING, message=one.message, pod=pod.key) for one in fitted.unknown]
+    return Read(
+        pod=pod,
+        problems=(*placed, *_by_themselves(refused, (*placed, *known), volumes)),
+        findings=tuple(
+            msgspec.structs.replace(one, path=below(found.path, one.path))
+            for one in (*unknown, *honoured.findings(pod))
+        ),
+    )
+
+
+def _by_themselves(found: Iterable[Problem], wrong: Iterable[Problem], volumes: str) -> Iterator[Problem]:
+    """Without what only follows from a value that was wrong already and therefore left out."""
+    paths = frozenset(problem.path for problem in wrong)
+    some_volume = any(path.startswith(volumes) for path in paths)
+    for problem in found:
+        follows = any(above in paths for above in _and_above(problem.path))
+        of_mount = problem.path.endswith("].name") and ".volumeMounts[" in problem.path
+        if not follows and not (some_volume and of_mount):
+            yield problem
+
+
+def _and_above(path: str) -> Iterator[str]:
+    """The path and those above it; of an endless one only the upper part."""
+    yield path
+    for found in itertools.islice(_SEPARATOR.finditer(path), MAX_DEPTH):
+        yield path[: found.start()]
