@@ -14,7 +14,7 @@ import click
 from chronolet.cli.asking import Answer, ask, new_request
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import Read, read
-from chronolet.cli.options import with_settings
+from chronolet.cli.options import namespace_option, with_settings
 from chronolet.cli.session import session
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.manifests.identity import applied_uid
@@ -24,13 +24,16 @@ from chronolet_schemas import manifests, podspec
 
 @click.command()
 @with_settings()
-@click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="file, folder, or - ")
+@namespace_option
+@click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="file, folder, or -")
 @click.option("--dry-run", is_flag=True, help="only say what would be done; needs neither agent nor Docker nor Redis")
 @click.option("--strict", is_flag=True, help="refuse manifests with fields that are not honoured")
 @click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="print the pods instead")
-def command(*, settings: Settings, files: Sequence[str], dry_run: bool, strict: bool, output: str | None) -> None:
+def command(
+    *, settings: Settings, namespace: str, files: Sequence[str], dry_run: bool, strict: bool, output: str | None
+) -> None:
     """Apply manifests: create these pods, or change them."""
-    found = read(files)
+    found = read(files, namespace)
     tell_findings(found, strict=strict)
     pods = tuple(pod for _, pod in found.pods)
     if dry_run:
@@ -47,11 +50,17 @@ def command(*, settings: Settings, files: Sequence[str], dry_run: bool, strict: 
 
 def tell_findings(found: Read, *, strict: bool) -> None:
     """Every field that is not honoured, on stderr; a Failure with them all under `--strict`."""
-    lines = [f"{file}: {finding.pod}: {finding}" for file, finding in found.findings]
+    lines = [_line(file, finding) for file, finding in found.findings]
     if strict and lines:
         raise Failure(*lines)
     for line in lines:
         click.echo(f"warning: {line}", err=True)
+
+
+def _line(file: str, finding: podspec.Finding) -> str:
+    document = f": document {finding.document}" if finding.document else ""
+    consequence = "; it cannot start" if finding.severity == podspec.BLOCKING else ""
+    return f"{file}{document}: {finding}{consequence}"
 
 
 def show(pods: Sequence[podspec.Pod], words: Mapping[str, str], output: str | None, tail: str = "") -> None:

@@ -64,7 +64,7 @@ def _keys(namespace: str, names: Sequence[str], files: Sequence[str]) -> tuple[s
     if bool(names) == bool(files):
         raise click.UsageError("expected either pods by name (pod NAME, pod/NAME) or -f FILE.")
     if files:
-        return tuple(found.key for _, found in read(files).pods)
+        return tuple(found.key for _, found in read(files, namespace).pods)
     return tuple(dict.fromkeys(f"{namespace}/{name}" for name in pod_names(names)))
 
 

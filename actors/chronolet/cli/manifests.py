@@ -26,15 +26,19 @@ class Read:
         self.errors: list[str] = []
 
 
-def read(names: Sequence[str]) -> Read:
-    """All manifests of these names. Failure if any of them cannot be used, or one pod stands in two places."""
+def read(names: Sequence[str], namespace: str) -> Read:
+    """All manifests of these names; `namespace` is for pods that name none.
+
+    Failure if any of them cannot be used, or one pod stands in two places.
+    """
     from chronolet.adapters import manifest_files  # noqa: PLC0415 - YAML is slow to load
 
     found = Read()
     for file in _files(names):
-        one = manifest_files.parse(_bytes(file), "standard input" if file == STDIN else file)
-        found.pods += [(file, pod) for pod in one.pods]
-        found.findings += [(file, finding) for finding in one.findings]
+        name = "standard input" if file == STDIN else file
+        one = manifest_files.read_documents(_bytes(file, manifest_files.MAX_BYTES + 1), name, namespace=namespace)
+        found.pods += [(name, pod) for pod in one.pods]
+        found.findings += [(name, finding) for finding in one.findings]
         found.errors += [str(error) for error in one.errors]
     _expect_each_once(found)
     if found.errors:
@@ -58,9 +62,13 @@ def _files(names: Sequence[str]) -> list[str]:
     return files
 
 
-def _bytes(file: str) -> bytes:
+def _bytes(file: str, most: int) -> bytes:
+    """What the file holds, no more than is needed to see that it holds too much."""
     try:
-        return sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        if file == STDIN:
+            return sys.stdin.buffer.read(most)
+        with Path(file).open("rb") as opened:
+            return opened.read(most)
     except OSError as error:
         raise Failure(f"{file}: cannot be read: {error.strerror}") from error
 

@@ -58,7 +58,9 @@ def config_option(function: Function) -> Function:
 
 def namespace_option(function: Function) -> Function:
     """`-n NAMESPACE`."""
-    return click.option("-n", "--namespace", default="default", show_default=True, help="the pod's namespace")(function)
+    return click.option(
+        "-n", "--namespace", default="default", show_default=True, help="the namespace of pods that name none"
+    )(function)
 
 
 def _add(function: Function, names: tuple[str, ...]) -> Function:

@@ -1,7 +1,7 @@
 """What this machine lacks for running pods, and how to get it.
 
-Comes in: settings. Goes out: a `Finding` for each thing looked at. Nothing is changed, except that a reachable Redis gets
-the functions that the agent would load into it. Next: `chronolet check`.
+Comes in: settings. Goes out: a `Finding` for each thing looked at. Nothing is changed, except that a reachable Redis
+gets the functions that the agent would load into it. Next: `chronolet check`.
 """
 
 from __future__ import annotations

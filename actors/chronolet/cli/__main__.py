@@ -1,0 +1,5 @@
+"""`python -m chronolet.cli`."""
+
+from chronolet.cli.main import main
+
+main()

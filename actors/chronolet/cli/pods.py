@@ -1,0 +1,104 @@
+"""Pods as kubectl prints them.
+
+Comes in: Pods as the API has them, with status, as plain data. Goes out: rows. Next: `get`, `describe`.
+Source: pkg/printers/internalversion (printPod).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from chronolet.cli import ages
+
+Object = dict[str, Any]
+
+HEAD = ("NAME", "READY", "STATUS", "RESTARTS", "AGE")
+WIDE = ("IP", "NODE")
+
+
+class Summary(NamedTuple):
+    """What one line says about a pod."""
+
+    ready: int
+    total: int
+    status: str
+    restarts: int
+    last_restart: int
+    """Milliseconds, 0 if there was none."""
+
+    def restarted(self, now: int) -> str:
+        """`0`, or `5 (2m ago)`."""
+        tail = f" ({ages.ago(self.last_restart, now)} ago)" if self.restarts and self.last_restart else ""
+        return f"{self.restarts}{tail}"
+
+
+def row(pod: Object, now: int, *, namespaced: bool, wide: bool) -> list[str]:
+    """The cells of one pod."""
+    summary = summarized(pod)
+    metadata, status = pod["metadata"], pod.get("status", {})
+    cells = [metadata["namespace"]] if namespaced else []
+    cells += [
+        metadata["name"],
+        f"{summary.ready}/{summary.total}",
+        summary.status,
+        summary.restarted(now),
+        ages.ago(milliseconds(metadata.get("creationTimestamp")), now),
+    ]
+    if wide:
+        cells += [status.get("podIP") or "<none>", pod["spec"].get("nodeName") or "<none>"]
+    return cells
+
+
+def head(*, namespaced: bool, wide: bool) -> list[str]:
+    """The columns' names."""
+    return [*(("NAMESPACE",) if namespaced else ()), *HEAD, *(WIDE if wide else ())]
+
+
+def summarized(pod: Object) -> Summary:
+    """READY, STATUS and RESTARTS of a pod."""
+    status = pod.get("status", {})
+    containers = status.get("containerStatuses", [])
+    word = _word(status.get("reason") or status.get("phase", "Unknown"), containers)
+    if pod["metadata"].get("deletionTimestamp") and status.get("phase") not in ("Succeeded", "Failed"):
+        word = "Terminating"
+    return Summary(
+        ready=sum(1 for one in containers if one.get("ready") and "running" in one.get("state", {})),
+        total=len(pod["spec"].get("containers", [])),
+        status=word,
+        restarts=sum(one.get("restartCount", 0) for one in containers),
+        last_restart=max((_finished(one) for one in containers), default=0),
+    )
+
+
+def _word(word: str, containers: Sequence[Object]) -> str:
+    """The first container that has something to say gives the pod its word."""
+    running = False
+    for one in reversed(containers):
+        state = one.get("state", {})
+        waiting, terminated = state.get("waiting", {}), state.get("terminated")
+        if waiting.get("reason"):
+            word = waiting["reason"]
+        elif terminated is not None:
+            word = terminated.get("reason") or f"ExitCode:{terminated.get('exitCode', 0)}"
+        elif "running" in state and one.get("ready"):
+            running = True
+    if word == "Completed" and running:
+        return "Running"
+    return word
+
+
+def _finished(container: Object) -> int:
+    """When the run before the present one ended."""
+    return milliseconds(container.get("lastState", {}).get("terminated", {}).get("finishedAt"))
+
+
+def milliseconds(moment: str | None) -> int:
+    """An RFC 3339 time in milliseconds, 0 for none."""
+    return int(datetime.fromisoformat(moment).timestamp() * 1000) if moment else 0
+
+
+def bare_id(container_id: str) -> str:
+    """`docker://abc` -> `abc`."""
+    return container_id.rpartition("//")[2]

@@ -1,0 +1,116 @@
+"""The HTTP server: pages, health, and that it costs nothing while nobody asks."""
+
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.node.health import Health
+from chronolet.node.http import Answer, HttpServer, Query, health_pages
+from chronolet.node.values import SettingsError
+from tests.support import scratch
+
+
+def failing(query: Query) -> Answer:
+    raise ZeroDivisionError
+
+
+@pytest.fixture
+def health() -> Health:
+    return Health()
+
+
+@pytest.fixture
+def server(health: Health) -> Iterator[HttpServer]:
+    served = HttpServer("127.0.0.1", 0, {**health_pages(health), "/fails": failing})
+    served.start()
+    yield served
+    served.stop()
+
+
+def get(server: HttpServer, path: str, method: str = "GET") -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_healthz_says_ok_while_all_checks_do(server: HttpServer, health: Health) -> None:
+    health.add("syncloop", lambda: "")
+    assert get(server, "/healthz") == (200, "ok")
+    assert get(server, "/healthz/syncloop") == (200, "ok")
+    assert get(server, "/healthz?verbose") == (200, "[+]ping ok\n[+]syncloop ok\nhealthz check passed\n")
+
+
+def test_a_failing_check_is_named_with_its_reason(server: HttpServer, health: Health) -> None:
+    health.add("pleg", lambda: "PLEG was last seen active 4m ago")
+    expected = "[+]ping ok\n[-]pleg failed: PLEG was last seen active 4m ago\nhealthz check failed\n"
+    assert get(server, "/healthz") == (500, expected)
+    assert get(server, "/healthz/ping") == (200, "ok")
+    health.remove("pleg")
+    assert get(server, "/healthz") == (200, "ok")
+
+
+def test_what_is_not_there_yet_makes_unready_but_not_unhealthy(server: HttpServer, health: Health) -> None:
+    health.add("recovered", lambda: "recovering", ready_only=True)
+    assert get(server, "/healthz")[0] == 200
+    assert get(server, "/readyz")[0] == 500
+    assert get(server, "/healthz/recovered")[0] == 404
+
+
+def test_unknown_pages_name_the_known_ones(server: HttpServer) -> None:
+    assert get(server, "/pods") == (404, "/pods: not found; there is /fails, /healthz, /readyz\n")
+    assert get(server, "/healthz", "POST")[0] == 501
+    assert get(server, "/healthz", "HEAD") == (200, "")
+
+
+def test_a_failing_page_and_a_rude_client_leave_the_server_serving(server: HttpServer) -> None:
+    with pytest.raises(http.client.RemoteDisconnected):
+        get(server, "/fails")
+    with socket.create_connection(("127.0.0.1", server.port)) as rude:
+        rude.sendall(b"\x00\xff\r\n\r\n")
+    assert get(server, "/healthz") == (200, "ok")
+
+
+def test_idle_connections_do_not_take_all_slots_for_ever(server: HttpServer) -> None:
+    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(40)]
+    for one in idle:
+        one.close()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            assert get(server, "/healthz") == (200, "ok")
+        except OSError:  # all slots are taken for the moment: turned away
+            continue
+        return
+    pytest.fail("no slot came free")
+
+
+def test_a_taken_port_is_one_clear_line(server: HttpServer) -> None:
+    with pytest.raises(SettingsError) as error:
+        HttpServer("127.0.0.1", server.port, {})
+    assert str(error.value) == (
+        f"--address 127.0.0.1 --port {server.port}: cannot listen there: Address already in use; "
+        "choose another port, or 0 for no HTTP server"
+    )
+
+
+def test_the_waiting_thread_sleeps_and_stops_at_once() -> None:
+    server = HttpServer("127.0.0.1", 0, {})
+    server.start()
+    thread = next(one for one in threading.enumerate() if one.name == "http" and one.is_alive())
+    call = Path(f"/proc/self/task/{thread.native_id}/syscall")
+    # epoll_wait's fourth argument is how long it sleeps at most: without end.
+    scratch.wait_until(lambda: (call.read_text().split()[4:5] or [""])[0].endswith("ffffffff"), "an endless sleep")
+    began = time.monotonic()
+    server.stop()
+    assert time.monotonic() - began < 2
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", server.port))

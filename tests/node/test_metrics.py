@@ -1,0 +1,112 @@
+"""Metrics: the kubelet's names, moved by what the kernel and the runtime do."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.kernel.observer import Observer
+from chronolet.node.measured_runtime import observed
+from chronolet.node.metrics import Metrics
+from chronolet.ports.runtime import Refusal
+from chronolet_schemas import pod
+from chronolet_schemas.keys import Shard
+
+ABOUT = {"pod": "default/web", "uid": "u", "attempt": 0}
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics("node-1")
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    text = metrics.page({}).body.decode()
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float:
+    return samples(metrics)[name, tuple(sorted(labels.items()))]
+
+
+def test_the_dashboards_names_are_there_before_anything_happened(metrics: Metrics) -> None:
+    metrics.watch_running(lambda: (2, {"running": 3, "exited": 1}))
+    assert value(metrics, "kubelet_node_name", node="node-1") == 1
+    assert value(metrics, "kubelet_running_pods") == 2
+    assert value(metrics, "kubelet_running_containers", container_state="running") == 3
+    names = {name for name, _ in samples(metrics)}
+    assert names >= {
+        "kubelet_started_pods_total",
+        "kubelet_pleg_relist_duration_seconds_bucket",
+        "kubelet_pleg_relist_interval_seconds_count",
+        "kubelet_pleg_last_seen_seconds",
+        "process_cpu_seconds_total",
+        "process_resident_memory_bytes",
+        "chronolet_lease_valid",
+        "chronolet_step_duration_seconds_sum",
+    }
+
+
+def test_a_step_counts_its_events_and_what_the_kubelet_counts(metrics: Metrics) -> None:
+    events = (
+        pod.SandboxStarted(**ABOUT, id="s", started_at=1),
+        pod.ContainerStarted(**ABOUT, container="app", id="c", started_at=1),
+        pod.ContainerStartFailed(
+            **ABOUT, container="app", reason="RunContainerError", message="m", failed_at=1, failures=1, retry_at=2
+        ),
+    )
+    metrics.step_done(Shard("pod", 3), events, 0.002)
+    metrics.step_done(Shard("pod", 3), (), 0.001)
+    assert value(metrics, "chronolet_steps_total", shard="pod/3") == 2
+    assert value(metrics, "chronolet_events_total", kind="pod") == 3
+    assert value(metrics, "kubelet_started_pods_total") == 1
+    assert value(metrics, "kubelet_started_containers_total", container_type="container") == 1
+    errors = value(
+        metrics, "kubelet_started_containers_errors_total", container_type="container", code="RunContainerError"
+    )
+    assert errors == 1
+
+
+def test_the_observer_port_is_kept(metrics: Metrics) -> None:
+    observer: Observer = metrics
+    observer.effect_started("pod", "StartContainer")
+    assert value(metrics, "chronolet_effects_running", kind="pod", effect="StartContainer") == 1
+    observer.effect_done("pod", "StartContainer", 0.5, "done")
+    assert value(metrics, "chronolet_effects_running", kind="pod", effect="StartContainer") == 0
+    assert value(metrics, "chronolet_effects_total", kind="pod", effect="StartContainer", outcome="done") == 1
+    observer.lease_valid(True)
+    observer.shards_owned(7)
+    observer.host_restarted(Shard("pleg"))
+    observer.dead_lettered("pod")
+    observer.recovered(7, 100, 0.25)
+    observer.step_refused(Shard("pleg"), "fenced")
+    assert value(metrics, "chronolet_lease_valid") == 1
+    assert value(metrics, "chronolet_shards_owned") == 7
+    assert value(metrics, "chronolet_host_restarts_total", shard="pleg") == 1
+    assert value(metrics, "chronolet_dead_letters_total", kind="pod") == 1
+    assert value(metrics, "chronolet_recovered_events_total") == 100
+    assert value(metrics, "chronolet_steps_refused_total", shard="pleg", reason="fenced") == 1
+
+
+def test_calls_to_the_runtime_are_counted_and_refusals_are_errors(metrics: Metrics) -> None:
+    fake = FakeRuntime()
+    runtime = observed(fake, metrics)
+    runtime.list({})
+    fake.go_down()
+    with pytest.raises(Refusal):
+        runtime.list({})
+    operation = {"operation_type": "list_containers"}
+    assert value(metrics, "kubelet_runtime_operations_total", **operation) == 2
+    assert value(metrics, "kubelet_runtime_operations_errors_total", **operation) == 1
+    assert value(metrics, "kubelet_runtime_operations_duration_seconds_count", **operation) == 2
+
+
+def test_relists_have_durations_and_from_the_second_on_intervals(metrics: Metrics) -> None:
+    metrics.relisted(0.01)
+    metrics.relisted(0.02)
+    assert value(metrics, "kubelet_pleg_relist_duration_seconds_count") == 2
+    assert value(metrics, "kubelet_pleg_relist_interval_seconds_count") == 1
+    assert value(metrics, "kubelet_pleg_last_seen_seconds") > 1_000_000_000

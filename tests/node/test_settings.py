@@ -1,0 +1,109 @@
+"""Settings: names, precedence, the KubeletConfiguration file, and what is said about wrong values."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronolet.node import settings as known
+from chronolet.node.values import SettingsError, duration
+
+KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "kubelet.yaml"
+    path.write_text(KUBELET + text)
+    return path
+
+
+def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
+    config = write(tmp_path, "readOnlyPort: 1003\n")
+    environment = {"CHRONOLET_PORT": "1002"}
+    assert known.resolve({"port": "1001"}, environment, config)[0].port == 1001
+    assert known.resolve({"port": None}, environment, config)[0].port == 1002
+    assert known.resolve({}, {}, config)[0].port == 1003
+    assert known.resolve({}, {})[0].port == 10255
+
+
+def test_every_field_of_the_file_is_taken_or_remarked(tmp_path: Path) -> None:
+    text = "staticPodPath: /etc/pods\nlogging: {format: json}\nmaxPods: 7\neviction: {hard: {memory: 1}}\nempty: {}\n"
+    settings, remarks = known.resolve({}, {}, write(tmp_path, text))
+    assert (settings.pod_manifest_path, settings.log_format) == ("/etc/pods", "json")
+    path = tmp_path / "kubelet.yaml"
+    assert remarks == tuple(
+        f"{path}: {field}: not used by chronolet" for field in ("maxPods", "eviction.hard.memory", "empty")
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"port": "70000"}, "--port: found '70000', expected a whole number from 0 to 65535"),
+        ({"port": "x"}, "--port: found 'x', expected a whole number from 0 to 65535"),
+        ({"redis": "localhost:6379"}, "--redis: found 'localhost:6379', expected a URL such as unix://..."),
+        ({"actors": "pod,cook"}, "--actors: found 'pod,cook', expected some of manifests, pod, pleg, keeper"),
+        ({"pleg_relist_period": "10"}, "--pleg-relist-period: found '10', expected a duration above zero"),
+        ({"node": " "}, "--hostname-override: found ' ', expected text"),
+        ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec, no"),
+    ],
+)
+def test_a_wrong_value_names_flag_found_and_expected(flags: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        known.resolve(flags, {})
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("- 1", "found list, expected a KubeletConfiguration"),
+        ("a: [", "not YAML: "),
+        ("kind: Pod\napiVersion: v1", "found apiVersion 'v1', kind 'Pod', expected kubelet.config.k8s.io/v1beta1"),
+        (KUBELET + "readOnlyPort: true", "readOnlyPort: found True, expected a whole number"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "kubelet.yaml"
+    path.write_text(content)
+    with pytest.raises(SettingsError) as error:
+        known.resolve({}, {}, path)
+    assert str(error.value).startswith(f"{path}: {message}")
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        known.resolve({}, {}, tmp_path / "none")
+
+
+@given(st.integers(0, 50), st.integers(0, 59), st.integers(0, 59), st.integers(1, 999))
+def test_durations_are_read_as_go_writes_them(hours: int, minutes: int, seconds: int, milliseconds: int) -> None:
+    text = f"{hours}h{minutes}m{seconds}s{milliseconds}ms"
+    assert duration("d", text) == ((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
+
+
+@given(st.text())
+def test_any_text_is_a_duration_or_an_error_that_names_it(text: str) -> None:
+    try:
+        outcome = str(duration("--since", text))
+    except SettingsError as error:
+        outcome = str(error)
+    assert outcome.isdigit() or outcome.startswith(f"--since: found {text!r}, expected a duration")
+
+
+def test_every_setting_has_a_place_and_names_of_its_own() -> None:
+    names = [one.name for one in known.SETTINGS]
+    assert set(names) == set(known.Settings.__struct_fields__)
+    for field in ("name", "flag", "env"):
+        values = [getattr(one, field) for one in known.SETTINGS]
+        assert len(set(values)) == len(values)
+
+
+def test_actors_come_in_starting_order() -> None:
+    assert known.resolve({"actors": "pleg, pod"}, {})[0].actors == ("pod", "pleg")
+
+
+def test_without_root_the_state_folder_is_in_the_home_folder() -> None:
+    assert known.default_root(root=True) == Path("/var/lib/chronolet")
+    assert known.default_root(root=False) == Path.home() / ".local/state/chronolet"
