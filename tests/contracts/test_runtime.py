@@ -156,7 +156,8 @@ def test_a_container_goes_from_created_over_running_to_exited(harness: Harness) 
     assert (running.state, running.finished_at, running.pid > 0) == ("running", 0, True)
     assert running.started_at >= running.created_at > 0
     harness.ready(container)
-    harness.runtime.stop(container, 20)
+    harness.runtime.kill(container, running.stop_signal)
+    assert harness.runtime.wait(container, 20)
     dead = harness.detail(container)
     assert (dead.state, dead.exit_code, dead.oom_killed, dead.pid) == ("exited", 4, False, 0)
     assert dead.finished_at >= dead.started_at == running.started_at
@@ -229,10 +230,13 @@ def test_a_start_of_what_runs_changes_nothing(harness: Harness) -> None:
     assert harness.detail(container) == before
 
 
-def test_a_deaf_container_is_killed_after_its_grace(harness: Harness) -> None:
+def test_a_deaf_container_is_waited_for_in_vain_until_it_is_killed(harness: Harness) -> None:
     container = harness.run(harness.sandbox(), DEAF)
     harness.ready(container)
-    harness.runtime.stop(container, 1)
+    harness.runtime.kill(container, "TERM")
+    assert not harness.runtime.wait(container, 0.3)
+    harness.runtime.kill(container)
+    assert harness.runtime.wait(container, 10)
     assert harness.detail(container).exit_code == 137
 
 
@@ -243,11 +247,11 @@ def test_kill_sends_the_signal_it_is_told(harness: Harness) -> None:
     assert harness.dead(container).exit_code == 4
 
 
-def test_the_dead_and_the_absent_can_be_stopped_killed_and_removed(harness: Harness) -> None:
+def test_the_dead_and_the_absent_can_be_waited_for_killed_and_removed(harness: Harness) -> None:
     container = harness.run(harness.sandbox(), EXIT_3)
     assert harness.dead(container).exit_code == 3
     for name in (container, "0" * 64):
-        harness.runtime.stop(name, 1)
+        assert harness.runtime.wait(name, 1)
         harness.runtime.kill(name)
         harness.runtime.remove(name)
         assert harness.runtime.inspect(name) is None

@@ -164,22 +164,18 @@ class FakeRuntime:
             box = self._boxes.get(container_id_or_name) or self._named(container_id_or_name)
             return _detail(box) if box else None
 
-    def stop(self, container_id: str, grace_seconds: float) -> None:
-        self._enter("stop")
-        with self._changed:
-            box = self._boxes.get(container_id)
-            if box is None or box.state != "running":
-                return
-            self._signal(box, "TERM")
-            if not self._changed.wait_for(lambda: box.state != "running", max(0.0, grace_seconds)):
-                self._signal(box, "KILL")
-
     def kill(self, container_id: str, signal: str = "KILL") -> None:
         self._enter("kill")
         with self._changed:
             box = self._boxes.get(container_id)
             if box is not None and box.state == "running":
                 self._signal(box, signal)
+
+    def wait(self, container_id: str, timeout_seconds: float) -> bool:
+        self._enter("wait")
+        with self._changed:
+            box = self._boxes.get(container_id)
+            return box is None or self._changed.wait_for(lambda: box.state != "running", timeout_seconds)
 
     def remove(self, container_id: str) -> None:
         self._enter("remove")

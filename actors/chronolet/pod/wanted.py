@@ -5,12 +5,12 @@ them and answer with one of `signals`. A worker that is started again finds its 
 and labels, and answers as if it had just done it.
 
 Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `stray/<id>` for a container that is not
-its pod's current attempt, `dead/<name>/<attempt>` for one to be removed, `pod` for the clean-up.
+its pod's current attempt, `dead/<id>` for one to be removed, `pod` for the clean-up.
 """
 
 from __future__ import annotations
 
-from chronolet.kernel.kind import Effect
+from chronolet.kernel.decider import Effect
 from chronolet_schemas.podspec import Pod
 
 
@@ -29,6 +29,7 @@ class StartSandbox(PodEffect, frozen=True, kw_only=True):
     """
 
     attempt: int
+    spec_hash: str = ""
     manifest: Pod
 
 

@@ -89,6 +89,8 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     error: str = ""
     ip: str = ""
     pid: int = 0
+    stop_signal: str = "TERM"
+    """What its image wants to be stopped with."""
     detailed: bool = True
 
 
@@ -101,6 +103,13 @@ class Notice(Plain, frozen=True, kw_only=True):
     at: int
     """Milliseconds since the epoch."""
     exit_code: int = 0
+
+
+class BuiltImage(Plain, frozen=True, kw_only=True):
+    """A root file system as a tar, and the Dockerfile instructions to import it with."""
+
+    archive: bytes
+    changes: Sequence[str]
 
 
 class ImageState(Plain, frozen=True, kw_only=True):
@@ -151,11 +160,14 @@ class Runtime(Protocol):
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
         """All that is known of one container, None if there is none."""
 
-    def stop(self, container_id: str, grace_seconds: float) -> None:
-        """TERM, then KILL after the grace; returns when it is dead. Nothing happens to a dead or absent one."""
-
     def kill(self, container_id: str, signal: str = "KILL") -> None:
         """Send a signal; nothing happens to a dead or absent container."""
+
+    def wait(self, container_id: str, timeout_seconds: float) -> bool:
+        """Wait until it does not run (absent counts); False if it still runs after the time.
+
+        There is no `stop`: who stops a container must be able to change their mind during a grace of an hour.
+        """
 
     def remove(self, container_id: str) -> None:
         """Remove a container, running or not, with its anonymous volumes; nothing happens to an absent one."""

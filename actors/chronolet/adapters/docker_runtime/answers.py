@@ -44,6 +44,7 @@ class _Run(_Reply):
 class _Config(_Reply):
     Image: str
     Labels: dict[str, str] | None = None
+    StopSignal: str = ""
 
 
 class _Network(_Reply):
@@ -118,6 +119,7 @@ def detail(body: bytes) -> ContainerState:
         error=one_line(run.Error),
         ip=next((network.IPAddress for network in networks.values() if network.IPAddress), ""),
         pid=run.Pid,
+        stop_signal=found.Config.StopSignal or "TERM",
     )
 
 

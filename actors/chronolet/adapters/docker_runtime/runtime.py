@@ -6,7 +6,6 @@ Next: `connection`. Answers to pkg/kubelet/cri/remote/remote_runtime.go.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
@@ -33,7 +32,7 @@ DEFAULT_HOST = "unix:///var/run/docker.sock"
 
 _LIST_SECONDS = 30.0
 _CREATE_SECONDS = 120.0  # a busy disk: the kubelet gives a runtime request two minutes
-_AFTER_GRACE_SECONDS = 30.0  # the engine itself waits up to 10 s after its KILL
+_LEAST_WAIT_SECONDS = 0.01
 _PULL_SILENCE_SECONDS = 120.0
 
 
@@ -75,14 +74,20 @@ class DockerRuntime:
                 return None
             raise
 
-    def stop(self, container_id: str, grace_seconds: float) -> None:
-        # Docker takes whole seconds; rounding up never cuts a promised grace short.
-        grace = max(0, math.ceil(grace_seconds))
-        path = f"/containers/{quoted(container_id)}/stop"
-        self._unless(("not_found",), "POST", path, {"t": str(grace)}, timeout_seconds=grace + _AFTER_GRACE_SECONDS)
-
     def kill(self, container_id: str, signal: str = "KILL") -> None:
         self._unless(("not_found", "conflict"), "POST", f"/containers/{quoted(container_id)}/kill", {"signal": signal})
+
+    def wait(self, container_id: str, timeout_seconds: float) -> bool:
+        path = f"/containers/{quoted(container_id)}/wait"
+        query = {"condition": "not-running"}
+        try:
+            self._connection.call("POST", path, query, timeout_seconds=max(timeout_seconds, _LEAST_WAIT_SECONDS))
+        except Refusal as refusal:
+            if refusal.kind == "timeout":
+                return False
+            if refusal.kind != "not_found":
+                raise
+        return True
 
     def remove(self, container_id: str) -> None:
         path = f"/containers/{quoted(container_id)}"

@@ -1,0 +1,75 @@
+"""One container of a deterministic name: made, or found as made before; then run, once.
+
+Comes in: a spec, and how to make it. Goes out: what the runtime has. `Refusal` says what stands in the way. Next:
+`effects`. Answers to pkg/kubelet/dockershim/helpers.go (recoverFromCreationConflictIfNeeded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chronolet.ports import labels
+from chronolet.ports.fenced import FencedRuntime
+from chronolet.ports.runtime import ContainerSpec, ContainerState, Refusal, SandboxSpec
+
+
+def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, make: Callable[[], str]) -> ContainerState:
+    """The container of `spec.name`, in whatever state.
+
+    Creating it is the test for whether it exists: that is one call in the usual case. What holds the name is ours if
+    its labels name the same pod, uid, container and attempt. Made by the same cause, it is our own earlier work. Made by
+    another cause, it may only be gone on with while it runs: dead or never started, it gives way to a new one.
+    """
+    try:
+        return _inspected(runtime, make())
+    except Refusal as refusal:
+        if refusal.kind != "conflict":
+            raise
+        conflict = refusal
+    holder = runtime.inspect(spec.name)
+    if holder is not None:
+        if difference := labels.differing(spec.labels, holder.labels):
+            raise Refusal(
+                "conflict", f"{spec.name}: the name is held by container {holder.id}: {difference}; remove it"
+            )
+        if holder.state in ("unknown", "removed"):
+            raise Refusal("conflict", f"{spec.name}: container {holder.id} is paused or being removed") from conflict
+        if _same_cause(spec, holder) or (holder.state == "running" and _same_definition(spec, holder)):
+            return holder
+        if holder.state == "running":
+            said = f"{spec.name}: container {holder.id} runs by another definition of the same attempt"
+            raise Refusal("conflict", said)
+        runtime.remove(holder.id)
+    return _inspected(runtime, make())
+
+
+def ran(runtime: FencedRuntime, made: ContainerState) -> ContainerState:
+    """Starts it if it was never started; as it is then, running or dead already.
+
+    A start whose answer was lost may have worked: what counts is what the runtime says now.
+    """
+    if made.state != "created":
+        return made
+    try:
+        runtime.start(made.id)
+    except Refusal:
+        after = runtime.inspect(made.id)
+        if after is None or after.state not in ("running", "exited"):
+            raise
+        return after
+    return _inspected(runtime, made.id)
+
+
+def _inspected(runtime: FencedRuntime, container_id: str) -> ContainerState:
+    found = runtime.inspect(container_id)
+    if found is None:
+        raise Refusal("not_found", f"container {container_id} vanished while it was being started")
+    return found
+
+
+def _same_cause(spec: SandboxSpec | ContainerSpec, holder: ContainerState) -> bool:
+    return spec.labels[labels.CAUSE] == holder.labels.get(labels.CAUSE)
+
+
+def _same_definition(spec: SandboxSpec | ContainerSpec, holder: ContainerState) -> bool:
+    return spec.labels[labels.SPEC_HASH] == holder.labels.get(labels.SPEC_HASH)

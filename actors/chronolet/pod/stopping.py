@@ -1,0 +1,50 @@
+"""Stopping one container: its image's signal, its grace, KILL.
+
+Comes in: an id and a deadline. Goes out: the dead container's state. Next: `effects`. Answers to
+pkg/kubelet/kuberuntime/kuberuntime_container.go (killContainer).
+"""
+
+from __future__ import annotations
+
+import time
+
+from chronolet.kernel.kind import EffectContext
+from chronolet.ports.fenced import FencedRuntime
+from chronolet.ports.runtime import ContainerState, Refusal
+
+_SLICE_SECONDS = 1.0
+"""How long a wait holds on to its thread before it looks whether anybody still wants it."""
+_AFTER_KILL_SECONDS = 20.0
+
+
+def stopped(
+    runtime: FencedRuntime, context: EffectContext, container_id: str, *, deadline: int, longest_seconds: float
+) -> ContainerState | None:
+    """The container when it is dead, None if there is none (or it never ran). `deadline` in milliseconds.
+
+    The wall clock may have jumped since the deadline was set, so no wait is longer than `longest_seconds`. A repeat
+    sends the signal again: whether the first one came through cannot be known. `Refusal` if even KILL did not help.
+    """
+    found = runtime.inspect(container_id)
+    if found is None or found.state in ("exited", "created"):
+        return found if found is not None and found.state == "exited" else None
+    left = min(deadline / 1000 - time.time(), longest_seconds)
+    if left > 0:
+        runtime.kill(container_id, found.stop_signal)
+        if _died(runtime, context, container_id, left):
+            return runtime.inspect(container_id)
+    runtime.kill(container_id, "KILL")
+    if not _died(runtime, context, container_id, _AFTER_KILL_SECONDS):
+        raise Refusal("failed", f"container {container_id} still runs {_AFTER_KILL_SECONDS:.0f} s after KILL")
+    return runtime.inspect(container_id)
+
+
+def _died(runtime: FencedRuntime, context: EffectContext, container_id: str, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if runtime.wait(container_id, min(left, _SLICE_SECONDS)):
+            return True
+        if context.cancelled.is_set():
+            # The fence tells the kernel; it is what ends this effect without an answer.
+            context.fence("docker.kill")
+    return False

@@ -1,0 +1,82 @@
+"""The runtime as one effect may use it: the lease is checked before each call, and crash points stand around it.
+
+Comes in: the calls of an effect's worker. Goes out: the same calls to a `Runtime`. Next: the runtime's adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from chronolet.kernel.kind import EffectContext
+from chronolet.ports.runtime import (
+    BuiltImage,
+    ContainerSpec,
+    ContainerState,
+    ImageState,
+    Runtime,
+    SandboxSpec,
+)
+
+
+class FencedRuntime:
+    """A `Runtime` for one run of one effect. Raises what the runtime raises, and the kernel's own `Fenced`."""
+
+    def __init__(self, runtime: Runtime, context: EffectContext) -> None:
+        self._runtime = runtime
+        self._context = context
+
+    def create_sandbox(self, spec: SandboxSpec) -> str:
+        self._context.fence("docker.create")
+        created = self._runtime.create_sandbox(spec)
+        self._context.done("docker.create")
+        return created
+
+    def create_container(self, spec: ContainerSpec) -> str:
+        self._context.fence("docker.create")
+        created = self._runtime.create_container(spec)
+        self._context.done("docker.create")
+        return created
+
+    def start(self, container_id: str) -> None:
+        self._context.fence("docker.start")
+        self._runtime.start(container_id)
+        self._context.done("docker.start")
+
+    def kill(self, container_id: str, signal: str) -> None:
+        self._context.fence("docker.kill")
+        self._runtime.kill(container_id, signal)
+        self._context.done("docker.kill")
+
+    def remove(self, container_id: str) -> None:
+        self._context.fence("docker.remove")
+        self._runtime.remove(container_id)
+        self._context.done("docker.remove")
+
+    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
+        self._context.fence("docker.pull")
+        pulled = self._runtime.pull(reference, progress)
+        self._context.done("docker.pull")
+        return pulled
+
+    def import_image(self, reference: str, image: BuiltImage) -> None:
+        self._context.fence("docker.import")
+        self._runtime.import_image(reference, image.archive, image.changes)
+        self._context.done("docker.import")
+
+    # What changes nothing has no crash point behind it.
+
+    def inspect(self, container_id_or_name: str) -> ContainerState | None:
+        self._context.fence("docker.inspect")
+        return self._runtime.inspect(container_id_or_name)
+
+    def wait(self, container_id: str, timeout_seconds: float) -> bool:
+        self._context.fence("docker.wait")
+        return self._runtime.wait(container_id, timeout_seconds)
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        self._context.fence("docker.list")
+        return self._runtime.list(labels)
+
+    def image(self, reference: str) -> ImageState | None:
+        self._context.fence("docker.image")
+        return self._runtime.image(reference)

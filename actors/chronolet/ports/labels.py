@@ -1,0 +1,81 @@
+"""The labels by which this node's containers are found again. Pure.
+
+Comes in: whose container it is. Goes out: labels; and back. The `io.kubernetes.*` names are the kubelet's own, which
+cAdvisor and dashboards read (pkg/kubelet/types/labels.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+POD_NAME = "io.kubernetes.pod.name"
+POD_NAMESPACE = "io.kubernetes.pod.namespace"
+POD_UID = "io.kubernetes.pod.uid"
+CONTAINER_NAME = "io.kubernetes.container.name"
+NODE = "chronolet/node"
+ATTEMPT = "chronolet/attempt"
+CAUSE = "chronolet/cause"
+SPEC_HASH = "chronolet/spec-hash"
+
+_IDENTITY = (NODE, POD_NAMESPACE, POD_NAME, POD_UID, CONTAINER_NAME, ATTEMPT)
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose container it is: `pod` is namespace/name, `container` is POD for the sandbox."""
+
+    pod: str
+    uid: str
+    container: str
+    attempt: int
+    cause: str = ""
+    spec_hash: str = ""
+
+
+def of_node(node: str) -> dict[str, str]:
+    """What all containers of this node carry, and no others."""
+    return {NODE: node}
+
+
+def of_uid(node: str, uid: str) -> dict[str, str]:
+    """What all containers of one life of a pod carry."""
+    return {NODE: node, POD_UID: uid}
+
+
+def written(node: str, owner: Owner) -> dict[str, str]:
+    """All labels of one container."""
+    namespace, _, name = owner.pod.partition("/")
+    return {
+        POD_NAME: name,
+        POD_NAMESPACE: namespace,
+        POD_UID: owner.uid,
+        CONTAINER_NAME: owner.container,
+        NODE: node,
+        ATTEMPT: str(owner.attempt),
+        CAUSE: owner.cause,
+        SPEC_HASH: owner.spec_hash,
+    }
+
+
+def read(labels: Mapping[str, str]) -> Owner | None:
+    """Whose container these labels name; None if they are not whole: somebody else set our node's label."""
+    attempt = labels.get(ATTEMPT, "")
+    if not (attempt.isdecimal() and all(labels.get(name) for name in _IDENTITY)):
+        return None
+    return Owner(
+        pod=f"{labels[POD_NAMESPACE]}/{labels[POD_NAME]}",
+        uid=labels[POD_UID],
+        container=labels[CONTAINER_NAME],
+        attempt=int(attempt),
+        cause=labels.get(CAUSE, ""),
+        spec_hash=labels.get(SPEC_HASH, ""),
+    )
+
+
+def differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> str | None:
+    """The first label that makes `found` another container than `wanted`, in words; None if it is the same."""
+    for name in _IDENTITY:
+        if wanted.get(name) != found.get(name):
+            return f"its label {name} is {found.get(name)!r}, expected {wanted.get(name)!r}"
+    return None
