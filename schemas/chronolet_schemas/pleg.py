@@ -35,7 +35,11 @@ class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerDied(ContainerEvent, frozen=True, kw_only=True):
-    """It ran and is dead. `reason` is OOMKilled, Error or Completed; times in milliseconds, 0 where unknown."""
+    """It ran and is dead. `reason` is OOMKilled, Error or Completed; times in milliseconds, 0 where unknown.
+
+    Where nobody saw it end and the runtime no longer has it, `reason` is ContainerStatusUnknown and `exit_code` is the
+    137 that the kubelet puts there.
+    """
 
     exit_code: int
     reason: str

@@ -12,9 +12,12 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Pod
 from chronolet_schemas.registry import registered
 
+EndReason = Literal["Deleted", "Replaced"]
+"""Why a pod ends: nobody wants it any more, or a newer pod of the name waits."""
+
 StopReason = Literal["Deleted", "Replaced", "SpecChanged", "SandboxGone", "Superseded"]
-"""Why a container is stopped: the pod goes, a newer pod of the name waits, its definition changed, its sandbox died,
-or it is no longer its pod's current attempt."""
+"""Why a container is stopped: the pod goes, a newer pod of the name waits, its definition changed, its sandbox
+died or is to be another one, or it is no longer its pod's current attempt."""
 
 
 class PodEvent(Event, frozen=True, kw_only=True):
@@ -45,12 +48,18 @@ class SandboxEvent(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class SpecAccepted(PodEvent, frozen=True, kw_only=True):
-    """The pod's life under `uid` begins, or goes on with a changed spec. `accepted_at` is its start time."""
+    """The pod's life under `uid` begins, or goes on with a changed spec. `accepted_at` is its start time.
+
+    `sandbox_hash` and `container_hashes` (by name) stand for the definitions: they are compared with the hash that a
+    sandbox or container was started with, and are written down so that no later release hashes differently.
+    """
 
     source: str
     digest: str
     manifest: Pod
     accepted_at: int
+    sandbox_hash: str
+    container_hashes: dict[str, str]
 
 
 @registered
@@ -65,15 +74,29 @@ class SuccessorAwaits(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class TerminationRequested(PodEvent, frozen=True, kw_only=True):
-    """The pod is to end: containers first, then its sandbox, all gone by `deadline` plus what removal takes."""
+    """The pod is to end: containers first, then its sandbox, all gone by `deadline` plus what removal takes.
 
+    Asked for again with an earlier deadline, the earlier one holds.
+    """
+
+    reason: EndReason
     grace_period_seconds: int
     deadline: int
 
 
 @registered
+class SandboxBlocked(PodEvent, frozen=True, kw_only=True):
+    """The pod may not have a sandbox as it is written: `message` names the field that is not honoured."""
+
+    message: str
+
+
+@registered
 class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
-    """Intent: create and start the sandbox."""
+    """Intent: create and start the sandbox. `spec_hash` is its definition's; `requested_at` as for containers."""
+
+    spec_hash: str
+    requested_at: int
 
 
 @registered
@@ -95,11 +118,12 @@ class SandboxStartFailed(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxExited(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox is dead (stopped by us, or killed)."""
+    """The sandbox is dead (stopped by us, or killed). There is to be no new one before `next_at`."""
 
     id: str
     exit_code: int
     finished_at: int
+    next_at: int = 0
 
 
 @registered
@@ -107,6 +131,15 @@ class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
     """Intent: stop the sandbox."""
 
     id: str
+
+
+@registered
+class SandboxStopFailed(SandboxEvent, frozen=True, kw_only=True):
+    """The runtime refused to stop the sandbox; tried again at `retry_at`."""
+
+    id: str
+    message: str
+    retry_at: int
 
 
 @registered
@@ -119,27 +152,44 @@ class ImageEnsureRequested(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageReady(ContainerEvent, frozen=True, kw_only=True):
-    """The image is there. `pulled` says whether it was fetched for this."""
+    """The image is there. `pulled` says whether it was fetched for this, and then how long that took."""
 
     image: str
     image_id: str
     pulled: bool
+    milliseconds: int = 0
+    size_bytes: int = 0
 
 
 @registered
 class ImageFailed(ContainerEvent, frozen=True, kw_only=True):
-    """The image cannot be had. `reason` is ErrImagePull, ErrImageNeverPull or InvalidImageName."""
+    """The image cannot be had. `reason` is ErrImagePull, ErrImageNeverPull or InvalidImageName.
+
+    `failures` counts in a row. The wait for `retry_at` begins at `waits_from`.
+    """
 
     image: str
     reason: str
     message: str
     failures: int
+    waits_from: int
+    retry_at: int
+
+
+@registered
+class ImageBackOffBegan(ContainerEvent, frozen=True, kw_only=True):
+    """The container waits for the next try of its image (ImagePullBackOff) until `retry_at`."""
+
+    image: str
     retry_at: int
 
 
 @registered
 class ContainerBlocked(ContainerEvent, frozen=True, kw_only=True):
-    """The container may not start as it is written: `reason` CreateContainerConfigError with the field's path."""
+    """The container may not start as it is written: `reason` CreateContainerConfigError with the field's path.
+
+    Holds until the pod's spec changes.
+    """
 
     reason: str
     message: str
@@ -147,10 +197,14 @@ class ContainerBlocked(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
-    """Intent: create and start the container in the sandbox `sandbox_id`. `spec_hash` is its definition's."""
+    """Intent: create and start the container in the sandbox `sandbox_id`. `spec_hash` is its definition's.
+
+    A death of this attempt that the runtime dates before `requested_at` is about an earlier life of the pod.
+    """
 
     sandbox_id: str
     spec_hash: str
+    requested_at: int
 
 
 @registered
@@ -165,15 +219,18 @@ class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
 class ContainerStartFailed(ContainerEvent, frozen=True, kw_only=True):
     """The container could not be created or started.
 
-    `reason` is CreateContainerError, RunContainerError or CreateContainerConfigError. `id` is empty where nothing was
-    created. The next attempt is for `retry_at`.
+    `reason` is CreateContainerError, RunContainerError or CreateContainerConfigError. With an `id` the container was
+    made and counts as having exited with `exit_code` at `failed_at`; without one the same attempt is made again at
+    `retry_at`.
     """
 
     id: str = ""
     reason: str
     message: str
     exit_code: int = 128
-    retry_at: int
+    failures: int = 0
+    failed_at: int
+    retry_at: int = 0
 
 
 @registered
@@ -190,10 +247,21 @@ class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class RestartScheduled(ContainerEvent, frozen=True, kw_only=True):
-    """The container, whose `attempt` ended, is started again at `at`. `back_off_seconds` 0 means at once."""
+    """The container, whose `attempt` ended, is started again at `at`. `back_off_seconds` 0 means at once.
+
+    `next_back_off_seconds` is how long the restart after this one would wait, counted from its exit.
+    """
 
     at: int
     back_off_seconds: int
+    next_back_off_seconds: int
+
+
+@registered
+class StrayFound(ContainerEvent, frozen=True, kw_only=True):
+    """A container runs under the pod's name that is not its current attempt (`uid` may be another one's): it goes."""
+
+    id: str
 
 
 @registered
@@ -227,6 +295,14 @@ class ContainerRemoved(ContainerEvent, frozen=True, kw_only=True):
     """A dead container is gone from the runtime."""
 
     id: str
+
+
+@registered
+class ContainerRemoveFailed(ContainerEvent, frozen=True, kw_only=True):
+    """The runtime refused to remove a dead container; it stays until the pod's clean-up."""
+
+    id: str
+    message: str
 
 
 @registered

@@ -32,6 +32,7 @@ class SandboxDown(Answer, frozen=True, kw_only=True):
 
     id: str
     exit_code: int = 0
+    started_at: int = 0
     finished_at: int = 0
 
 
@@ -46,11 +47,11 @@ class PullBegan(Answer, frozen=True, kw_only=True):
 
 
 class ImagePresent(Answer, frozen=True, kw_only=True):
-    """The image is there. `pulled` says whether it was fetched; then `seconds` says how long that took."""
+    """The image is there. `pulled` says whether it was fetched; then `milliseconds` says how long that took."""
 
     image_id: str
     pulled: bool
-    seconds: float = 0.0
+    milliseconds: int = 0
     size_bytes: int = 0
 
 

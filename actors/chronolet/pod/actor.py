@@ -1,0 +1,38 @@
+"""The pod kind: what it listens to, and which workers run its effects.
+
+Comes in: the workers, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.pod.decider import DECIDER
+from chronolet.pod.state import State
+from chronolet_schemas import manifests, pleg
+
+SHARDS = 4
+
+
+def _pod(event: manifests.PodApplied | manifests.PodWithdrawn | pleg.ContainerEvent) -> Sequence[str]:
+    return (event.pod,)
+
+
+def kind(effects: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
+    """The Kind; `effects` are `effects.jobs(...)`, bound to a runtime."""
+    return Kind(
+        name="pod",
+        shards=SHARDS,
+        state=State,
+        format=1,
+        decider=DECIDER,
+        subscribes={
+            manifests.PodApplied: _pod,
+            manifests.PodWithdrawn: _pod,
+            pleg.ContainerStarted: _pod,
+            pleg.ContainerDied: _pod,
+        },
+        creates=frozenset((manifests.PodApplied,)),
+        effects=effects or {},
+    )

@@ -1,0 +1,46 @@
+"""How long a container that keeps ending, or an image that cannot be had, is waited for. Pure, in milliseconds.
+
+Comes in: the back-off so far and when the last run finished. Goes out: the wait, and the next back-off. Next: `plan`,
+which writes both into `pod.RestartScheduled` and `pod.ImageFailed`. Source: client-go's util/flowcontrol/backoff.go and
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff). A key there is a pod, a container and its definition: here the
+back-off lies with the container and is dropped when its definition changes.
+"""
+
+from __future__ import annotations
+
+from chronolet.pod.state import BackOff
+
+INITIAL_SECONDS = 10
+MAXIMUM_SECONDS = 300
+RESYNC_SECONDS = 10
+"""What the kubelet's pod worker waits before it tries again what failed without a back-off of its own."""
+
+
+def wait_seconds(back_off: BackOff | None, finished_at: int, maximum_seconds: int = MAXIMUM_SECONDS) -> int:
+    """How long a restart waits, counted from the end of the last run; 0 the first time and after a long good run."""
+    if back_off is None or _expired(back_off, finished_at, maximum_seconds):
+        return 0
+    return back_off.seconds
+
+
+def advanced(
+    back_off: BackOff | None,
+    finished_at: int,
+    now: int,
+    initial_seconds: int = INITIAL_SECONDS,
+    maximum_seconds: int = MAXIMUM_SECONDS,
+) -> BackOff:
+    """The back-off after a restart at `now` of what finished at `finished_at`: doubled, or begun anew."""
+    if back_off is None or _expired(back_off, finished_at, maximum_seconds):
+        return BackOff(seconds=initial_seconds, updated_at=now)
+    return BackOff(seconds=min(back_off.seconds * 2, maximum_seconds), updated_at=now)
+
+
+def image_wait_seconds(failures: int) -> int:
+    """How long the next try of an image waits after so many failures in a row (at least one): 10, 20, ... 300."""
+    doubled = INITIAL_SECONDS << min(failures - 1, 8)
+    return min(doubled, MAXIMUM_SECONDS)
+
+
+def _expired(back_off: BackOff, finished_at: int, maximum_seconds: int) -> bool:
+    return finished_at - back_off.updated_at > 2 * maximum_seconds * 1000

@@ -1,0 +1,90 @@
+"""A pod's decisions. Pure.
+
+Comes in: what the sources want (`manifests`), what runs (`pleg`), answers of effects (`signals`), and Due. Goes out: events
+of the pod. Next: the host, which runs what `outstanding` names. Source: pkg/kubelet/pod_workers.go, kuberuntime.
+
+A decision has two halves. `record` and `runtime_news` say which facts follow from the message; then `plan` is asked, with
+the state after them, what the pod does next, again and again until there is nothing. Every event is checked against the
+arrows in `phases` and followed by the KubeEvents that `telling` knows for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from chronolet.kernel.kind import Decider, Due, EffectFailed
+from chronolet.pod import phases, record, runtime_news, signals, telling
+from chronolet.pod.evolve import evolve
+from chronolet.pod.outstanding import outstanding
+from chronolet.pod.plan import plan, waits
+from chronolet.pod.state import State
+from chronolet_schemas import manifests, pleg
+from chronolet_schemas.envelope import Event
+
+Said = (
+    manifests.PodApplied
+    | manifests.PodWithdrawn
+    | pleg.ContainerStarted
+    | pleg.ContainerDied
+    | signals.Answer
+    | EffectFailed
+    | Due
+)
+"""All that a pod is told."""
+
+_MOST_ROUNDS = 100
+"""More steps without anything happening outside would be a circle in the plan."""
+
+
+def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+    """The events that follow from one message at `now`."""
+    return _settled(state, _facts(state, message, now), now)
+
+
+def due(state: State) -> int | None:
+    """When the next wait ends at whose end there is something to do."""
+    return next((time for time in sorted(set(waits(state))) if plan(state, time)), None)
+
+
+def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
+    match message:
+        case manifests.PodApplied():
+            return record.applied(state, message, now)
+        case manifests.PodWithdrawn():
+            return record.withdrawn(state, message, now)
+        case pleg.ContainerStarted():
+            return runtime_news.started(state, message)
+        case pleg.ContainerDied():
+            return runtime_news.died(state, message, now)
+        case signals.Answer() | EffectFailed():
+            return record.answered(state, message, now)
+        case Due():
+            return ()
+        case _:
+            assert_never(message)
+
+
+def _settled(state: State, facts: Sequence[Event], now: int) -> Sequence[Event]:
+    """The facts, and all that the pod does because of them."""
+    found: list[Event] = []
+    after = _fold(state, facts, found)
+    for _ in range(_MOST_ROUNDS):
+        steps = plan(after, now) if after is not None else ()
+        if after is None or not steps:
+            return found
+        after = _fold(after, steps, found)
+    raise RuntimeError(f"pod {state.pod} ({state.uid}): no end of steps after {facts!r}: {found[-5:]!r}")
+
+
+def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> State | None:
+    for event in events:
+        if state is None:
+            return None
+        phases.check(state, event)
+        found += (event, *telling.tell(state, event))
+        state = evolve(state, event)
+    return state
+
+
+DECIDER = Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)

@@ -1,0 +1,130 @@
+"""Which effects a pod's state wants to have running. Pure.
+
+Comes in: State. Goes out: the Effects of `wanted`, one for each subject. Next: the host, which starts and cancels; and
+`record`, which takes only answers of these. An intent names the very wish: uid, attempt, and how often it failed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chronolet.kernel.kind import Effect
+from chronolet.pod import wanted
+from chronolet.pod.state import Container, State, Stop
+
+
+def outstanding(state: State) -> Sequence[Effect]:
+    """What should be running now."""
+    if not state.uid:
+        return ()
+    return (*_sandbox(state), *_containers(state), *_strays(state), *_dead(state), *_cleanup(state))
+
+
+def _sandbox(state: State) -> Iterator[Effect]:
+    sandbox = state.sandbox
+    where = f"{state.uid}/{sandbox.attempt}"
+    if sandbox.phase == "starting":
+        yield wanted.StartSandbox(
+            subject="sandbox",
+            intent=f"start/{where}/{sandbox.failures}",
+            pod=state.pod,
+            uid=state.uid,
+            attempt=sandbox.attempt,
+            manifest=state.manifest,
+        )
+    elif sandbox.phase == "stopping" and not sandbox.retry_at:
+        yield wanted.StopSandbox(
+            subject="sandbox",
+            intent=f"stop/{where}/{sandbox.stop_tries}",
+            pod=state.pod,
+            uid=state.uid,
+            attempt=sandbox.attempt,
+            id=sandbox.id,
+        )
+
+
+def _containers(state: State) -> Iterator[Effect]:
+    for one in state.containers:
+        match one.phase:
+            case "pulling" if state.termination is None:
+                yield _ensure_image(state, one)
+            case "starting":
+                # During termination too: its answer says whether there is a container to be stopped.
+                yield _start(state, one)
+            case "stopping" if one.stop is not None and not one.stop.retry_at:
+                yield _stop(state, f"container/{one.name}", one.name, one.attempt, one.id, state.uid, one.stop)
+            case _:
+                continue
+
+
+def _ensure_image(state: State, one: Container) -> Effect:
+    return wanted.EnsureImage(
+        subject=f"container/{one.name}",
+        intent=f"image/{state.uid}/{one.attempt}/{one.image_failures}/{one.image}",
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        image=one.image,
+        policy=one.policy,
+    )
+
+
+def _start(state: State, one: Container) -> Effect:
+    return wanted.StartContainer(
+        subject=f"container/{one.name}",
+        intent=f"start/{state.uid}/{one.attempt}/{one.start_failures}",
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        sandbox_id=state.sandbox.id,
+        sandbox_ip=state.sandbox.ip,
+        spec_hash=one.spec_hash,
+        image_id=one.image_id,
+        manifest=state.manifest,
+    )
+
+
+def _stop(state: State, subject: str, container: str, attempt: int, container_id: str, uid: str, stop: Stop) -> Effect:
+    return wanted.StopContainer(
+        subject=subject,
+        intent=f"stop/{uid}/{attempt}/{stop.deadline}/{stop.tries}",
+        pod=state.pod,
+        uid=uid,
+        container=container,
+        attempt=attempt,
+        id=container_id,
+        grace_period_seconds=stop.grace_period_seconds,
+        deadline=stop.deadline,
+    )
+
+
+def _strays(state: State) -> Iterator[Effect]:
+    for one in state.strays:
+        if one.stop is not None and not one.stop.retry_at:
+            yield _stop(state, f"stray/{one.id}", one.container, one.attempt, one.id, one.uid, one.stop)
+
+
+def _dead(state: State) -> Iterator[Effect]:
+    for one in state.dead:
+        if one.asked and state.cleanup is None:
+            yield wanted.RemoveContainer(
+                subject=f"dead/{one.id}",
+                intent=f"remove/{one.id}",
+                pod=state.pod,
+                uid=state.uid,
+                container=one.container,
+                attempt=one.attempt,
+                id=one.id,
+            )
+
+
+def _cleanup(state: State) -> Iterator[Effect]:
+    if state.cleanup is not None and not state.cleanup.retry_at:
+        yield wanted.Cleanup(
+            subject="pod",
+            intent=f"cleanup/{state.uid}/{state.cleanup.tries}",
+            pod=state.pod,
+            uid=state.uid,
+        )

@@ -1,0 +1,101 @@
+"""The phases of a container and of a sandbox, and the arrows between them.
+
+Comes in: a state and an event that the decider is about to give. Goes out: nothing, or `ImpossibleArrow`. Next: `decider`
+checks every event of its own here before it hands it out; an outdated result never gets this far, it is passed over.
+
+    container       event                          to
+    waiting         ImageEnsureRequested           pulling
+    pulling         ImageEnsureRequested           pulling          the image was changed
+    pulling         ImageReady                     image_ready
+    pulling         ImageFailed                    image_failed     ErrImagePull, ErrImageNeverPull, InvalidImageName
+    image_failed    ImageBackOffBegan              image_back_off   ImagePullBackOff
+    image_failed    ImageEnsureRequested           pulling          the image was changed
+    image_back_off  ImageEnsureRequested           pulling
+    image_ready     ContainerStartRequested        starting
+    image_ready     ImageEnsureRequested           pulling          the image was changed
+    starting        ContainerStarted               running
+    starting        ContainerStartFailed           start_failed     nothing was made: the same attempt again
+    starting        ContainerStartFailed           exited           it was made: that attempt is over
+    start_failed    ImageEnsureRequested           pulling
+    running         ContainerStopRequested         stopping
+    running         ContainerExited                exited
+    stopping        ContainerStopRequested         stopping         refused before, or sooner than asked before
+    stopping        ContainerStopFailed            stopping
+    stopping        ContainerExited                exited
+    exited          RestartScheduled               backing_off      CrashLoopBackOff unless at once
+    exited          ContainerStarted               running          somebody else started the very container again
+    backing_off     ContainerStarted               running          likewise
+    backing_off     ImageEnsureRequested           pulling
+
+    sandbox         event                          to
+    absent          SandboxStartRequested          starting
+    starting        SandboxStarted                 running
+    starting        SandboxStartFailed             failed
+    failed          SandboxStartRequested          starting
+    running         SandboxStopRequested           stopping
+    running         SandboxExited                  dead
+    stopping        SandboxStopRequested           stopping         refused before
+    stopping        SandboxStopFailed              stopping
+    stopping        SandboxExited                  dead
+    dead            SandboxStartRequested          starting         the next attempt
+"""
+
+from __future__ import annotations
+
+from chronolet.pod.state import ContainerPhase, SandboxPhase, State
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Event
+
+CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
+    pod.ImageEnsureRequested: frozenset(
+        ("waiting", "pulling", "image_failed", "image_back_off", "image_ready", "start_failed", "backing_off")
+    ),
+    pod.ImageReady: frozenset(("pulling",)),
+    pod.ImageFailed: frozenset(("pulling",)),
+    pod.ImageBackOffBegan: frozenset(("image_failed",)),
+    pod.ContainerStartRequested: frozenset(("image_ready",)),
+    pod.ContainerStarted: frozenset(("starting", "exited", "backing_off")),
+    pod.ContainerStartFailed: frozenset(("starting",)),
+    pod.ContainerStopRequested: frozenset(("running", "stopping")),
+    pod.ContainerStopFailed: frozenset(("stopping",)),
+    pod.ContainerExited: frozenset(("running", "stopping")),
+    pod.RestartScheduled: frozenset(("exited",)),
+}
+"""From which phases of a container an event may lead away."""
+
+SANDBOX: dict[type[Event], frozenset[SandboxPhase]] = {
+    pod.SandboxStartRequested: frozenset(("absent", "failed", "dead")),
+    pod.SandboxStarted: frozenset(("starting",)),
+    pod.SandboxStartFailed: frozenset(("starting",)),
+    pod.SandboxStopRequested: frozenset(("running", "stopping")),
+    pod.SandboxStopFailed: frozenset(("stopping",)),
+    pod.SandboxExited: frozenset(("running", "stopping")),
+}
+"""From which phases of the sandbox an event may lead away."""
+
+
+class ImpossibleArrow(Exception):  # noqa: N818 - a fact about a decision, in the words of the table above
+    """The decider was about to give an event that its own table of arrows does not have."""
+
+
+def check(state: State, event: Event) -> None:
+    """Raises ImpossibleArrow unless the event fits the phase of what it is about."""
+    match event:
+        case pod.SandboxEvent():
+            _refuse_unless(state, event, state.sandbox.phase, SANDBOX.get(type(event)))
+        case pod.ContainerStopRequested() | pod.ContainerStopFailed() | pod.ContainerExited() if state.stray(event.id):
+            return
+        case pod.ContainerEvent():
+            one = state.container(event.container)
+            phase = one.phase if one else "not in the spec"
+            _refuse_unless(state, event, phase, CONTAINER.get(type(event)))
+        case _:
+            return
+
+
+def _refuse_unless(state: State, event: Event, phase: str, allowed: frozenset[str] | None) -> None:
+    # Events without a row (ContainerBlocked, the removal of dead containers) leave the phase as it is.
+    if allowed is not None and phase not in allowed:
+        raise ImpossibleArrow(
+            f"pod {state.pod} ({state.uid}): {event!r} is for {' or '.join(sorted(allowed))}, found {phase}"
+        )

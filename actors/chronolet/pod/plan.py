@@ -1,0 +1,264 @@
+"""What a pod does next by itself, given what it is and what time it is. Pure.
+
+Comes in: State and now (milliseconds). Goes out: the next events, none when there is nothing to do until something
+happens or a wait ends. Next: `decider` asks again with the state after them, until nothing comes. One batch holds at most
+one event about each container, sandbox or stray. Source: pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod,
+SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chronolet.pod import acceptance
+from chronolet.pod.actions import Actions, pod_actions
+from chronolet.pod.backoff import MAXIMUM_SECONDS, RESYNC_SECONDS, advanced, wait_seconds
+from chronolet.pod.state import Container, State
+from chronolet.pod.views import pod_view
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Container as Definition
+from chronolet_schemas.podspec import pull_policy
+
+IMAGE_FAILED_SHOWN_MS = 1000
+"""How long ErrImagePull stands before ImagePullBackOff, about what the kubelet needs for its next sync."""
+
+MINIMUM_GRACE_SECONDS = 2
+"""What a container gets to end by itself, even if less was asked for (minimumGracePeriodInSeconds)."""
+
+_LONGEST_WAIT_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
+
+
+def plan(state: State, now: int) -> Sequence[Event]:
+    """The next events, of which each fits the state as it is."""
+    if not state.uid:
+        return _successor(state, now)
+    if state.termination:
+        return tuple(_ending(state, now))
+    return (*_strays(state, now), *_removals(state), *_living(state, now))
+
+
+def waits(state: State) -> Iterator[int]:
+    """Every time at which a wait of this state ends."""
+    times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
+    stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
+    times += [stop.retry_at for stop in stops if stop]
+    for one in state.containers:
+        times.append(one.waits_from + IMAGE_FAILED_SHOWN_MS if one.phase == "image_failed" else one.retry_at)
+    return (time for time in times if time)
+
+
+def _over(retry_at: int, now: int) -> bool:
+    """A wait has ended; one that is longer than any wait is meant to be was written by a clock that has gone back."""
+    return now >= retry_at or retry_at - now > _LONGEST_WAIT_MS
+
+
+def _successor(state: State, now: int) -> Sequence[Event]:
+    if state.successor is None:
+        return ()
+    next_one = state.successor
+    return acceptance.accepted(
+        uid=next_one.uid, source=next_one.source, digest=next_one.digest, manifest=next_one.manifest, now=now
+    )
+
+
+def _ending(state: State, now: int) -> Iterator[Event]:
+    """Containers first, then the sandbox, then everything that is left."""
+    yield from _strays(state, now)
+    yield from _stops(state, now)
+    if state.strays or any(one.alive for one in state.containers):
+        return
+    match state.sandbox.phase:
+        case "starting":
+            return
+        case "running" | "stopping":
+            yield from _sandbox_stop(state, now)
+        case _:
+            if state.cleanup is None or (state.cleanup.retry_at and _over(state.cleanup.retry_at, now)):
+                yield pod.CleanupRequested(pod=state.pod, uid=state.uid)
+
+
+def _living(state: State, now: int) -> Iterator[Event]:
+    sandbox = state.sandbox
+    if sandbox.phase == "starting":
+        return
+    if sandbox.phase == "stopping":
+        yield from _sandbox_stop(state, now)
+        return
+    actions = pod_actions(pod_view(state))
+    if actions.kill_pod:
+        yield from _kill(state, actions, now)
+        return
+    for one in state.containers:
+        if one.name in actions.to_kill or one.phase == "stopping":
+            yield from _stop(state, one, "SpecChanged", now)
+        elif one.name in actions.app_to_start and not one.blocked:
+            yield from _advance(state, one, now)
+
+
+def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
+    """The sandbox is not what it should be, or nobody needs it any more: stop what runs in it, then make the next."""
+    sandbox = state.sandbox
+    if any(one.alive for one in state.containers):
+        yield from _stops(state, now)
+    elif sandbox.phase == "running":
+        yield from _sandbox_stop(state, now)
+    elif actions.create_sandbox and not sandbox.blocked and _over(sandbox.retry_at, now):
+        yield pod.SandboxStartRequested(
+            pod=state.pod,
+            uid=state.uid,
+            attempt=actions.sandbox_attempt,
+            spec_hash=state.sandbox_hash,
+            requested_at=now,
+        )
+
+
+def _sandbox_stop(state: State, now: int) -> Iterator[Event]:
+    sandbox = state.sandbox
+    if sandbox.phase == "running" or (sandbox.retry_at and _over(sandbox.retry_at, now)):
+        yield pod.SandboxStopRequested(pod=state.pod, uid=state.uid, attempt=sandbox.attempt, id=sandbox.id)
+
+
+def _stops(state: State, now: int) -> Iterator[Event]:
+    reason: pod.StopReason = state.termination.reason if state.termination else "SandboxGone"
+    for one in state.containers:
+        yield from _stop(state, one, reason, now)
+
+
+def _stop(state: State, one: Container, reason: pod.StopReason, now: int) -> Iterator[Event]:
+    """Ask for the stop of a running container; again after a refusal, or when it is to end sooner than asked before."""
+    grace, deadline = _grace(state, now)
+    if one.phase == "stopping" and one.stop is not None:
+        sooner = state.termination is not None and deadline < one.stop.deadline
+        if not sooner and not (one.stop.retry_at and _over(one.stop.retry_at, now)):
+            return
+        # After a refusal the grace has been running since the first request.
+        deadline = min(deadline, one.stop.deadline)
+    elif one.phase != "running":
+        return
+    yield pod.ContainerStopRequested(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        id=one.id,
+        grace_period_seconds=grace,
+        deadline=deadline,
+        reason=reason,
+    )
+
+
+def _grace(state: State, now: int) -> tuple[int, int]:
+    """The grace in seconds for what is stopped now, and when it ends."""
+    least = now + MINIMUM_GRACE_SECONDS * 1000
+    if state.termination:
+        grace = max(state.termination.grace_period_seconds, MINIMUM_GRACE_SECONDS)
+        return grace, max(state.termination.deadline, least)
+    grace = max(state.manifest.spec.termination_grace_period_seconds, MINIMUM_GRACE_SECONDS)
+    return grace, now + grace * 1000
+
+
+def _strays(state: State, now: int) -> Iterator[Event]:
+    for one in state.strays:
+        if one.stop is None or (one.stop.retry_at and _over(one.stop.retry_at, now)):
+            grace, deadline = _grace(state, now)
+            yield pod.ContainerStopRequested(
+                pod=state.pod,
+                uid=one.uid,
+                container=one.container,
+                attempt=one.attempt,
+                id=one.id,
+                grace_period_seconds=grace,
+                deadline=deadline,
+                reason="Superseded",
+            )
+
+
+def _removals(state: State) -> Iterator[Event]:
+    for one in state.dead:
+        if not one.asked:
+            yield pod.ContainerRemoveRequested(
+                pod=state.pod, uid=state.uid, container=one.container, attempt=one.attempt, id=one.id
+            )
+
+
+def _advance(state: State, one: Container, now: int) -> Iterator[Event]:
+    """One step of a container on its way to running. It waits for nobody but itself."""
+    definition = next(each for each in state.manifest.spec.containers if each.name == one.name)
+    changed_image = one.image != definition.image
+    wanted = state.container_hashes.get(one.name, "")
+    match one.phase:
+        case "waiting":
+            yield _ensure_image(state, one, definition)
+        case "exited":
+            yield _restart(state, one, wanted, now)
+        case "image_ready" if not changed_image:
+            yield _start(state, one, wanted, now)
+        case "image_failed" if not changed_image:
+            if _over(one.waits_from + IMAGE_FAILED_SHOWN_MS, now):
+                yield _image_back_off(state, one)
+        case "pulling" | "image_ready" | "image_failed":
+            if changed_image:
+                yield _ensure_image(state, one, definition)
+        case "image_back_off":
+            if changed_image or _over(one.retry_at, now):
+                yield _ensure_image(state, one, definition)
+        case "start_failed":
+            if one.spec_hash != wanted or _over(one.retry_at, now):
+                yield _ensure_image(state, one, definition)
+        case "backing_off":
+            if one.spec_hash != wanted or _over(one.retry_at, now):
+                yield _ensure_image(state, one, definition)
+        case _:
+            return
+
+
+def _ensure_image(state: State, one: Container, definition: Definition) -> Event:
+    return pod.ImageEnsureRequested(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.next_attempt,
+        image=definition.image,
+        policy=definition.image_pull_policy or pull_policy(definition.image),
+    )
+
+
+def _image_back_off(state: State, one: Container) -> Event:
+    return pod.ImageBackOffBegan(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        image=one.image,
+        retry_at=one.retry_at,
+    )
+
+
+def _start(state: State, one: Container, spec_hash: str, now: int) -> Event:
+    return pod.ContainerStartRequested(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        sandbox_id=state.sandbox.id,
+        spec_hash=spec_hash,
+        requested_at=now,
+    )
+
+
+def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
+    """The wait counts from the end of the last run; another definition begins with a back-off of its own."""
+    back_off = one.back_off if one.spec_hash == spec_hash else None
+    finished_at = min(one.exit.finished_at, now) if one.exit and one.exit.finished_at else now
+    waited = wait_seconds(back_off, finished_at)
+    at = max(finished_at + waited * 1000, now)
+    return pod.RestartScheduled(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        at=at,
+        back_off_seconds=waited if at > now else 0,
+        next_back_off_seconds=advanced(back_off, finished_at, at).seconds,
+    )

@@ -1,0 +1,22 @@
+"""Whether a container is to be (re)started. Pure.
+
+Comes in: the pod's policy and what the container is. Goes out: yes or no. Next: `actions`. Source: pkg/kubelet/container/
+helpers.go (ShouldContainerBeRestarted).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chronolet_schemas.podspec import RestartPolicy
+
+Seen = Literal["never_seen", "created", "unknown", "running", "exited"]
+
+
+def restart_decision(policy: RestartPolicy, seen: Seen, exit_code: int = 0, *, pod_being_deleted: bool = False) -> bool:
+    """True if the container should be started now. A container that never came to run is started under any policy."""
+    if pod_being_deleted or seen == "running":
+        return False
+    if seen != "exited" or policy == "Always":
+        return True
+    return policy == "OnFailure" and exit_code != 0

@@ -1,0 +1,118 @@
+"""What pleg says about a pod's containers, as facts of the pod. Pure.
+
+Comes in: State, `pleg.ContainerStarted` or `pleg.ContainerDied`, now. Goes out: events of the pod; none for what is known
+already, or older than what is known. Next: `record`'s caller, `decider`.
+
+Who is who: the current attempt of a container of this uid is the pod's own; the last dead one is known; anything else that
+runs under the pod's name is a stray and is stopped (DESIGN 5, "Whose truth").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chronolet.pod.record import sandbox_down
+from chronolet.pod.state import SANDBOX, Container, State
+from chronolet_schemas import pleg, pod
+from chronolet_schemas.envelope import Event
+
+_NOTHING: tuple[Event, ...] = ()
+
+
+def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
+    """A container runs."""
+    if state.stray(message.id) or any(one.id == message.id for one in state.dead):
+        return _NOTHING
+    if message.container == SANDBOX:
+        return _NOTHING if _own_sandbox(state, message) else _superseded(state, message)
+    one = state.container(message.container) if message.uid == state.uid else None
+    if one is None:
+        return _superseded(state, message)
+    if one.phase == "starting" and one.attempt == message.attempt:
+        return _NOTHING if _before(message, one.requested_at) else (_started(state, message),)
+    if one.alive and one.id == message.id:
+        return _NOTHING
+    if one.exit is not None and one.exit.id == message.id:
+        return _again(state, one, message)
+    return _superseded(state, message)
+
+
+def died(state: State, message: pleg.ContainerDied, now: int) -> Sequence[Event]:
+    """A container is dead: died implies started."""
+    if state.stray(message.id):
+        return (_exited(state, message, now),)
+    if message.container == SANDBOX:
+        return _sandbox_died(state, message, now)
+    one = state.container(message.container) if message.uid == state.uid else None
+    if one is None:
+        return _NOTHING
+    if one.phase in ("running", "stopping") and one.id == message.id:
+        return (_exited(state, message, now),)
+    if one.phase == "starting" and one.attempt == message.attempt and not _before(message, one.requested_at):
+        return (_started(state, message, now), _exited(state, message, now))
+    return _NOTHING
+
+
+def _before(message: pleg.ContainerStarted | pleg.ContainerDied, requested_at: int) -> bool:
+    """About an earlier life under the same uid, whose attempts had the same numbers."""
+    return 0 < message.started_at < requested_at
+
+
+def _own_sandbox(state: State, message: pleg.ContainerStarted) -> bool:
+    """The sandbox at hand. Its start is told by the effect, which knows the address too."""
+    sandbox = state.sandbox
+    return message.uid == state.uid and message.attempt == sandbox.attempt and sandbox.phase != "absent"
+
+
+def _sandbox_died(state: State, message: pleg.ContainerDied, now: int) -> Sequence[Event]:
+    sandbox = state.sandbox
+    if message.uid != state.uid or message.attempt != sandbox.attempt:
+        return _NOTHING
+    known = sandbox.phase in ("running", "stopping") and sandbox.id == message.id
+    if known or (sandbox.phase == "starting" and not _before(message, sandbox.requested_at)):
+        return sandbox_down(state, message.id, message.exit_code, message.started_at, message.finished_at, now)
+    return _NOTHING
+
+
+def _again(state: State, one: Container, message: pleg.ContainerStarted) -> Sequence[Event]:
+    """The last dead container runs: old news, or somebody else started it again."""
+    if one.exit is None or message.started_at <= one.exit.finished_at:
+        return _NOTHING
+    if one.phase in ("exited", "backing_off"):
+        return (_started(state, message),)
+    return _superseded(state, message)
+
+
+def _superseded(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
+    return (
+        pod.StrayFound(
+            pod=state.pod, uid=message.uid, container=message.container, attempt=message.attempt, id=message.id
+        ),
+    )
+
+
+def _who(state: State, message: pleg.ContainerEvent) -> dict[str, Any]:
+    return {
+        "pod": state.pod,
+        "uid": message.uid,
+        "container": message.container,
+        "attempt": message.attempt,
+        "id": message.id,
+    }
+
+
+def _started(state: State, message: pleg.ContainerStarted | pleg.ContainerDied, now: int = 0) -> Event:
+    return pod.ContainerStarted(started_at=message.started_at or now, **_who(state, message))
+
+
+def _exited(state: State, message: pleg.ContainerDied, now: int) -> Event:
+    one = state.container(message.container)
+    started_at = one.started_at if one is not None and one.id == message.id else now
+    return pod.ContainerExited(
+        exit_code=message.exit_code,
+        reason=message.reason,
+        started_at=message.started_at or started_at,
+        finished_at=message.finished_at or now,
+        **_who(state, message),
+    )

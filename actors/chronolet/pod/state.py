@@ -1,0 +1,202 @@
+"""A pod as its entity knows it: folded from the pod's own events.
+
+Comes in: nothing. Goes out: frozen Structs and look-ups in them. Next: `evolve` makes new ones, `decider` reads them, the
+CLI shows them through `status`. Times are milliseconds, 0 where unknown or never.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from chronolet_schemas import pleg, pod
+from chronolet_schemas.podspec import Pod
+
+ContainerPhase = Literal[
+    "waiting",
+    "pulling",
+    "image_failed",
+    "image_back_off",
+    "image_ready",
+    "starting",
+    "start_failed",
+    "running",
+    "stopping",
+    "exited",
+    "backing_off",
+]
+SandboxPhase = Literal["absent", "starting", "failed", "running", "stopping", "dead"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of the state's parts."""
+
+
+class Exit(Record, frozen=True, kw_only=True):
+    """How an attempt ended. `reason` is the word that `lastState` shows."""
+
+    attempt: int
+    id: str
+    exit_code: int
+    reason: str
+    message: str = ""
+    started_at: int = 0
+    finished_at: int = 0
+
+
+class Stop(Record, frozen=True, kw_only=True):
+    """A stop that was asked for. `retry_at` is set after a refusal, until it is asked for again."""
+
+    grace_period_seconds: int
+    deadline: int
+    reason: pod.StopReason
+    tries: int = 0
+    retry_at: int = 0
+
+
+class BackOff(Record, frozen=True, kw_only=True):
+    """A container's crash loop: how long the next restart waits, and when that was last changed."""
+
+    seconds: int
+    updated_at: int
+
+
+class Container(Record, frozen=True, kw_only=True):
+    """One container of the spec. `attempt` is the one at hand; `exit` is how the last one ended that is dead.
+
+    `reason` and `message` say why it waits. `blocked` is why it may not start as it is written. `spec_hash` is what the
+    attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait.
+    """
+
+    name: str
+    phase: ContainerPhase = "waiting"
+    attempt: int = 0
+    id: str = ""
+    spec_hash: str = ""
+    image: str = ""
+    policy: str = ""
+    image_id: str = ""
+    image_failures: int = 0
+    start_failures: int = 0
+    requested_at: int = 0
+    started_at: int = 0
+    waits_from: int = 0
+    retry_at: int = 0
+    reason: str = ""
+    message: str = ""
+    blocked: str = ""
+    stop: Stop | None = None
+    exit: Exit | None = None
+    back_off: BackOff | None = None
+
+    @property
+    def next_attempt(self) -> int:
+        """The number of the next container to be made."""
+        return self.exit.attempt + 1 if self.exit else 0
+
+    @property
+    def restarts(self) -> int:
+        """What `restartCount` shows: the number of the newest container that was made."""
+        if self.phase in ("running", "stopping"):
+            return self.attempt
+        return self.exit.attempt if self.exit else 0
+
+    @property
+    def alive(self) -> bool:
+        """It runs, or may run by the time anybody looks."""
+        return self.phase in ("starting", "running", "stopping")
+
+
+class Sandbox(Record, frozen=True, kw_only=True):
+    """The newest sandbox. `failures` counts starts in a row that failed, `stop_tries` refused stops.
+
+    `retry_at` is when the next start (failed, dead) or stop (stopping) may be asked for, 0 for at once.
+    """
+
+    phase: SandboxPhase = "absent"
+    attempt: int = 0
+    id: str = ""
+    ip: str = ""
+    spec_hash: str = ""
+    requested_at: int = 0
+    started_at: int = 0
+    failures: int = 0
+    stop_tries: int = 0
+    retry_at: int = 0
+    message: str = ""
+    blocked: str = ""
+
+
+class Stray(Record, frozen=True, kw_only=True):
+    """A running container under the pod's name that is not its current attempt. `stop` is None until asked for."""
+
+    container: str
+    attempt: int
+    id: str
+    uid: str
+    stop: Stop | None = None
+
+
+class Dead(Record, frozen=True, kw_only=True):
+    """A dead container that is older than the last one. `asked` says that its removal was asked for."""
+
+    container: str
+    attempt: int
+    id: str
+    asked: bool = False
+
+
+class Termination(Record, frozen=True, kw_only=True):
+    """The end that was asked for."""
+
+    reason: pod.EndReason
+    grace_period_seconds: int
+    deadline: int
+
+
+class Cleanup(Record, frozen=True, kw_only=True):
+    """The clean-up at the end. `retry_at` is set after a refusal, until it is asked for again."""
+
+    tries: int = 0
+    retry_at: int = 0
+
+
+class Successor(Record, frozen=True, kw_only=True):
+    """The pod of the same name that begins when this one has ended."""
+
+    uid: str
+    source: str
+    digest: str
+    manifest: Pod
+
+
+class State(Record, frozen=True, kw_only=True):
+    """A pod's life under one uid; `uid` is empty before the first spec. `containers` are in the spec's order."""
+
+    pod: str = ""
+    uid: str = ""
+    source: str = ""
+    digest: str = ""
+    manifest: Pod = Pod()
+    accepted_at: int = 0
+    sandbox_hash: str = ""
+    container_hashes: dict[str, str] = {}
+    sandbox: Sandbox = Sandbox()
+    containers: tuple[Container, ...] = ()
+    strays: tuple[Stray, ...] = ()
+    dead: tuple[Dead, ...] = ()
+    termination: Termination | None = None
+    cleanup: Cleanup | None = None
+    successor: Successor | None = None
+
+    def container(self, name: str) -> Container | None:
+        """The container of this name, None if the spec has none."""
+        return next((one for one in self.containers if one.name == name), None)
+
+    def stray(self, container_id: str) -> Stray | None:
+        """The stray of this id."""
+        return next((one for one in self.strays if one.id == container_id), None)
+
+
+SANDBOX = pleg.SANDBOX

@@ -1,0 +1,147 @@
+"""The KubeEvents that go with a pod's own events, in the kubelet's reasons and words. Pure.
+
+Comes in: the state before an event, and the event. Goes out: `kube_events.Recorded`, none for most. Next: `decider` puts
+them behind the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
+images/image_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from chronolet.pod.state import SANDBOX, State
+from chronolet_schemas import kube_events, pod
+from chronolet_schemas.envelope import Event
+
+_NO_FACTS: tuple[kube_events.Recorded, ...] = ()
+
+
+def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
+    """What the kubelet would record when this happens."""
+    match event:
+        case pod.SandboxEvent() | pod.SandboxBlocked() | pod.CleanupFailed():
+            return _about_pod(state, event)
+        case pod.ImageReady() | pod.ImageFailed() | pod.ImageBackOffBegan():
+            return _about_image(state, event)
+        case pod.ContainerEvent():
+            return _about_container(state, event)
+        case _:
+            return _NO_FACTS
+
+
+def pulling(state: State, container: str, image: str) -> kube_events.Recorded:
+    """An image is being fetched for a container."""
+    return _recorded(state, "Normal", "Pulling", f'Pulling image "{image}"', container)
+
+
+def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Recorded]:
+    match event:
+        case pod.SandboxStartRequested() if event.attempt > state.sandbox.attempt:
+            text = "Pod sandbox changed, it will be killed and re-created."
+            return (_recorded(state, "Normal", "SandboxChanged", text),)
+        case pod.SandboxStartFailed():
+            text = f"Failed to create pod sandbox: {event.message}"
+            return (_recorded(state, "Warning", "FailedCreatePodSandBox", text),)
+        case pod.SandboxBlocked():
+            return (_recorded(state, "Warning", "FailedCreatePodSandBox", f"Error: {event.message}"),)
+        case pod.SandboxStopFailed() | pod.CleanupFailed():
+            return (_recorded(state, "Warning", "FailedKillPod", f"error killing pod: {event.message}"),)
+        case _:
+            return _NO_FACTS
+
+
+def _about_image(
+    state: State, event: pod.ImageReady | pod.ImageFailed | pod.ImageBackOffBegan
+) -> Sequence[kube_events.Recorded]:
+    name, image = event.container, event.image
+    match event:
+        case pod.ImageReady():
+            return (_recorded(state, "Normal", "Pulled", _pulled(event), name),)
+        case pod.ImageBackOffBegan():
+            return (
+                _recorded(state, "Normal", "BackOff", f'Back-off pulling image "{image}"', name),
+                _recorded(state, "Warning", "Failed", "Error: ImagePullBackOff", name),
+            )
+        case pod.ImageFailed(reason="ErrImageNeverPull"):
+            reason, text = event.reason, f'Container image "{image}" is not present with pull policy of Never'
+        case pod.ImageFailed(reason="InvalidImageName"):
+            reason, text = "InspectFailed", f'Failed to apply default image tag "{image}": {event.message}'
+        case pod.ImageFailed():
+            reason, text = "Failed", f'Failed to pull image "{image}": {event.message}'
+    return (
+        _recorded(state, "Warning", reason, text, name),
+        _recorded(state, "Warning", "Failed", f"Error: {event.reason}", name),
+    )
+
+
+def _pulled(event: pod.ImageReady) -> str:
+    if not event.pulled:
+        return f'Container image "{event.image}" already present on machine and can be accessed by the pod'
+    took = f"{event.milliseconds / 1000:g}s"
+    return (
+        f'Successfully pulled image "{event.image}" in {took} ({took} including waiting). '
+        f"Image size: {event.size_bytes} bytes."
+    )
+
+
+def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_events.Recorded]:
+    name = event.container
+    match event:
+        case pod.ContainerBlocked():
+            return (_recorded(state, "Warning", "Failed", f"Error: {event.message}", name),)
+        case pod.ContainerStarted():
+            return _container_started(state, event)
+        case pod.ContainerStartFailed():
+            failed = _recorded(state, "Warning", "Failed", f"Error: {event.message}", name)
+            return (_created(state, name), failed) if event.id else (failed,)
+        case pod.RestartScheduled() if event.back_off_seconds:
+            where = f"{state.manifest.metadata.name}_{state.manifest.metadata.namespace}({state.uid})"
+            text = f"Back-off restarting failed container {name} in pod {where}"
+            return (_recorded(state, "Warning", "BackOff", text, name),)
+        case pod.ContainerStopRequested():
+            return _killing(state, event)
+        case pod.ContainerStopFailed():
+            return (_recorded(state, "Warning", "FailedKillPod", f"error killing pod: {event.message}"),)
+        case _:
+            return _NO_FACTS
+
+
+def _container_started(state: State, event: pod.ContainerStarted) -> Sequence[kube_events.Recorded]:
+    before = state.container(event.container)
+    started = _recorded(state, "Normal", "Started", "Container started", event.container)
+    # Only a start that was asked for made the container too.
+    if before is not None and before.phase == "starting":
+        return (_created(state, event.container), started)
+    return (started,)
+
+
+def _created(state: State, container: str) -> kube_events.Recorded:
+    return _recorded(state, "Normal", "Created", "Container created", container)
+
+
+def _killing(state: State, event: pod.ContainerStopRequested) -> Sequence[kube_events.Recorded]:
+    one = state.container(event.container)
+    if one is not None and one.id == event.id and one.phase == "stopping":
+        return _NO_FACTS
+    text = f"Stopping container {event.container}"
+    if event.reason == "SpecChanged":
+        text = f"Container {event.container} definition changed, will be restarted"
+    return (_recorded(state, "Normal", "Killing", text, event.container),)
+
+
+def _recorded(
+    state: State, severity: Literal["Normal", "Warning"], reason: str, message: str, container: str = ""
+) -> kube_events.Recorded:
+    namespace, _, name = state.pod.partition("/")
+    field = f"spec.containers{{{container}}}" if container and container != SANDBOX else ""
+    return kube_events.Recorded(
+        object_kind="Pod",
+        namespace=namespace,
+        name=name,
+        uid=state.uid,
+        field_path=field,
+        severity=severity,
+        reason=reason,
+        message=message,
+    )
