@@ -6,7 +6,7 @@ folder's files and sends `signals`. Source: pkg/kubelet/config/file.go, file_lin
 
 from __future__ import annotations
 
-from chronolet.kernel.kind import Effect
+from chronolet.kernel.decider import Effect
 
 
 class WatchFolder(Effect, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` retur
 
 from __future__ import annotations
 
-from chronolet.kernel.kind import Effect
+from chronolet.kernel.decider import Effect
 
 
 class FollowRuntime(Effect, frozen=True, kw_only=True):
