@@ -131,7 +131,10 @@ ensure_venv() {
         quietly "$python" -m venv --clear "$VENV"
         echo "$ROOT" >"$VENV/.made-for"
     fi
-    if [[ $(cat "$stamp" 2>/dev/null) != "$want" ]]; then
+    # Without extras, whatever was installed with some will do.
+    local -a stamps=("$stamp")
+    [[ -n $extras ]] || stamps=("$VENV"/.installed-*)
+    if ! cat "${stamps[@]}" 2>/dev/null | grep -qxF "$want"; then
         say "Python: installing chronolet${extras:+ with $extras} into .venv"
         quietly "$VENV/bin/pip" install --disable-pip-version-check -e "$ROOT${extras:+[$extras]}"
         echo "$want" >"$stamp"

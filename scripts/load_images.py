@@ -14,9 +14,7 @@ from chronolet.adapters.images import ALL, LocalImage, load
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/images", description="Make the local images from busybox.")
-    parser.add_argument(
-        "--host", metavar="unix:///PATH", help="the Docker Engine; default: DOCKER_HOST"
-    )
+    parser.add_argument("--host", metavar="unix:///PATH", help="the Docker Engine; default: DOCKER_HOST")
     parser.add_argument("--force", action="store_true", help="import again what is there already")
     options = parser.parse_args()
     client = docker.DockerClient(base_url=options.host) if options.host else docker.from_env()
@@ -28,7 +26,7 @@ def main() -> None:
 
 def _has(api: docker.APIClient, image: LocalImage) -> bool:
     try:
-        api.inspect_image(image.reference)
+        api.inspect_image(image.reference)  # type: ignore[no-untyped-call]
     except ImageNotFound:
         return False
     return True

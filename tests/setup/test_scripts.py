@@ -1,0 +1,235 @@
+"""The scripts say what they want, look before they change anything, and change nothing the second time."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.docker import PrivateDocker, private_docker
+
+ROOT = Path(__file__).resolve().parents[2]
+LIB = ROOT / "scripts" / "lib.sh"
+
+# A build backend of nothing, so that pip installs a project without asking an index.
+BACKEND = """
+import zipfile
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    name = "nothing-1-py3-none-any.whl"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        wheel.writestr("nothing-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: nothing\\nVersion: 1\\n")
+        wheel.writestr("nothing-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("nothing-1.dist-info/RECORD", "")
+    return name
+"""
+PYPROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "nothing"
+version = "1"
+"""
+
+
+def bash(script: str, *, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=cwd,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def bash_files() -> list[Path]:
+    files = [path for name in ("scripts", ".ci", "tests/setup") for path in sorted((ROOT / name).iterdir())]
+    return [path for path in files if path.is_file() and _is_bash(path)]
+
+
+def _is_bash(path: Path) -> bool:
+    return path.suffix == ".sh" or path.read_bytes().startswith(b"#!/usr/bin/env bash")
+
+
+def test_shellcheck_finds_nothing() -> None:
+    files = bash_files()
+    assert {path.name for path in files} >= {"run", "test", "images", "lib.sh", "fresh_machine"}
+    checked = subprocess.run(["shellcheck", "-x", *files], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("script", ["scripts/run", "scripts/test", "tests/setup/fresh_machine"])
+def test_help_sets_nothing_up(script: str) -> None:
+    answer = bash(f"{script} --help")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith(f"usage: {script} [")
+
+
+def test_run_names_a_folder_that_is_not_there() -> None:
+    answer = bash("scripts/run /does/not/exist")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == "error: /does/not/exist: not a folder; it should hold Pod manifests (*.yaml, *.json)\n"
+
+
+# -- Python ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project without dependencies that the library takes for its own."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "lib.sh").write_bytes(LIB.read_bytes())
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    (tmp_path / "backend.py").write_text(BACKEND)
+    return tmp_path
+
+
+def test_the_venv_is_made_once_and_again_when_something_changed(project: Path) -> None:
+    ensure = "source scripts/lib.sh; ensure_venv"
+
+    def said(script: str = ensure) -> list[str]:
+        answer = bash(script, cwd=project, PYTHON=sys.executable)
+        assert answer.returncode == 0, answer.stderr
+        return [" ".join(line.split()[1:3]) for line in answer.stderr.splitlines()]
+
+    assert said() == ["Python: making", "Python: installing"]
+    assert said() == []
+    (project / "pyproject.toml").write_text(PYPROJECT + "dependencies = []\n")
+    assert said() == ["Python: installing"]
+    assert said() == []
+    assert said(f"{ensure} dev") == ["Python: installing"]
+    (project / ".venv" / "bin" / "python").unlink()
+    assert said() == ["Python: making", "Python: installing"]
+
+
+def test_a_failed_installation_shows_pips_output_and_is_tried_again(project: Path) -> None:
+    (project / "backend.py").write_text("raise RuntimeError('no such luck')")
+    for _ in range(2):
+        answer = bash("source scripts/lib.sh; ensure_venv", cwd=project, PYTHON=sys.executable)
+        assert answer.returncode != 0
+        assert "no such luck" in answer.stderr
+
+
+# -- Debian's packages -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("program", "says", "will_do"),
+    [
+        ("redis-server", "Redis server v=7.0.15 sha=0:0 malloc=x bits=64", True),
+        ("redis-server", "Redis server v=10.0.1 sha=0:0 malloc=x bits=64", True),
+        ("redis-server", "Redis server v=6.0.16 sha=0:0 malloc=x bits=64", False),
+        ("valkey-server", "Server v=8.0.1 sha=0:0 malloc=x bits=64", True),
+        ("another-server", "", False),
+    ],
+)
+def test_a_redis_without_functions_will_not_do(tmp_path: Path, program: str, says: str, will_do: bool) -> None:
+    server = tmp_path / program
+    server.write_text(f"#!/bin/sh\necho '{says}'\n")
+    server.chmod(0o755)
+    answer = bash(f"source {LIB}; PATH={tmp_path}; if redis_will_do; then echo yes; else echo no; fi")
+    assert answer.stdout == ("yes\n" if will_do else "no\n"), answer.stderr
+
+
+def test_apt_may_start_docker_but_no_redis(tmp_path: Path) -> None:
+    policy = tmp_path / "policy-rc.d"
+    steps = f"""
+        source {LIB}
+        POLICY={policy}
+        hold_back_redis
+        status=0; $POLICY redis-server start || status=$?
+        echo "redis $status"
+        status=0; $POLICY docker start || status=$?
+        echo "docker $status"
+        release_redis
+    """
+    answer = bash(steps)
+    assert answer.stdout == "redis 101\ndocker 0\n", answer.stderr
+    assert not policy.exists()
+
+
+def test_a_policy_of_the_machine_is_left_alone(tmp_path: Path) -> None:
+    policy = tmp_path / "policy-rc.d"
+    policy.write_text("the machine's own")
+    assert bash(f"source {LIB}; POLICY={policy}; hold_back_redis; release_redis").returncode == 0
+    assert policy.read_text() == "the machine's own"
+
+
+# -- Docker ------------------------------------------------------------------------------------------------------------
+
+# A machine of its own as far as dockerd can see: no service manager, no network, an empty /run and /var/lib/docker.
+# With its first process end all others, dockerd among them.
+ALONE = ("--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+LONELY = """
+    mount --make-rprivate /
+    mount -t tmpfs tmpfs /run
+    mkdir -p /var/lib/docker
+    mount -t tmpfs tmpfs /var/lib/docker
+    ip link set lo up
+"""
+
+
+@pytest.mark.docker
+def test_dockerd_is_started_by_hand_once(tmp_path: Path) -> None:
+    steps = f"""
+        {LONELY}
+        source {LIB}
+        VENV={sys.prefix}
+        ensure_docker
+        cat /run/docker.pid; echo
+        ensure_docker
+        cat /run/docker.pid; echo
+        ensure_images
+    """
+    (tmp_path / "steps").write_text(steps)
+    environment = {name: value for name, value in os.environ.items() if name != "DOCKER_HOST"}
+    answer = subprocess.run(
+        ["unshare", *ALONE, "bash", "-euo", "pipefail", str(tmp_path / "steps")],
+        env=environment | {"CHRONOLET_ROOT_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    first, second = answer.stdout.split()
+    assert first == second
+    assert [line for line in answer.stderr.splitlines() if line.startswith("==>")] == [
+        f"==> Docker: no service manager here, so dockerd is started by hand; its log: {tmp_path}/dockerd.log",
+        "==> Docker: answers at its usual socket",
+        "==> Image chronolet/pause:1: made",
+        "==> Image chronolet/busybox:1: made",
+    ]
+
+
+def test_a_docker_host_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    host = f"unix://{tmp_path}/none"
+    answer = bash(f"source {LIB}; VENV={sys.prefix}; ensure_docker", DOCKER_HOST=host)
+    assert (answer.returncode, answer.stderr) == (1, f"error: Docker does not answer at DOCKER_HOST={host}\n")
+
+
+@pytest.mark.docker
+def test_images_are_made_once_unless_forced() -> None:
+    with private_docker(images=False) as engine:
+        assert _load_images(engine) == ["made", "made"]
+        ids = _image_ids(engine)
+        assert _load_images(engine) == ["is there", "is there"]
+        assert _image_ids(engine) == ids
+        assert _load_images(engine, "--force") == ["made", "made"]
+
+
+def _load_images(engine: PrivateDocker, *options: str) -> list[str]:
+    command = [sys.executable, str(ROOT / "scripts" / "load_images.py"), "--host", engine.host, *options]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line.split(": ")[1] for line in printed.splitlines()]
+
+
+def _image_ids(engine: PrivateDocker) -> set[str]:
+    ids = {image["Id"] for image in engine.api().images()}
+    assert len(ids) == 2
+    return ids
