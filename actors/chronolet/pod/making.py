@@ -17,8 +17,8 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
     """The container of `spec.name`, in whatever state.
 
     Creating it is the test for whether it exists: that is one call in the usual case. What holds the name is ours if
-    its labels name the same pod, uid, container and attempt. Made by the same cause, it is our own earlier work. Made by
-    another cause, it may only be gone on with while it runs: dead or never started, it gives way to a new one.
+    its labels name the same pod, uid, container and attempt. Made by the same cause, it is our own earlier work. Made
+    by another one, it may only be gone on with while it runs: dead or never started, it gives way to a new one.
     """
     try:
         return _inspected(runtime, make())

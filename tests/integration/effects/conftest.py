@@ -1,0 +1,18 @@
+"""A node's outside on the shared private engine, empty before and after each test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.docker_runtime import DockerRuntime
+from tests.integration.effects.support import World
+from tests.support.docker import PrivateDocker
+
+
+@pytest.fixture
+def world(docker_engine: PrivateDocker, tmp_path: Path) -> Iterator[World]:
+    runtime = DockerRuntime(docker_engine.host)
+    yield World(runtime, tmp_path)
+    runtime.close()
+    docker_engine.remove_containers()

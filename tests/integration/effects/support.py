@@ -1,0 +1,170 @@
+"""What the workers' tests share: an effect context that can end a worker at any point, and pods to start.
+
+In: a real engine. Out: effects run by the workers as the kernel would run them.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chronolet.adapters.builtin_images import builtin
+from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.volumes import HostVolumes
+from chronolet.kernel.effects import Fenced
+from chronolet.kernel.kind import Effect
+from chronolet.pod import effects, wanted
+from chronolet.ports import labels
+from chronolet.ports.runtime import ContainerState
+from chronolet_schemas.envelope import Signal
+from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volume
+from tests.support.images import BUSYBOX, PAUSE
+
+NODE = "test-node"
+UID = "0123456789abcdef0123456789abcdef"
+POD = "default/web"
+SHELL = "/bin/sh"
+OBEDIENT = ("-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & wait $!; done')
+DEAF = ("-c", 'trap "" TERM; echo ready; while :; do sleep 1 & wait $!; done')
+
+
+class Killed(BaseException):
+    """The process ends here: no worker may catch it."""
+
+
+@dataclass
+class Context:
+    """An `EffectContext` that notes the points it passes and dies at the `dies_at`-th of them (from 1; 0 never)."""
+
+    cause: str = "1-1"
+    entity: str = POD
+    dies_at: int = 0
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    points: list[str] = field(default_factory=list)
+    at: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """What else happens at a point."""
+    sent: list[tuple[Signal, str]] = field(default_factory=list)
+
+    def fence(self, point: str) -> None:
+        if self.cancelled.is_set():
+            raise Fenced(point)
+        self._pass(f"before {point}")
+
+    def done(self, point: str) -> None:
+        self._pass(f"after {point}")
+
+    def send(self, signal: Signal, *, cause: str = "") -> None:
+        self.sent.append((signal, cause))
+
+    def _pass(self, point: str) -> None:
+        self.points.append(point)
+        if point in self.at:
+            self.at[point]()
+        if len(self.points) == self.dies_at:
+            raise Killed(point)
+
+
+@dataclass
+class World:
+    """A node's outside with its workers."""
+
+    runtime: DockerRuntime
+    root: Path
+    node: str = NODE
+
+    def __post_init__(self) -> None:
+        outside = effects.Outside(
+            runtime=self.runtime,
+            volumes=HostVolumes(self.root),
+            node=self.node,
+            pause_image=PAUSE.reference,
+            builtin=builtin,
+        )
+        self.jobs = effects.jobs(outside)
+
+    def run(self, effect: Effect, context: Context | None = None) -> Any:
+        """One run to its end."""
+        return self.jobs[type(effect)].run(effect, context or Context())
+
+    def run_through_every_death(self, make: Callable[[], Effect], check: Callable[[Any], None]) -> int:
+        """Kill the worker at its first point, then run it again; the same with its second, third ... point.
+
+        `make` prepares a fresh start of the world each time. How many points there were.
+        """
+        dies_at = 0
+        while True:
+            dies_at += 1
+            effect = make()
+            first = Context(dies_at=dies_at)
+            try:
+                self.run(effect, first)
+            except Killed:
+                check(self.run(effect))
+            else:
+                return dies_at - 1
+
+    def ours(self) -> list[ContainerState]:
+        return list(self.runtime.list(labels.of_node(self.node)))
+
+    def sandbox(self, manifest: Pod, *, attempt: int = 0) -> Any:
+        return self.run(start_sandbox(manifest, attempt=attempt))
+
+
+def pod(*containers: Container, volumes: tuple[Volume, ...] = ()) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name="web", namespace="default", uid=UID),
+        spec=PodSpec(containers=containers, volumes=volumes),
+    )
+
+
+def container(*args: str, name: str = "app", command: str = SHELL, **more: Any) -> Container:
+    return Container(name=name, image=BUSYBOX.reference, command=(command,), args=args, **more)
+
+
+def start_sandbox(manifest: Pod, *, attempt: int = 0) -> wanted.StartSandbox:
+    return wanted.StartSandbox(
+        subject="sandbox",
+        intent=f"start/{attempt}",
+        pod=POD,
+        uid=UID,
+        attempt=attempt,
+        spec_hash="s",
+        manifest=manifest,
+    )
+
+
+def start_container(
+    manifest: Pod, sandbox_id: str, *, name: str = "app", attempt: int = 0, spec_hash: str = "h"
+) -> wanted.StartContainer:
+    return wanted.StartContainer(
+        subject=f"container/{name}",
+        intent=f"start/{attempt}",
+        pod=POD,
+        uid=UID,
+        container=name,
+        attempt=attempt,
+        sandbox_id=sandbox_id,
+        sandbox_ip="",
+        spec_hash=spec_hash,
+        image_id="",
+        manifest=manifest,
+    )
+
+
+def stop_container(container_id: str, *, grace: int, deadline: int, attempt: int = 0) -> wanted.StopContainer:
+    return wanted.StopContainer(
+        subject="container/app",
+        intent=f"stop/{attempt}",
+        pod=POD,
+        uid=UID,
+        container="app",
+        attempt=attempt,
+        id=container_id,
+        grace_period_seconds=grace,
+        deadline=deadline,
+    )
+
+
+def cleanup() -> wanted.Cleanup:
+    return wanted.Cleanup(subject="pod", intent="cleanup", pod=POD, uid=UID)

@@ -1,0 +1,516 @@
+"""A pod's workers on a real engine: what they make and answer, and that no death of theirs makes anything twice."""
+
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronolet.kernel.effects import Fenced
+from chronolet.pod import signals, wanted
+from chronolet.ports import labels
+from chronolet.ports.runtime import SandboxSpec
+from chronolet_schemas.podspec import (
+    ContainerPort,
+    EmptyDir,
+    EnvVar,
+    HostPath,
+    ResourceRequirements,
+    Volume,
+    VolumeMount,
+)
+from tests.integration.effects.support import (
+    DEAF,
+    NODE,
+    OBEDIENT,
+    POD,
+    UID,
+    Context,
+    World,
+    cleanup,
+    container,
+    pod,
+    start_container,
+    start_sandbox,
+    stop_container,
+)
+from tests.support.docker import PrivateDocker
+from tests.support.images import BUSYBOX, PAUSE
+from tests.support.scratch import wait_until
+
+SCRATCH = Volume(name="scratch", empty_dir=EmptyDir())
+AT_SCRATCH = VolumeMount(name="scratch", mount_path="/scratch")
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def output(world: World, container_id: str) -> bytes:
+    pieces = world.runtime.logs(container_id, follow=False, tail=None, since=None, timestamps=False)
+    return b"".join(piece for _, piece in pieces)
+
+
+def started(world: World, *args: str, attempt: int = 0) -> signals.ContainerUp:
+    """A container that has said `ready`, with its sandbox."""
+    manifest = pod(container(*args))
+    sandbox = world.sandbox(manifest)
+    up = world.run(start_container(manifest, sandbox.id, attempt=attempt))
+    assert isinstance(up, signals.ContainerUp), up
+    wait_until(lambda: output(world, up.id) == b"ready\n", "the program's first word")
+    return up
+
+
+# -- starting ------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_starts_with_its_volume_ports_environment_and_limits(world: World, docker_engine: PrivateDocker) -> None:
+    script = "env; pwd; echo $0 > /scratch/index.html; exec httpd -f -p 80 -h /scratch"
+    serve = container(
+        "-c",
+        script,
+        "$(COLOUR)",
+        env=(EnvVar(name="COLOUR", value="red"), EnvVar(name="MORE", value="$(COLOUR)-ish")),
+        working_dir="/tmp",
+        ports=(ContainerPort(container_port=80, host_port=8086),),
+        resources=ResourceRequirements(limits={"cpu": "250m", "memory": "32Mi"}, requests={"cpu": "100m"}),
+        volume_mounts=(AT_SCRATCH,),
+    )
+    manifest = pod(serve, volumes=(SCRATCH,))
+    sandbox = world.sandbox(manifest)
+    assert isinstance(sandbox, signals.SandboxUp)
+    assert sandbox.ip.count(".") == 3
+    up = world.run(start_container(manifest, sandbox.id), Context(cause="77-7"))
+    assert isinstance(up, signals.ContainerUp)
+    assert (up.subject, up.intent, up.started_at > sandbox.started_at > 0) == ("container/app", "start/0", True)
+
+    wait_until(lambda: _body(docker_engine) == b"red\n", "the page on the host port")
+    folder = world.root / "pods" / UID / "volumes" / "emptydir" / "scratch"
+    assert (folder / "index.html").read_text() == "red\n"
+    assert folder.stat().st_mode & 0o777 == 0o777
+    said = output(world, up.id).decode().splitlines()
+    assert {"COLOUR=red", "MORE=red-ish", "/tmp"} <= set(said)
+
+    raw = docker_engine.api().inspect_container(up.id)
+    host = raw["HostConfig"]
+    assert raw["Name"] == f"/chrono_app_web_default_{UID}_0"
+    assert (host["CpuPeriod"], host["CpuQuota"], host["NanoCpus"], host["CpuShares"]) == (100_000, 25_000, 0, 102)
+    assert (host["Memory"], host["MemorySwap"]) == (32 << 20, 32 << 20)
+    assert host["LogConfig"] == {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "5"}}
+    assert {host["NetworkMode"], host["IpcMode"]} == {f"container:{sandbox.id}"}
+    assert raw["Config"]["Labels"] == {
+        "io.kubernetes.pod.name": "web",
+        "io.kubernetes.pod.namespace": "default",
+        "io.kubernetes.pod.uid": UID,
+        "io.kubernetes.container.name": "app",
+        "chronolet/node": NODE,
+        "chronolet/attempt": "0",
+        "chronolet/cause": "77-7",
+        "chronolet/spec-hash": "h",
+    }
+
+
+def _body(engine: PrivateDocker) -> bytes:
+    try:
+        return engine.namespace.http(8086).body
+    except ConnectionError:
+        return b""
+
+
+def test_a_sandbox_start_killed_at_any_point_is_found_again(world: World) -> None:
+    manifest = pod(container(*OBEDIENT))
+
+    def fresh() -> wanted.StartSandbox:
+        world.run(cleanup())
+        return start_sandbox(manifest)
+
+    def one_runs(answer: Any) -> None:
+        assert isinstance(answer, signals.SandboxUp)
+        assert [(one.id, one.state) for one in world.ours()] == [(answer.id, "running")]
+
+    assert world.run_through_every_death(fresh, one_runs) == 6
+
+
+def test_a_container_start_killed_at_any_point_is_found_again(world: World) -> None:
+    manifest = pod(container(*OBEDIENT, volume_mounts=(AT_SCRATCH,)), volumes=(SCRATCH,))
+    sandbox: list[str] = []
+
+    def fresh() -> wanted.StartContainer:
+        world.run(cleanup())
+        sandbox[:] = [world.sandbox(manifest).id]
+        return start_container(manifest, sandbox[0])
+
+    def one_runs(answer: Any) -> None:
+        assert isinstance(answer, signals.ContainerUp)
+        assert {one.id: one.state for one in world.ours()} == {sandbox[0]: "running", answer.id: "running"}
+
+    assert world.run_through_every_death(fresh, one_runs) == 8
+
+
+def test_a_program_runs_once_though_its_worker_runs_twice(world: World) -> None:
+    manifest = pod(container("-c", "echo x >> /scratch/runs; exit 3", volume_mounts=(AT_SCRATCH,)), volumes=(SCRATCH,))
+    runs = world.root / "pods" / UID / "volumes" / "emptydir" / "scratch" / "runs"
+    sandbox = world.sandbox(manifest)
+    effect = start_container(manifest, sandbox.id)
+    first = world.run(effect)
+    wait_until(lambda: isinstance(world.run(effect), signals.ContainerDead), "the program's end")
+    again = world.run(effect)
+    assert (again.id, again.exit_code, again.reason) == (first.id, 3, "Error")
+    assert again.finished_at >= again.started_at > 0
+    assert runs.read_text() == "x\n"
+
+
+def test_what_an_earlier_cause_left_dead_gives_way_and_what_runs_is_kept(world: World) -> None:
+    manifest = pod(container(*OBEDIENT))
+    sandbox = world.sandbox(manifest)
+    effect = start_container(manifest, sandbox.id)
+    running = world.run(effect, Context(cause="1-1"))
+    assert world.run(effect, Context(cause="2-2")).id == running.id
+    world.runtime.kill(running.id)
+    assert world.runtime.wait(running.id, 10)
+    fresh = world.run(effect, Context(cause="2-2"))
+    assert isinstance(fresh, signals.ContainerUp)
+    assert fresh.id != running.id
+    assert world.runtime.inspect(running.id) is None
+
+
+def test_a_container_of_another_definition_is_not_taken_for_ours(world: World) -> None:
+    manifest = pod(container(*OBEDIENT))
+    sandbox = world.sandbox(manifest)
+    running = world.run(start_container(manifest, sandbox.id), Context(cause="1-1"))
+    answer = world.run(start_container(manifest, sandbox.id, spec_hash="other"), Context(cause="2-2"))
+    assert isinstance(answer, signals.ContainerRefused)
+    assert (answer.reason, answer.id) == ("CreateContainerError", "")
+    assert "another definition" in answer.message
+    assert world.runtime.inspect(running.id).state == "running"
+
+
+def test_a_strangers_container_is_left_alone(world: World) -> None:
+    name = f"chrono_POD_web_default_{UID}_0"
+    stranger = world.runtime.create_sandbox(
+        SandboxSpec(name=name, labels={"chronolet/node": "another"}, image=PAUSE.reference, hostname="x")
+    )
+    answer = world.sandbox(pod(container(*OBEDIENT)))
+    assert isinstance(answer, signals.SandboxRefused)
+    assert "chronolet/node is 'another', expected 'test-node'" in answer.message
+    assert world.runtime.inspect(stranger) is not None
+
+
+def test_a_missing_command_is_told_in_the_engines_words(world: World) -> None:
+    manifest = pod(container(command="/no/such/program"))
+    sandbox = world.sandbox(manifest)
+    effect = start_container(manifest, sandbox.id)
+    answer = world.run(effect)
+    assert isinstance(answer, signals.ContainerRefused)
+    assert (answer.reason, answer.exit_code) == ("RunContainerError", 127)
+    assert answer.message.startswith('failed to start container "app": ')
+    assert "no such file or directory" in answer.message
+    assert "\n" not in answer.message
+    assert world.run(effect) == answer
+    assert world.runtime.inspect(answer.id).state == "created"
+
+
+def test_a_dead_sandbox_refuses_its_containers(world: World) -> None:
+    manifest = pod(container(*OBEDIENT))
+    sandbox = world.sandbox(manifest)
+    world.runtime.kill(sandbox.id)
+    assert world.runtime.wait(sandbox.id, 10)
+    answer = world.run(start_container(manifest, sandbox.id))
+    assert (answer.reason, answer.exit_code) == ("RunContainerError", 128)
+    assert "non running container" in answer.message
+    assert isinstance(world.sandbox(manifest), signals.SandboxDown)
+
+
+def test_a_taken_port_refuses_the_sandbox_and_leaves_nothing(world: World, docker_engine: PrivateDocker) -> None:
+    manifest = pod(container(*OBEDIENT, ports=(ContainerPort(container_port=80, host_port=8087),)))
+
+    def listen() -> socket.socket:
+        taken = socket.socket()
+        taken.bind(("0.0.0.0", 8087))
+        taken.listen()
+        return taken
+
+    with docker_engine.namespace.call(listen):
+        answer = world.sandbox(manifest)
+        assert isinstance(answer, signals.SandboxRefused)
+        assert "8087" in answer.message
+        assert world.ours() == []
+    assert isinstance(world.sandbox(manifest), signals.SandboxUp)
+
+
+def test_a_missing_pause_image_is_built(world: World, docker_engine: PrivateDocker) -> None:
+    api = docker_engine.api()
+    api.remove_image(PAUSE.reference, force=True)
+    assert isinstance(world.sandbox(pod(container(*OBEDIENT))), signals.SandboxUp)
+    assert world.runtime.image(PAUSE.reference) is not None
+
+
+# -- images --------------------------------------------------------------------------------------------------------
+
+
+def ensure(image: str, policy: str) -> wanted.EnsureImage:
+    return wanted.EnsureImage(
+        subject="container/app",
+        intent="image/0",
+        pod=POD,
+        uid=UID,
+        container="app",
+        attempt=0,
+        image=image,
+        policy=policy,
+    )
+
+
+@pytest.mark.parametrize("policy", ["IfNotPresent", "Never"])
+def test_an_image_that_is_there_is_not_fetched(world: World, policy: str) -> None:
+    context = Context()
+    answer = world.run(ensure(BUSYBOX.reference, policy), context)
+    assert isinstance(answer, signals.ImagePresent)
+    assert (answer.pulled, answer.image_id) == (False, world.runtime.image(BUSYBOX.reference).id)
+    assert context.sent == []
+
+
+@pytest.mark.parametrize(
+    ("image", "policy", "reason", "words", "tried"),
+    [
+        ("chronolet/absent:1", "Never", "ErrImageNeverPull", "is not present with pull policy of Never", False),
+        ("127.0.0.1:1/absent:1", "IfNotPresent", "ErrImagePull", "connection refused", True),
+        ("127.0.0.1:1/absent:1", "Always", "ErrImagePull", "connection refused", True),
+        ("Not A Name", "IfNotPresent", "InvalidImageName", "invalid reference format", False),
+        ("UPPER/case", "Always", "InvalidImageName", "must be lowercase", True),
+    ],
+)
+def test_an_image_that_cannot_be_had(
+    world: World, image: str, policy: str, reason: str, words: str, *, tried: bool
+) -> None:
+    context = Context()
+    answer = world.run(ensure(image, policy), context)
+    assert isinstance(answer, signals.ImageRefused)
+    assert answer.reason == reason
+    assert words in answer.message
+    assert [type(signal) for signal, _ in context.sent] == [signals.PullBegan] * tried
+
+
+# -- stopping ------------------------------------------------------------------------------------------------------
+
+
+def test_an_obedient_container_ends_with_its_own_code(world: World) -> None:
+    up = started(world, *OBEDIENT)
+    answer = world.run(stop_container(up.id, grace=30, deadline=now() + 30_000))
+    assert isinstance(answer, signals.ContainerDead)
+    assert (answer.id, answer.exit_code, answer.reason, answer.started_at) == (up.id, 4, "Error", up.started_at)
+    assert answer.finished_at >= up.started_at
+
+
+def test_a_deaf_container_is_killed_at_its_deadline(world: World) -> None:
+    up = started(world, *DEAF)
+    began = now()
+    # The grace is long over but for 600 ms: what is left counts, not the whole.
+    answer = world.run(stop_container(up.id, grace=30, deadline=began + 600))
+    assert (answer.exit_code, answer.reason) == (137, "Error")
+    assert 500 <= answer.finished_at - began < 5000
+
+
+def test_a_deadline_in_the_far_future_of_a_jumped_clock_is_cut_to_the_grace(world: World) -> None:
+    up = started(world, *DEAF)
+    began = now()
+    answer = world.run(stop_container(up.id, grace=1, deadline=began + 3_600_000))
+    assert answer.exit_code == 137
+    assert answer.finished_at - began < 10_000
+
+
+def test_a_stop_that_is_no_longer_wanted_ends_in_the_middle_of_its_grace(world: World) -> None:
+    up = started(world, *DEAF)
+    context = Context()
+    ended: list[Exception] = []
+
+    def stop() -> None:
+        try:
+            world.run(stop_container(up.id, grace=600, deadline=now() + 600_000), context)
+        except Fenced as fenced:
+            ended.append(fenced)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    wait_until(lambda: "before docker.wait" in context.points, "the wait")
+    context.cancelled.set()
+    thread.join(10)
+    assert len(ended) == 1
+    assert world.runtime.inspect(up.id).state == "running"
+
+
+def test_a_stop_killed_at_any_point_ends_alike(world: World) -> None:
+    def fresh() -> wanted.StopContainer:
+        world.run(cleanup())
+        return stop_container(started(world, *DEAF).id, grace=30, deadline=now() + 200)
+
+    def dead(answer: Any) -> None:
+        assert isinstance(answer, signals.ContainerDead)
+        assert (answer.exit_code, answer.reason) == (137, "Error")
+
+    assert world.run_through_every_death(fresh, dead) >= 8
+
+
+def test_what_is_not_there_is_dead_for_unknown_reasons(world: World) -> None:
+    answer = world.run(stop_container("0" * 64, grace=1, deadline=now()))
+    assert (answer.exit_code, answer.reason, answer.id) == (137, "ContainerStatusUnknown", "0" * 64)
+
+
+def test_a_sandbox_stops(world: World) -> None:
+    sandbox = world.sandbox(pod(container(*OBEDIENT)))
+    stop = wanted.StopSandbox(subject="sandbox", intent="stop/0", pod=POD, uid=UID, attempt=0, id=sandbox.id)
+    answer = world.run(stop)
+    assert isinstance(answer, signals.SandboxDown)
+    assert (answer.id, answer.exit_code, answer.finished_at > sandbox.started_at) == (sandbox.id, 0, True)
+    assert world.run(stop) == answer
+
+
+def test_only_the_dead_are_removed(world: World) -> None:
+    up = started(world, *OBEDIENT)
+    remove = wanted.RemoveContainer(
+        subject="dead/app/0", intent="remove/0", pod=POD, uid=UID, container="app", attempt=0, id=up.id
+    )
+    assert isinstance(world.run(remove), signals.RemoveRefused)
+    world.runtime.kill(up.id)
+    assert world.runtime.wait(up.id, 10)
+    assert isinstance(world.run(remove), signals.Removed)
+    assert isinstance(world.run(remove), signals.Removed)
+    assert world.runtime.inspect(up.id) is None
+
+
+# -- the end -------------------------------------------------------------------------------------------------------
+
+
+def test_a_cleanup_killed_at_any_point_leaves_nothing(world: World) -> None:
+    manifest = pod(container(*OBEDIENT, volume_mounts=(AT_SCRATCH,)), volumes=(SCRATCH,))
+
+    def fresh() -> wanted.Cleanup:
+        sandbox = world.sandbox(manifest)
+        assert isinstance(world.run(start_container(manifest, sandbox.id)), signals.ContainerUp)
+        return cleanup()
+
+    def nothing_left(answer: Any) -> None:
+        assert isinstance(answer, signals.CleanedUp)
+        assert world.ours() == []
+        assert not (world.root / "pods" / UID).exists()
+
+    assert world.run_through_every_death(fresh, nothing_left) == 7
+
+
+def test_a_cleanup_touches_no_other_life_and_no_other_node(world: World) -> None:
+    others = [
+        world.runtime.create_sandbox(SandboxSpec(name=name, labels=written, image=PAUSE.reference, hostname="x"))
+        for name, written in (
+            ("other-uid", labels.of_uid(NODE, "another")),
+            ("other-node", labels.of_uid("another", UID)),
+        )
+    ]
+    assert isinstance(world.run(cleanup()), signals.CleanedUp)
+    assert all(world.runtime.inspect(other) for other in others)
+
+
+def test_a_hostile_volume_is_removed_without_leaving_it(world: World, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("kept")
+    script = (
+        f"cd /scratch; ln -s {precious} link; ln -s / root; mkdir -p a/b; ln -s {precious} a/b/link;"
+        "mkdir -p .removed-0/full; ln -s .. .removed-1; touch .removed-2;"
+        # Deeper than a recursion may go or a process may hold files open.
+        'i=0; while [ $i -lt 1500 ]; do mkdir d; cd d; i=$((i+1)); done; touch end; echo "ready"'
+    )
+    manifest = pod(container("-c", script, volume_mounts=(AT_SCRATCH,)), volumes=(SCRATCH,))
+    sandbox = world.sandbox(manifest)
+    answer = world.run(start_container(manifest, sandbox.id))
+    assert world.runtime.wait(answer.id, 60)
+    assert output(world, answer.id) == b"ready\n"
+    assert isinstance(world.run(cleanup()), signals.CleanedUp)
+    assert not (world.root / "pods" / UID).exists()
+    assert (precious / "file").read_text() == "kept"
+
+
+def test_a_volume_that_cannot_be_removed_is_told(world: World) -> None:
+    folder = world.root / "pods" / UID / "volumes"
+    folder.mkdir(parents=True)
+    mounted = folder / "mounted"
+    mounted.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", mounted], check=True)
+    try:
+        answer = world.run(cleanup())
+        assert isinstance(answer, signals.CleanupRefused)
+        assert str(world.root / "pods" / UID) in answer.message
+    finally:
+        subprocess.run(["umount", mounted.resolve() if mounted.exists() else _mount_below(world.root)], check=True)
+    assert isinstance(world.run(cleanup()), signals.CleanedUp)
+
+
+def _mount_below(root: Path) -> str:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return next(line.split()[4] for line in lines if line.split()[4].startswith(str(root)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("Directory", "is not a directory"), ("File", "is not a file"), ("FileOrCreate", "No such file or directory")],
+)
+def test_a_host_path_that_is_not_what_was_expected(world: World, kind: Any, reason: str) -> None:
+    path = world.root / "missing" / "thing"
+    volume = Volume(name="host", host_path=HostPath(path=str(path), type=kind))
+    manifest = pod(container(*OBEDIENT), volumes=(volume,))
+    answer = world.run(start_container(manifest, "0" * 64))
+    assert isinstance(answer, signals.ContainerRefused)
+    assert (answer.reason, answer.id) == ("CreateContainerConfigError", "")
+    assert answer.message.startswith('MountVolume.SetUp failed for volume "host": ')
+    assert reason in answer.message
+    assert not path.exists()
+
+
+def test_a_read_only_host_path_is_seen_and_not_written(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "made" / "here"
+    volume = Volume(name="host", host_path=HostPath(path=str(path), type="DirectoryOrCreate"))
+    script = "ls /host; touch /host/x || echo refused"
+    mount = VolumeMount(name="host", mount_path="/host", read_only=True)
+    manifest = pod(container("-c", script, volume_mounts=(mount,)), volumes=(volume,))
+    answer = world.run(start_container(manifest, world.sandbox(manifest).id))
+    assert world.runtime.wait(answer.id, 10)
+    assert b"refused" in output(world, answer.id)
+    assert list(path.iterdir()) == []
+    assert isinstance(world.run(cleanup()), signals.CleanedUp)
+    assert path.is_dir()
+
+
+# -- an engine that dies -------------------------------------------------------------------------------------------
+
+
+def test_an_engine_killed_in_the_middle_leaves_one_container_after_all(
+    world: World, docker_engine: PrivateDocker
+) -> None:
+    manifest = pod(container(*OBEDIENT))
+    sandbox = world.sandbox(manifest)
+    effect = start_container(manifest, sandbox.id)
+    context = Context(cause="1-1", at={"after docker.create": docker_engine.kill9})
+    try:
+        refused = world.run(effect, context)
+    finally:
+        docker_engine.start()
+    assert isinstance(refused, signals.ContainerRefused)
+    assert (refused.reason, refused.id) == ("CreateContainerError", "")
+    answer = world.run(effect, Context(cause="2-2"))
+    assert isinstance(answer, signals.ContainerUp)
+    assert {one.id: one.state for one in world.ours()} == {sandbox.id: "running", answer.id: "running"}
+
+
+def test_an_engine_killed_while_it_stops_a_container(world: World, docker_engine: PrivateDocker) -> None:
+    up = started(world, *OBEDIENT)
+    context = Context(at={"before docker.kill": docker_engine.kill9})
+    try:
+        refused = world.run(stop_container(up.id, grace=30, deadline=now() + 30_000), context)
+    finally:
+        docker_engine.start()
+    assert isinstance(refused, signals.StopRefused)
+    assert "nobody listens" in refused.message
+    answer = world.run(stop_container(up.id, grace=30, deadline=now() + 30_000))
+    assert (answer.id, answer.exit_code) == (up.id, 4)
