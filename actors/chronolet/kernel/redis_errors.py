@@ -7,6 +7,7 @@ Comes in: an exception of redis-py and where the server is. Goes out: `StoreUnre
 from __future__ import annotations
 
 import redis
+from redis.exceptions import AuthenticationError, AuthorizationError
 
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 
@@ -37,7 +38,7 @@ def translated(error: BaseException, where: str) -> StoreUnreachable | StoreBrok
     for signs, healing, meaning in _REFUSALS:
         if any(sign in text for sign in signs):
             return StoreUnreachable(f"Redis at {where} {meaning}: {text}", healing=healing)
-    if isinstance(error, redis.AuthenticationError | redis.AuthorizationError):
+    if isinstance(error, AuthenticationError | AuthorizationError):
         return StoreUnreachable(f"Redis at {where} refuses the password: {text}", healing=False)
     if isinstance(error, redis.TimeoutError):
         return StoreUnreachable(f"Redis at {where} does not answer in time: {text}")
