@@ -6,15 +6,16 @@ nothing is sent; the manifests are read, and compared with the node's log where 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import click
 
 from chronolet.cli.asking import Answer, ask, new_request
+from chronolet.cli.differences import differences
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import Read, read
 from chronolet.cli.options import namespace_option, with_settings
+from chronolet.cli.plain import dump
 from chronolet.cli.session import session
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.manifests.identity import applied_uid
@@ -37,7 +38,7 @@ def command(
     tell_findings(found, strict=strict)
     pods = tuple(pod for _, pod in found.pods)
     if dry_run:
-        show(pods, _would(settings, pods), output, " (dry run)")
+        show(pods, _would(settings, pods), output)
         return
     with session(settings) as node:
         request = new_request()
@@ -63,7 +64,7 @@ def _line(file: str, finding: podspec.Finding) -> str:
     return f"{file}{document}: {finding}{consequence}"
 
 
-def show(pods: Sequence[podspec.Pod], words: Mapping[str, str], output: str | None, tail: str = "") -> None:
+def show(pods: Sequence[podspec.Pod], words: Mapping[str, str], output: str | None) -> None:
     """A line for each pod, or the pods themselves."""
     if output in ("json", "yaml"):
         plain = [podspec.to_plain(pod) for pod in pods]
@@ -71,16 +72,7 @@ def show(pods: Sequence[podspec.Pod], words: Mapping[str, str], output: str | No
         click.echo(dump(whole, output))
         return
     for pod in pods:
-        click.echo(f"pod/{pod.metadata.name}" + ("" if output == "name" else f" {words[pod.key]}{tail}"))
-
-
-def dump(value: object, form: str) -> str:
-    """Plain data as JSON or YAML text."""
-    if form == "json":
-        return json.dumps(value, indent=4)
-    import yaml  # noqa: PLC0415 - slow to load
-
-    return yaml.safe_dump(value, sort_keys=False, default_flow_style=False).rstrip()
+        click.echo(f"pod/{pod.metadata.name}" + ("" if output == "name" else f" {words[pod.key]}"))
 
 
 def _outcome(request: str, answers: Sequence[Answer]) -> tuple[dict[str, str], list[str]]:
@@ -100,15 +92,17 @@ def _outcome(request: str, answers: Sequence[Answer]) -> tuple[dict[str, str], l
 
 
 def _would(settings: Settings, pods: Sequence[podspec.Pod]) -> dict[str, str]:
-    """What an apply would say, by the node's log; without one, only that the manifests can be applied."""
+    """What an apply would do, by the node's log; without one, only that the manifests can be applied."""
     try:
         with session(settings) as node:
-            wanted = node.state("manifests").states["manifests"]["node"].pods
+            before = {state.pod: state.manifest for state in node.state("pod").states["pod"].values() if state.uid}
     except (Failure, StoreUnreachable, StoreBroken):
-        return dict.fromkeys((pod.key for pod in pods), "valid")
-    words = {}
-    for pod in pods:
-        known = wanted.get(pod.key)
-        changed = "unchanged" if known and known.digest == podspec.digest(pod) else "configured"
-        words[pod.key] = changed if known else "created"
-    return words
+        return dict.fromkeys((pod.key for pod in pods), "valid (dry run, no log of this node to compare with)")
+    return {pod.key: _change(before.get(pod.key), pod) for pod in pods}
+
+
+def _change(before: podspec.Pod | None, after: podspec.Pod) -> str:
+    if before is None:
+        return "created (dry run)"
+    lines = list(differences(podspec.to_plain(before), podspec.to_plain(after)))
+    return "\n  ".join([f"{'configured' if lines else 'unchanged'} (dry run)", *lines])

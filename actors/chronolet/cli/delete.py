@@ -13,6 +13,7 @@ import click
 from chronolet.cli.asking import Answer, ask, follow, new_request
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import read
+from chronolet.cli.naming import types_and_names
 from chronolet.cli.options import namespace_option, with_settings
 from chronolet.cli.progress import progress
 from chronolet.cli.session import Session, session
@@ -65,24 +66,10 @@ def _keys(namespace: str, names: Sequence[str], files: Sequence[str]) -> tuple[s
         raise click.UsageError("expected either pods by name (pod NAME, pod/NAME) or -f FILE.")
     if files:
         return tuple(found.key for _, found in read(files, namespace).pods)
-    return tuple(dict.fromkeys(f"{namespace}/{name}" for name in pod_names(names)))
-
-
-def pod_names(words: Sequence[str]) -> list[str]:
-    """`pod web db` and `pod/web pod/db` alike; a usage error for another type or none."""
-    types = ("pod", "pods", "po")
-    if words[0] in types and len(words) > 1:
-        return [_bare(word, types) for word in words[1:]]
-    if words[0] in types or any("/" not in word for word in words):
-        raise click.UsageError(f"found {' '.join(words)!r}, expected pod NAME or pod/NAME.")
-    return [_bare(word, types) for word in words]
-
-
-def _bare(word: str, types: Sequence[str]) -> str:
-    kind, slash, name = word.rpartition("/")
-    if (slash and kind not in types) or not name:
-        raise click.UsageError(f"found {word!r}, expected pod/NAME.")
-    return name
+    bare = types_and_names(names, ("pods",))[1]
+    if not bare:
+        raise click.UsageError("expected the names of pods behind the type.")
+    return tuple(f"{namespace}/{name}" for name in bare)
 
 
 def _sorted(answers: Sequence[Answer]) -> tuple[dict[str, str], list[str]]:

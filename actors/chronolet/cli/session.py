@@ -5,7 +5,7 @@ Comes in: settings and services. Goes out: what commands ask for, with failures 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -76,14 +76,3 @@ def _expect_socket(settings: Settings) -> None:
 def _without_password(url: str) -> str:
     scheme, mark, rest = url.partition("://")
     return f"{scheme}{mark}{rest.rpartition('@')[2]}"
-
-
-def split_names(names: Sequence[str], what: str) -> list[str]:
-    """`web` and `pod/web` alike; a Failure for another type."""
-    plain = []
-    for name in names:
-        kind, slash, rest = name.rpartition("/")
-        if slash and kind not in ("pod", "pods", "po"):
-            raise Failure(f"{name}: found type {kind!r}, expected {what}/NAME")
-        plain.append(rest)
-    return plain

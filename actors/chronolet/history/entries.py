@@ -40,21 +40,22 @@ def entries(
     store: Store, archive: ArchiveReader, after: Position = START, upto: Position | None = None
 ) -> Iterator[Entry]:
     """Entries after a position, up to and with `upto` or the newest there is when the reading gets there."""
-    at = after
-    while upto is None or at < upto:
-        page = store.read_log(at, PAGE, upto)
-        trimmed = store.archived()[1]  # asked after the read: what was trimmed before it is in the archive
+    at, whole = after, False
+    while not whole:
+        trimmed = store.archived()[1]
         if trimmed > at:
             goal = trimmed if upto is None else min(trimmed, upto)
-            for entry in _archived(archive, at, goal):
-                at = entry.position
-                yield entry
+            yield from _archived(archive, at, goal)
             at = goal
-            continue
-        yield from page
-        if len(page) < PAGE:
+        if upto is not None and at >= upto:
             return
-        at = page[-1].position
+        whole = True
+        for entry in store.scan(at, upto):
+            if entry.position.n != at.n + 1 and store.archived()[1] > at:
+                whole = False  # trimmed under our hands; what is missing is in the archive by now
+                break
+            yield entry
+            at = entry.position
 
 
 def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Iterator[Entry]:

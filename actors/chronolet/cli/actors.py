@@ -1,0 +1,77 @@
+"""Actors: who owns which shard, how far it has got, what it holds.
+
+Comes in: a node's shard hashes, leases, snapshots and states. Goes out: shards as plain data, and rows. Next: `get`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.cli import ages
+from chronolet.cli.session import Session
+from chronolet.node.settings import ALL_ACTORS
+from chronolet_schemas.envelope import START, Position
+from chronolet_schemas.keys import Shard, shard_for, shards_of
+
+Object = dict[str, Any]
+
+HEAD = ("NAME", "OWNER", "EPOCH", "VERSION", "LAG", "WAITING", "ENTITIES", "SNAPSHOT")
+_PAGE = 10_001
+
+
+def of(node: Session) -> list[Object]:
+    """All shards, in the order of the kinds."""
+    kinds = node.services.kinds(ALL_ACTORS)
+    states = node.state(*ALL_ACTORS).states
+    shards = [shard for kind in kinds for shard in shards_of(kind.name, kind.shards)]
+    heads, alive, last = node.store.heads(shards), node.store.alive(), node.store.last()
+    mail = node.store.wait(last, {shard: heads[shard].mail_cursor for shard in shards}, _PAGE, 1).mail
+    counts = dict.fromkeys(shards, 0)
+    for kind in kinds:
+        for key in states[kind.name]:
+            counts[shard_for(kind.name, kind.shards, key)] += 1
+    return [
+        _shard(node, shard, heads[shard], alive, last)
+        | {"waiting": len(mail.get(shard, ())), "entities": counts[shard]}
+        for shard in shards
+    ]
+
+
+def _shard(node: Session, shard: Shard, head: Any, alive: Any, last: Position) -> Object:
+    epoch, _, owner = head.token.partition(":")
+    snapshot = node.store.read_snapshot(shard)
+    return {
+        "name": str(shard),
+        "kind": shard.kind,
+        "owner": owner,
+        "ownerAlive": owner in alive,
+        "ownerInfo": alive.get(owner, ""),
+        "epoch": int(epoch) if epoch.isdigit() else 0,
+        "version": head.version,
+        "logCursor": str(head.log_cursor),
+        "lag": max(0, last.n - head.log_cursor.n) if head.log_cursor != START else last.n,
+        "snapshot": str(snapshot.position) if snapshot else "",
+        "schema": head.schema,
+    }
+
+
+def row(one: Object, now: int) -> list[str]:
+    """The cells of one shard."""
+    owner = one["owner"] or "<none>"
+    return [
+        one["name"],
+        owner if one["ownerAlive"] or not one["owner"] else f"{owner} (dead)",
+        str(one["epoch"]),
+        str(one["version"]),
+        str(one["lag"]),
+        str(one["waiting"]),
+        str(one["entities"]),
+        _snapshot(one["snapshot"], now),
+    ]
+
+
+def _snapshot(position: str, now: int) -> str:
+    if not position:
+        return "<none>"
+    at = Position.parse(position)
+    return f"#{at.n} ({ages.ago(at.milliseconds, now)} ago)"

@@ -1,0 +1,55 @@
+"""`chronolet describe pod`: everything about a pod on a page, with what was told about it.
+
+Comes in: names. Goes out: text in kubectl's form. The events at its end cover the pod's whole life under its uid.
+Next: `description`, which words the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from chronolet.cli import pods
+from chronolet.cli.description import described
+from chronolet.cli.errors import Failure
+from chronolet.cli.naming import types_and_names
+from chronolet.cli.options import namespace_option, with_settings
+from chronolet.cli.podview import api_pods
+from chronolet.cli.session import Session, session
+from chronolet.history import kube_events
+from chronolet.history.entries import before
+from chronolet.node.settings import Settings
+
+_SLACK = 1_000
+"""Milliseconds by which the agent's clock and that of the log's server may differ here."""
+
+
+@click.command()
+@with_settings()
+@namespace_option
+@click.argument("words", nargs=-1, required=True, metavar="(pod [NAME...] | pod/NAME...)")
+def command(*, settings: Settings, namespace: str, words: Sequence[str]) -> None:
+    """Tell everything about pods; about all of the namespace without a name."""
+    _, wanted = types_and_names(words, ("pods",))
+    with session(settings) as node:
+        everything = api_pods(node.state("pod"), node.settings.node)
+        known = {pod["metadata"]["name"]: pod for pod in everything if pod["metadata"]["namespace"] == namespace}
+        found = [known[name] for name in wanted or known if name in known]
+        for index, pod in enumerate(found):
+            click.echo("\n\n" if index else "", nl=False)
+            for line in described(pod, _told(node, pod), node.now()):
+                click.echo(line)
+    if not wanted and not found:
+        click.echo(f"No resources found in {namespace} namespace.", err=True)
+    missing = [f'pod "{name}" not found in namespace "{namespace}"' for name in wanted if name not in known]
+    if missing:
+        raise Failure(*missing)
+
+
+def _told(node: Session, pod: dict[str, Any]) -> tuple[kube_events.Told, ...]:
+    metadata = pod["metadata"]
+    # What was told before the pod was accepted is about another life of the name.
+    begin = before(pods.milliseconds(metadata.get("creationTimestamp")) - _SLACK)
+    return kube_events.about(node.entries(begin), "Pod", metadata["namespace"], metadata["name"], metadata["uid"])

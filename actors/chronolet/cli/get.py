@@ -1,0 +1,143 @@
+"""`chronolet get`: pods, containers and actors, as the log has them.
+
+Comes in: a type, names, a form. Goes out: a table, names, JSON or YAML. Next: `pods` and `actors`, which make the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from chronolet.cli import actors, containers, pods, table
+from chronolet.cli.errors import Failure
+from chronolet.cli.naming import types_and_names
+from chronolet.cli.options import namespace_option, with_settings
+from chronolet.cli.plain import dump
+from chronolet.cli.podview import api_pods
+from chronolet.cli.session import Session, session
+from chronolet.node.settings import Settings
+
+
+class Asked(NamedTuple):
+    """What is to be shown, and how."""
+
+    type: str
+    names: tuple[str, ...]
+    namespace: str | None
+    """None: all of them."""
+    output: str | None
+    headers: bool
+
+
+class Found(NamedTuple):
+    """What there is: plain objects, and the table that shows them."""
+
+    items: Sequence[Any]
+    names: Sequence[str]
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@click.command()
+@with_settings()
+@namespace_option
+@click.argument("words", nargs=-1, required=True, metavar="(pods|containers|actors) [NAME...]")
+@click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
+@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="another form")
+@click.option("--no-headers", is_flag=True, help="rows only")
+def command(
+    *,
+    settings: Settings,
+    namespace: str,
+    words: Sequence[str],
+    all_namespaces: bool,
+    output: str | None,
+    no_headers: bool,
+) -> None:
+    """Show pods, containers or actors."""
+    type_, names = types_and_names(words, ("pods", "containers", "actors"))
+    asked = Asked(type_, names, None if all_namespaces else namespace, output, not no_headers)
+    with session(settings) as node:
+        found, missing = _FINDERS[asked.type](node, asked)
+        position = str(node.store.last())
+    _show(asked, found, position)
+    if missing:
+        raise Failure(*missing)
+
+
+def _pods(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+    everything = api_pods(node.state("pod"), node.settings.node)
+    chosen = [pod for pod in everything if asked.namespace in (None, pod["metadata"]["namespace"])]
+    missing = []
+    if asked.names:
+        known = {pod["metadata"]["name"] for pod in chosen}
+        where = f' in namespace "{asked.namespace}"' if asked.namespace else ""
+        missing = [f'pod "{name}" not found{where}' for name in asked.names if name not in known]
+        chosen = [pod for name in asked.names for pod in chosen if pod["metadata"]["name"] == name]
+    namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
+    found = Found(
+        items=chosen,
+        names=[f"pod/{pod['metadata']['name']}" for pod in chosen],
+        head=pods.head(namespaced=namespaced, wide=wide),
+        rows=[pods.row(pod, now, namespaced=namespaced, wide=wide) for pod in chosen],
+    )
+    return found, missing
+
+
+def _containers(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+    everything = containers.of(api_pods(node.state("pod"), node.settings.node))
+    chosen = [
+        one
+        for one in everything
+        if asked.namespace in (None, one["namespace"]) and (not asked.names or one["name"] in asked.names)
+    ]
+    known = {one["name"] for one in chosen}
+    missing = [f'container "{name}" not found' for name in asked.names if name not in known]
+    namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
+    found = Found(
+        items=chosen,
+        names=[f"container/{one['pod']}/{one['name']}" for one in chosen],
+        head=containers.head(namespaced=namespaced, wide=wide),
+        rows=[containers.row(one, now, namespaced=namespaced, wide=wide) for one in chosen],
+    )
+    return found, missing
+
+
+def _actors(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+    everything = actors.of(node)
+    chosen = [one for one in everything if not asked.names or one["name"] in asked.names or one["kind"] in asked.names]
+    known = {one[field] for one in chosen for field in ("name", "kind")}
+    missing = [f'actor "{name}" not found' for name in asked.names if name not in known]
+    found = Found(
+        items=chosen,
+        names=[f"actor/{one['name']}" for one in chosen],
+        head=actors.HEAD,
+        rows=[actors.row(one, node.now()) for one in chosen],
+    )
+    return found, missing
+
+
+_FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
+    "pods": _pods,
+    "containers": _containers,
+    "actors": _actors,
+}
+
+
+def _show(asked: Asked, found: Found, position: str) -> None:
+    if asked.output in ("json", "yaml"):
+        if len(asked.names) == 1 and len(found.items) == 1:
+            click.echo(dump(found.items[0], asked.output))
+        elif not asked.names or found.items:
+            whole = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": position}}
+            click.echo(dump({**whole, "items": list(found.items)}, asked.output))
+    elif asked.output == "name":
+        for name in found.names:
+            click.echo(name)
+    elif found.rows:
+        table.show(found.head, found.rows, headers=asked.headers)
+    elif not asked.names:
+        where = f" in {asked.namespace} namespace" if asked.namespace and asked.type != "actors" else ""
+        click.echo(f"No resources found{where}.", err=True)

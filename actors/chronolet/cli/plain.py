@@ -1,0 +1,17 @@
+"""Plain data as text.
+
+Comes in: maps, lists, texts, numbers. Goes out: JSON or YAML.
+"""
+
+from __future__ import annotations
+
+import json
+
+
+def dump(value: object, form: str) -> str:
+    """The value as `json` or `yaml`, without a line end."""
+    if form == "json":
+        return json.dumps(value, indent=4)
+    import yaml  # noqa: PLC0415 - slow to load
+
+    return str(yaml.safe_dump(value, sort_keys=False, default_flow_style=False)).rstrip()

@@ -1,0 +1,94 @@
+"""`chronolet log`: decoded lines, JSON, filters, the last ones, what cannot be decoded."""
+
+import json
+
+import pytest
+
+from chronolet.cli.asking import follow
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Record
+from tests.cli.written import NOON, WrittenNode
+
+ABOUT = {"pod": "default/web", "uid": "u", "container": "app", "attempt": 0}
+
+
+@pytest.fixture
+def node() -> WrittenNode:
+    written = WrittenNode()
+    at = written.write("pod/default/web", pod.ContainerStarted(**ABOUT, id="c0ffee", started_at=5), cause=f"{NOON}-1")
+    written.now += 61_000
+    exited = pod.ContainerExited(
+        **ABOUT, id="c0ffee", exit_code=1, reason="Error", message="\x1b[2Jboom boom", started_at=5, finished_at=6
+    )
+    written.write("pod/default/web", exited, cause=str(at))
+    return written
+
+
+def test_a_line_says_when_who_what_about_what_and_why(node: WrittenNode) -> None:
+    said = node.run("log")
+    assert said.status == 0
+    assert said.out.splitlines() == [
+        "2027-01-15T08:00:00.000Z #1 node/node-1 kernel.LogStarted run=r node=node-1 shards={}",
+        (
+            "2027-01-15T08:00:00.000Z #2 pod/default/web pod.ContainerStarted container/app <-#1"
+            " pod=default/web uid=u container=app attempt=0 id=c0ffee started_at=5"
+        ),
+        (
+            "2027-01-15T08:01:01.000Z #3 pod/default/web pod.ContainerExited container/app <-#2"
+            " pod=default/web uid=u container=app attempt=0 id=c0ffee exit_code=1 reason=Error"
+            ' message="\\u001b[2Jboom boom" started_at=5 finished_at=6'
+        ),
+    ]
+
+
+def test_json_has_every_field(node: WrittenNode) -> None:
+    lines = node.run("log", "-o", "json").out.splitlines()
+    assert json.loads(lines[1]) == {
+        "position": f"{NOON}-2",
+        "time": "2027-01-15T08:00:00.000Z",
+        "type": "pod.ContainerStarted@1",
+        "entity": "pod/default/web",
+        "subject": "container/app",
+        "actor": "pod#1",
+        "cause": f"{NOON}-1",
+        "data": {**ABOUT, "id": "c0ffee", "started_at": 5},
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "numbers"),
+    [
+        ([], [1, 2, 3]),
+        (["-n", "1"], [3]),
+        (["-n", "2"], [2, 3]),
+        (["-n", "0"], []),
+        (["-n", "9"], [1, 2, 3]),
+        (["--since", "30s"], [3]),
+        (["--since", "2m"], [1, 2, 3]),
+        (["--entity", "pod/*"], [2, 3]),
+        (["--entity", "pod/default/web", "--type", "pod.ContainerStarted"], [2]),
+        (["--type", "pod.ContainerStarted@1"], [2]),
+        (["--type", "pod.*", "-n", "1"], [3]),
+        (["--type", "kernel.*", "-n", "1"], [1]),
+        (["--type", "nothing"], []),
+    ],
+)
+def test_filters(node: WrittenNode, flags: list[str], numbers: list[int]) -> None:
+    lines = node.run("log", *flags).out.splitlines()
+    assert [int(line.split()[1].removeprefix("#")) for line in lines] == numbers
+
+
+def test_what_no_release_knows_and_what_is_no_msgpack_are_shown(node: WrittenNode) -> None:
+    with node.server.changed:
+        node.server.append(Record("pod.Teleported@3", "pod/default/web", "", "pod#9", "", b"\x81\xa2to\xa4mars"))
+        node.server.append(Record("pod.PodEnded@1", "pod/default/web", "", "pod#9", "", b"\xc1"))
+    first, second = node.run("log", "-n", "2").out.splitlines()
+    assert first.endswith("pod.Teleported@3 to=mars")
+    assert "undecodable" in second
+    assert second.endswith(': c1"')
+
+
+def test_follow_goes_on_with_what_comes(node: WrittenNode) -> None:
+    entries = follow(node.store, node.store.last())
+    at = node.write("pod/default/web", pod.PodEnded(pod="default/web", uid="u"))
+    assert next(entries).position == at

@@ -1,0 +1,123 @@
+"""Bad usage: exit status 2 and one line. What is expected to fail: exit status 1 and one line. Never a traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chronolet.cli.services import Services
+from tests.cli.written import run
+
+BAD = [
+    ["nonsense"],
+    ["get"],
+    ["get", "nodes"],
+    ["get", "pods", "--output", "xml"],
+    ["get", "pod/"],
+    ["get", "pod/a", "actor/b"],
+    ["describe", "actors"],
+    ["apply"],
+    ["apply", "--frobnicate"],
+    ["delete"],
+    ["delete", "web"],
+    ["delete", "pod"],
+    ["delete", "pod", "web", "-f", "x.yaml"],
+    ["delete", "pod", "web", "--grace-period", "-2"],
+    ["logs"],
+    ["logs", "web", "app", "-c", "app"],
+    ["log", "-n", "-1"],
+    ["--redis", "nowhere", "get", "pods"],
+    ["get", "pods", "--redis", "ftp://x"],
+    ["run", "--port", "x"],
+    ["run", "--actors", "cook"],
+    ["run", "--config", "/does/not/exist"],
+    ["check", "--docker", "docker"],
+]
+
+
+@pytest.mark.parametrize("arguments", BAD, ids=" ".join)
+def test_bad_usage_is_one_line_and_exit_status_two(arguments: list[str]) -> None:
+    said = run(Services(), *arguments)
+    assert (said.status, said.out) == (2, "")
+    assert said.err.startswith("error: ")
+    assert said.err.count("\n") == 1
+
+
+def test_nothing_at_all_shows_the_commands() -> None:
+    said = run(Services())
+    assert said.status == 2
+    for command in ("run", "apply", "delete", "get", "describe", "logs", "log", "check"):
+        assert f"  {command} " in said.err
+
+
+@pytest.mark.parametrize("command", ["", "run", "apply", "delete", "get", "describe", "logs", "log", "check"])
+def test_help_is_not_an_error(command: str) -> None:
+    said = run(Services(), *command.split(), "--help")
+    assert said.status == 0
+    assert said.out.startswith("Usage: ")
+    assert "--root-dir" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["get", "pods"], "error: no node agent's Redis at {root}/redis/redis.sock: start one with"),
+        (["log"], "error: no node agent's Redis at {root}/redis/redis.sock: start one with"),
+        (["logs", "web"], "error: no node agent's Redis at {root}/redis/redis.sock: start one with"),
+        (["apply", "-f", "{root}/none.yaml"], "error: {root}/none.yaml: cannot be read: No such file or directory"),
+        (["apply", "-f", "{root}"], "error: {root}: no manifest in this folder, expected files that end with"),
+        (["get", "pods", "--redis", "unix://{root}/no.sock"], "error: "),
+        (["get", "pods", "--redis", "redis://:geheim@127.0.0.1:1"], "error: "),
+    ],
+)
+def test_expected_failures_are_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+    words = [word.format(root=tmp_path) for word in arguments]
+    said = run(Services(), "--root-dir", str(tmp_path), *words)
+    assert (said.status, said.out) == (1, "")
+    assert said.err.startswith(message.format(root=tmp_path))
+    assert said.err.count("\n") == 1
+    assert "geheim" not in said.err
+
+
+def process(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "chronolet.cli", *arguments]
+    env = os.environ | {"CHRONOLET_ROOT_DIR": "/nonexistent"} | (environment or {})
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=30, check=False)
+
+
+def test_as_a_process_it_exits_and_prints_likewise() -> None:
+    ended = process("get", "pods")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("error: no node agent's Redis at /nonexistent/redis/redis.sock")
+    assert process("get", "cows").returncode == 2
+
+
+def test_dry_run_needs_nothing_that_runs(tmp_path: Path) -> None:
+    file = tmp_path / "web.yaml"
+    file.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: b}]}\n")
+    ended = process(
+        "apply", "-f", str(file), "--dry-run", environment={"DOCKER_HOST": "unix:///nonexistent", "PATH": ""}
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == "pod/web valid (dry run, no log of this node to compare with)\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    command = f"{sys.executable} -m chronolet.cli --help | head -c 1"
+    ended = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_help_loads_neither_docker_nor_redis_nor_grpc() -> None:
+    code = (
+        "import sys; from chronolet.cli.main import status_of; from chronolet.cli.services import Services; "
+        "status_of(['get', '--help'], Services()); "
+        "print(sorted({name.partition('.')[0] for name in sys.modules} & {'docker', 'redis', 'grpc', 'yaml', 'pykka'}))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert ended.stdout.splitlines()[-1] == "[]"
