@@ -60,6 +60,11 @@ class ContainerChanged(ContainerEvent, frozen=True, kw_only=True):
 
 
 @registered
+class OutOfMemory(ContainerEvent, frozen=True, kw_only=True):
+    """The kernel killed a process of it for want of memory. If it dies of a KILL after this, that was why."""
+
+
+@registered
 class StreamLost(Event, frozen=True, kw_only=True):
     """The runtime's event stream broke. What happened meanwhile comes by the relist."""
 

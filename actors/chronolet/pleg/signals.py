@@ -64,14 +64,13 @@ class Noticed(Signal, frozen=True, kw_only=True):
 class Relisted(Signal, frozen=True, kw_only=True):
     """A complete listing begun at `began_at` (milliseconds, by the agent's clock).
 
-    `seen` holds what is new, what differs from the last listing, and what was confirmed gone; `count` is how many
-    containers the whole listing had, `complete` says that `seen` holds all of them (the worker's first listing).
+    `seen` holds what was inspected: what is new, what differs from the last listing, what is confirmed gone (an id never
+    comes back, so a 404 needs no other proof). `count` is how many containers the whole listing had.
     """
 
     began_at: int
     count: int
     seen: Sequence[Seen] = ()
-    complete: bool = False
 
 
 class RelistFailed(Signal, frozen=True, kw_only=True):

@@ -1,33 +1,40 @@
 """What runs, as far as pleg was told: folded from pleg's own events.
 
-Comes in: nothing. Goes out: the frozen State. Next: `decider`; metrics and health read it too.
+Comes in: nothing. Goes out: the frozen State. Next: `decider`; metrics and health read it too. Times in milliseconds by the
+runtime's clock, 0 where unknown.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import immutables
 import msgspec
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One container of the runtime: whose it is and the last that is known of it.
+class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One container of the runtime: whose it is, and the last that is known of it.
 
-    `state` is created, running, exited or unknown; `started_at` (milliseconds) tells runs of the same id apart.
+    `state` is the last that could be told (empty: never any); `unknown` says that it cannot be told at present.
     """
 
     pod: str
     uid: str
     container: str
     attempt: int
-    state: str
+    state: Literal["", "created", "running", "exited"] = ""
+    unknown: bool = False
     started_at: int = 0
+    finished_at: int = 0
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """`containers` by runtime id; removed ones leave. `oom` holds ids with an out-of-memory notice and no death yet."""
+class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`containers` by runtime id; removed ones leave. `out_of_memory` holds ids that have not died since.
+
+    `stream` and `relist` say how it goes with the two ways to hear of the runtime.
+    """
 
     containers: immutables.Map[str, Run] = immutables.Map()
-    oom: frozenset[str] = frozenset()
-    following: bool = False
-    listing: bool = False
-    trouble: str = ""
+    out_of_memory: frozenset[str] = frozenset()
+    stream: Literal["", "followed", "lost"] = ""
+    relist: Literal["", "working", "failing"] = ""

@@ -16,9 +16,12 @@ class FollowRuntime(Effect, frozen=True, kw_only=True):
 class Relist(Effect, frozen=True, kw_only=True):
     """List the runtime's containers every `period_seconds`: one Relisted or RelistFailed each time.
 
-    Whatever is new, or has another state than the last listing of this worker had, is inspected, with a time-out each.
-    What an earlier listing had and this one lacks is inspected too: only a 404 makes it `removed` in Relisted. The
-    worker also asks at once after the stream was opened, for notices may have been missed.
+    Whatever is new, or has another state than the last listing of this worker had, is inspected, with a time-out each;
+    one whose inspect fails is left out and inspected again the next time. What `known` (the ids that the log knows when
+    the worker starts) or an earlier listing has and this one lacks is inspected too: only a 404 makes it `removed`.
+    The first listing, and each one after the stream was opened anew, inspects everything, for notices may have been
+    missed.
     """
 
     period_seconds: int = 1
+    known: tuple[str, ...] = ()

@@ -1,0 +1,25 @@
+"""The pleg kind: one entity for the node, with two standing effects.
+
+Comes in: the workers, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.pleg.decider import DECIDER
+from chronolet.pleg.state import State
+
+
+def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
+    """The Kind; `standing` are the jobs of FollowRuntime and Relist, bound to a runtime."""
+    return Kind(
+        name="pleg",
+        shards=1,
+        state=State,
+        format=1,
+        decider=DECIDER,
+        at_start=("node",),
+        standing=standing or {},
+    )

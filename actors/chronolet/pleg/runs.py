@@ -1,0 +1,43 @@
+"""Whether a claim about a container is news. Pure.
+
+Comes in: the Run that is known (or None) and a claim. Goes out: yes or no. Next: `decider`. Within one run a container only
+moves created < running < exited; a start after the known end is a new run of the same id (DESIGN 5, "Whose truth").
+"""
+
+from __future__ import annotations
+
+from chronolet.pleg.signals import Seen
+from chronolet.pleg.state import Run
+
+_SAME_START_MS = 1000
+"""A notice's time and the start time of an inspect are about the same start when they are no further apart."""
+
+_RANK = {"": 0, "created": 1, "running": 2, "exited": 3, "removed": 4}
+
+
+def is_news(run: Run | None, seen: Seen) -> bool:
+    """True if the claim is neither known nor older than what is known."""
+    if run is None:
+        return seen.state != "removed"
+    if seen.state == "unknown":
+        return not run.unknown
+    if seen.state == "removed":
+        return True
+    if run.unknown and seen.state == run.state:
+        return True
+    if _RANK[seen.state] > _RANK[run.state]:
+        return not _earlier_end(run, seen)
+    return _new_run(run, seen)
+
+
+def _earlier_end(run: Run, seen: Seen) -> bool:
+    """The death of a run that was over before the known one began."""
+    return 0 < seen.finished_at < run.started_at
+
+
+def _new_run(run: Run, seen: Seen) -> bool:
+    if seen.state == "created":
+        return False
+    if run.state == "exited":
+        return seen.started_at > (run.finished_at or run.started_at)
+    return seen.detailed and seen.started_at > run.started_at + _SAME_START_MS
