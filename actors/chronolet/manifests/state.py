@@ -31,12 +31,16 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """`pods` by namespace/name, `files` by path. `unreadable` is why the folder cannot be listed, empty while it can."""
+    """`pods` by namespace/name, `files` by path. `unreadable` is why the folder cannot be listed, empty while it can.
+
+    `rereads` counts how often the folder had to be read anew because a name that a file was refused became free.
+    """
 
     pods: immutables.Map[str, Wanted] = immutables.Map()
     files: immutables.Map[str, File] = immutables.Map()
     listed: bool = False
     unreadable: str = ""
+    rereads: int = 0
 
 
 def file_source(path: str) -> str:

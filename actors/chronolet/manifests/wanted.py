@@ -14,4 +14,6 @@ class WatchFolder(Effect, frozen=True, kw_only=True):
 
     Sends, at the start and again after trouble: a FileRead for each manifest file, then FolderListed with all of them.
     Afterwards FileRead for what changed and FileGone for what vanished; FolderUnreadable while it cannot be listed.
+    Where the settings name no folder, it sends one FolderListed without files and waits. Another intent asks for all of
+    it anew.
     """

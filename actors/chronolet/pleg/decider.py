@@ -34,7 +34,7 @@ def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
             # What is created is about to start: its start is the news. One that never starts is found by the relist.
             return ()
         case signals.Noticed(action="oom"):
-            known = message.id in state.out_of_memory
+            known = message.id in state.out_of_memory or message.id not in state.containers
             return () if known else (pleg.OutOfMemory(**_who(message)),)
         case signals.Noticed():
             return tuple(_news(state, _as_seen(message)))
@@ -177,7 +177,6 @@ def _container(state: State, event: pleg.ContainerEvent) -> State:
         case pleg.ContainerChanged():
             run = replace(run, unknown=True)
         case pleg.OutOfMemory():
-            # Not entered among the containers: it may be gone already, and nothing else is known of it.
             return replace(state, out_of_memory=state.out_of_memory | {event.id})
         case _:
             return _forgotten(state, event.id)

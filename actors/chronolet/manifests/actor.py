@@ -1,0 +1,34 @@
+"""The manifests kind: one entity for the node, which takes the commands of `apply` and `delete` and watches a folder.
+
+Comes in: the worker, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.manifests.decider import DECIDER
+from chronolet.manifests.state import State
+from chronolet_schemas import manifests
+
+NODE = "node"
+"""The key of the one entity."""
+
+
+def _node(_command: manifests.ApplyPods | manifests.DeletePods) -> Sequence[str]:
+    return (NODE,)
+
+
+def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
+    """The Kind; `standing` is the job of WatchFolder, bound to a folder."""
+    return Kind(
+        name="manifests",
+        shards=1,
+        state=State,
+        format=1,
+        decider=DECIDER,
+        commands={manifests.ApplyPods: _node, manifests.DeletePods: _node},
+        at_start=(NODE,),
+        standing=standing or {},
+    )

@@ -1,0 +1,197 @@
+"""What the sources want. Pure.
+
+Comes in: commands of `apply` and `delete`, signals of the folder's watch. Goes out: events of `manifests`. Next: `pod`.
+Source: pkg/kubelet/config. A source is a manifest file or `apply`; a name belongs to the source that had it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from chronolet.kernel.kind import Decider, Effect
+from chronolet.manifests import signals, wanted
+from chronolet.manifests.identity import applied_uid
+from chronolet.manifests.state import APPLY, File, State, Wanted, file_source
+from chronolet_schemas import manifests
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Pod
+from chronolet_schemas.podspec import digest as digest_of
+
+Said = (
+    manifests.ApplyPods
+    | manifests.DeletePods
+    | signals.FileRead
+    | signals.FileGone
+    | signals.FolderListed
+    | signals.FolderUnreadable
+)
+"""All that manifests is told."""
+
+
+def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
+    """The events that follow from one message; every command yields at least one."""
+    match message:
+        case manifests.ApplyPods():
+            return tuple(_apply(state, message)) or _empty("pods", "an apply")
+        case manifests.DeletePods():
+            return tuple(_delete(state, message)) or _empty("names", "a delete")
+        case signals.FileRead():
+            return tuple(_file(state, message))
+        case signals.FileGone():
+            return tuple(_gone(state, message.path)) if message.path in state.files else ()
+        case signals.FolderListed():
+            return tuple(_listed(state, message))
+        case signals.FolderUnreadable():
+            return () if state.unreadable else (_unreadable(message),)
+        case _:
+            assert_never(message)
+
+
+def _empty(what: str, command: str) -> Sequence[Event]:
+    return (manifests.PodRefused(pod="", source=APPLY, reason=f"no {what}: {command} needs at least one"),)
+
+
+def _unreadable(message: signals.FolderUnreadable) -> Event:
+    return manifests.FolderUnreadable(path=message.path, error=message.error or "cannot be listed")
+
+
+def _apply(state: State, command: manifests.ApplyPods) -> Iterator[Event]:
+    pods = state.pods
+    for pod in command.pods:
+        before, digest = pods.get(pod.key), digest_of(pod)
+        if before is not None and before.source != APPLY:
+            yield _refused(pod.key, APPLY, before.source)
+        elif before is not None and before.digest == digest:
+            yield manifests.ApplyUnchanged(pod=pod.key)
+        else:
+            uid = before.uid if before else applied_uid(request=command.request, pod=pod.key)
+            yield _applied(pod, uid=uid, source=APPLY, digest=digest)
+            pods = pods.set(pod.key, Wanted(uid=uid, source=APPLY, digest=digest))
+
+
+def _delete(state: State, command: manifests.DeletePods) -> Iterator[Event]:
+    for key in dict.fromkeys(command.pods):
+        found = state.pods.get(key)
+        if found is None:
+            yield manifests.PodRefused(pod=key, source=APPLY, reason=f'pods "{key}" not found')
+        elif found.source != APPLY:
+            reason = f"{key} comes from {found.source}: remove it from that file, or the file, to delete it"
+            yield manifests.PodRefused(pod=key, source=APPLY, reason=reason)
+        else:
+            yield _withdrawn(key, found, command.grace_period_seconds)
+
+
+def _file(state: State, message: signals.FileRead) -> Iterator[Event]:
+    """One file as it is now: its former pods go or change, its new ones come, all in one step."""
+    known = state.files.get(message.path)
+    if message.errors:
+        errors = tuple(message.errors)
+        if known is None or (known.digest, known.errors) != (message.digest, errors):
+            yield manifests.FileRefused(path=message.path, digest=message.digest, errors=errors)
+        return
+    held = {one.manifest.key: one.uid for one in reversed(message.pods)}
+    read = File(digest=message.digest, pods=held, findings=tuple(message.findings))
+    if read != known:
+        yield manifests.FileAccepted(path=message.path, digest=read.digest, pods=held, findings=read.findings)
+    source = file_source(message.path)
+    for key, former in _of(state, source):
+        if key not in held:
+            yield _withdrawn(key, former)
+    yield from _file_pods(state, message, source, told=read == known)
+
+
+def _file_pods(state: State, message: signals.FileRead, source: str, *, told: bool) -> Iterator[Event]:
+    """The pods of a file, in its order. `told`: what is refused of this content was refused before."""
+    mine: set[str] = set()
+    for one in message.pods:
+        key = one.manifest.key
+        before = state.pods.get(key)
+        if key in mine or (before is not None and before.source != source):
+            if not told:
+                yield _refused(key, source, source if before is None or key in mine else before.source)
+            continue
+        mine.add(key)
+        if before is None or before.uid != one.uid:
+            if before is not None:
+                yield _withdrawn(key, before)
+            yield _applied(one.manifest, uid=one.uid, source=source, digest=one.digest)
+
+
+def _gone(state: State, path: str) -> Iterator[Event]:
+    yield manifests.FileVanished(path=path)
+    for key, held in _of(state, file_source(path)):
+        yield _withdrawn(key, held)
+
+
+def _listed(state: State, message: signals.FolderListed) -> Iterator[Event]:
+    """The folder's whole content is known: what it lacks vanished, be it while nobody was looking."""
+    if not state.listed or state.unreadable:
+        yield manifests.FolderRead(path=message.path, files=len(message.files))
+    for path in sorted(set(state.files) - set(message.files)):
+        yield from _gone(state, path)
+
+
+def _of(state: State, source: str) -> Sequence[tuple[str, Wanted]]:
+    """The pods of a source, by name."""
+    return sorted((key, one) for key, one in state.pods.items() if one.source == source)
+
+
+def _applied(pod: Pod, *, uid: str, source: str, digest: str) -> Event:
+    return manifests.PodApplied(pod=pod.key, uid=uid, source=source, digest=digest, manifest=pod)
+
+
+def _withdrawn(key: str, one: Wanted, grace_period_seconds: int | None = None) -> Event:
+    return manifests.PodWithdrawn(pod=key, uid=one.uid, source=one.source, grace_period_seconds=grace_period_seconds)
+
+
+def _refused(key: str, source: str, owner: str) -> Event:
+    reason = f"{key} is wanted by {owner} already; {source} cannot have a pod of the same name"
+    return manifests.PodRefused(pod=key, source=source, reason=reason)
+
+
+def evolve(state: State, event: Event) -> State:
+    """The state after one of manifests' events; others change nothing."""
+    match event:
+        case manifests.PodApplied():
+            one = Wanted(uid=event.uid, source=event.source, digest=event.digest)
+            return replace(state, pods=state.pods.set(event.pod, one))
+        case manifests.PodWithdrawn():
+            return _without(state, event)
+        case manifests.FileAccepted():
+            file = File(digest=event.digest, pods=event.pods, findings=event.findings)
+            return replace(state, files=state.files.set(event.path, file))
+        case manifests.FileRefused():
+            held = state.files.get(event.path)
+            file = File(digest=event.digest, pods=held.pods if held else {}, errors=event.errors)
+            return replace(state, files=state.files.set(event.path, file))
+        case manifests.FileVanished():
+            return replace(state, files=state.files.delete(event.path)) if event.path in state.files else state
+        case manifests.FolderRead():
+            return replace(state, listed=True, unreadable="")
+        case manifests.FolderUnreadable():
+            return replace(state, unreadable=event.error)
+        case _:
+            return state
+
+
+def _without(state: State, event: manifests.PodWithdrawn) -> State:
+    """The name is free; a file that was refused it is to be read again, for its spec is not kept here."""
+    pods = state.pods.delete(event.pod) if event.pod in state.pods else state.pods
+    heirs = any(event.pod in file.pods and file_source(path) != event.source for path, file in state.files.items())
+    return replace(state, pods=pods, rereads=state.rereads + heirs)
+
+
+def due(_state: State) -> int | None:
+    """Nothing here waits."""
+    return None
+
+
+def outstanding(state: State) -> Sequence[Effect]:
+    """The watch of the folder, always."""
+    return (wanted.WatchFolder(subject="folder", intent=f"watch/{state.rereads}"),)
+
+
+DECIDER = Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
