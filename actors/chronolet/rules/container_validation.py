@@ -91,7 +91,9 @@ def _variable(path: str, variable: EnvVar) -> Iterator[Problem]:
 
 def resource_problems(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
     """Limits and requests: names, amounts, and that the ones fit the others."""
-    for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+    # A request that repeats its limit may be defaulting's work: what is wrong with it is told where the user wrote it.
+    own = {name: text for name, text in resources.requests.items() if resources.limits.get(name) != text}
+    for field, amounts in (("limits", resources.limits), ("requests", own)):
         for name, text in amounts.items():
             yield from name_problems(f"{path}.{field}", name, names.qualified_problem, "key ")
             yield from amount_problems(f"{path}.{field}.{name}", name, text)

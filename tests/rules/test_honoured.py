@@ -1,0 +1,302 @@
+"""What is reported as not honoured: by which path, how severe, and never for what Kubernetes does anyway."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from chronolet.rules.honoured import blocker, findings
+from chronolet.rules.honoured_table import TABLE
+from chronolet_schemas.podspec import (
+    BLOCKING,
+    WARNING,
+    Container,
+    EmptyDir,
+    Finding,
+    HostPath,
+    Lifecycle,
+    Part,
+    Pod,
+    PodSecurityContext,
+    PodSpec,
+    ResourceRequirements,
+    SecurityContext,
+    Volume,
+    VolumeMount,
+    defaulted,
+    from_plain,
+)
+from tests.schemas.podspec_strategy import pods
+
+
+def of(spec: dict[str, Any], **metadata: Any) -> list[tuple[str, str]]:
+    """Severity and path of each finding of a pod with this spec, after defaulting, as readers hand it on."""
+    content = {
+        "metadata": {"name": "web", **metadata},
+        "spec": {"containers": [{"name": "app", "image": "i:1"}], **spec},
+    }
+    return [(finding.severity, finding.path) for finding in findings(defaulted(from_plain(content)))]
+
+
+def of_container(**fields: Any) -> list[tuple[str, str]]:
+    """The same for a pod whose second container has these fields, paths from the container on."""
+    containers = [{"name": "first", "image": "i:1"}, {"name": "app", "image": "i:1", **fields}]
+    found = of({"containers": containers})
+    assert all(path.startswith("spec.containers[1].") for _, path in found)
+    return [(severity, path.removeprefix("spec.containers[1].")) for severity, path in found]
+
+
+HONOURED_SPECS: list[dict[str, Any]] = [
+    {"restartPolicy": "Never"},
+    {"terminationGracePeriodSeconds": 0},
+    {"enableServiceLinks": False},
+    {"hostNetwork": False, "hostPID": False, "hostIPC": False},
+    {"hostUsers": True},
+    {"shareProcessNamespace": False, "setHostnameAsFQDN": False},
+    {"automountServiceAccountToken": False},
+    {"serviceAccountName": "default", "serviceAccount": "default"},
+    {"securityContext": {}},
+    {"securityContext": {"runAsNonRoot": False, "supplementalGroupsPolicy": "Merge"}},
+    {"affinity": {}, "nodeSelector": {}, "tolerations": [], "dnsConfig": {}, "os": {"name": "linux"}},
+    {"dnsPolicy": "Default"},
+    {"dnsPolicy": "ClusterFirstWithHostNet"},
+    {"preemptionPolicy": "PreemptLowerPriority", "schedulerName": "default-scheduler"},
+    {"initContainers": [], "ephemeralContainers": []},
+    {"volumes": [{"name": "a", "emptyDir": {}}, {"name": "b"}]},
+    {"volumes": [{"name": "a", "hostPath": {"path": "/a"}}, {"name": "b", "hostPath": {"path": "/b", "type": "File"}}]},
+    {"resources": {}},
+]
+
+
+@pytest.mark.parametrize("spec", HONOURED_SPECS)
+def test_nothing_is_said_about_what_is_honoured_or_happens_anyway(spec: dict[str, Any]) -> None:
+    assert of(spec) == []
+
+
+WARNED = [
+    ("affinity", {"nodeAffinity": {}}),
+    ("nodeSelector", {"disk": "ssd"}),
+    ("nodeName", "other"),
+    ("tolerations", [{"operator": "Exists"}]),
+    ("topologySpreadConstraints", [{"maxSkew": 1}]),
+    ("schedulerName", "mine"),
+    ("schedulingGates", [{"name": "g"}]),
+    ("schedulingGroup", {"podGroupName": "g"}),
+    ("overhead", {"cpu": "1"}),
+    ("priority", 1),
+    ("priorityClassName", "high"),
+    ("preemptionPolicy", "Never"),
+    ("evictionResponders", [{"name": "a/b"}]),
+    ("readinessGates", [{"conditionType": "x"}]),
+    ("serviceAccountName", "robot"),
+    ("serviceAccount", "robot"),
+    ("automountServiceAccountToken", True),
+    ("imagePullSecrets", [{"name": "s"}]),
+]
+BLOCKED = [
+    ("initContainers", [{"name": "init"}]),
+    ("ephemeralContainers", [{"name": "debug"}]),
+    ("activeDeadlineSeconds", 1),
+    ("dnsPolicy", "None"),
+    ("dnsConfig", {"nameservers": ["1.1.1.1"]}),
+    ("hostAliases", [{"ip": "1.1.1.1"}]),
+    ("hostname", "h"),
+    ("hostnameOverride", "h"),
+    ("subdomain", "s"),
+    ("setHostnameAsFQDN", True),
+    ("hostPID", True),
+    ("hostIPC", True),
+    ("hostNetwork", True),
+    ("hostUsers", False),
+    ("shareProcessNamespace", True),
+    ("runtimeClassName", "kata"),
+    ("resourceClaims", [{"name": "gpu"}]),
+]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "severity"), [*((*one, WARNING) for one in WARNED), *((*one, BLOCKING) for one in BLOCKED)]
+)
+def test_a_field_of_the_pod(field: str, value: Any, severity: str) -> None:
+    assert of({field: value}) == [(severity, f"spec.{field}")]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("os.name", {"os": {"name": "windows"}}),
+        ("resources.limits", {"resources": {"limits": {"cpu": "1"}}}),
+        ("resources.claims", {"resources": {"claims": [{"name": "c"}]}}),
+        ("securityContext.runAsUser", {"securityContext": {"runAsUser": 0}}),
+        ("securityContext.runAsNonRoot", {"securityContext": {"runAsNonRoot": True}}),
+        ("securityContext.fsGroup", {"securityContext": {"fsGroup": 1}}),
+        ("securityContext.sysctls", {"securityContext": {"sysctls": [{"name": "a"}]}}),
+        ("securityContext.supplementalGroupsPolicy", {"securityContext": {"supplementalGroupsPolicy": "Strict"}}),
+        ("securityContext.seccompProfile", {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}),
+        ("volumes[1].configMap", {"volumes": [{"name": "a"}, {"name": "v", "configMap": {}}]}),
+        ("volumes[0].secret", {"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}),
+        ("volumes[0].projected", {"volumes": [{"name": "v", "projected": {"sources": []}}]}),
+        ("volumes[0].csi", {"volumes": [{"name": "v", "csi": {}}]}),
+        ("volumes[0].persistentVolumeClaim", {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}),
+        ("volumes[0].emptyDir.medium", {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}),
+        ("volumes[0].hostPath.type", {"volumes": [{"name": "v", "hostPath": {"path": "/v", "type": "Socket"}}]}),
+    ],
+)
+def test_a_nested_field_of_the_pod_that_blocks(path: str, value: dict[str, Any]) -> None:
+    assert of(value) == [(BLOCKING, f"spec.{path}")]
+
+
+def test_nested_fields_of_the_pod_that_warn() -> None:
+    assert of({"resources": {"requests": {"cpu": "1"}}}) == [(WARNING, "spec.resources.requests")]
+    limited = {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}]}
+    assert of(limited) == [(WARNING, "spec.volumes[0].emptyDir.sizeLimit")]
+    windows = {"securityContext": {"windowsOptions": {"runAsUserName": "x"}}}
+    assert of(windows) == [(WARNING, "spec.securityContext.windowsOptions")]
+
+
+def test_metadata() -> None:
+    assert of({}, labels={"a": "b"}, annotations={"c": "d"}, uid="1", ownerReferences=[{"name": "x"}]) == []
+    assert of({}, finalizers=["a/b"]) == [(WARNING, "metadata.finalizers")]
+    key = "container.apparmor.security.beta.kubernetes.io/app"
+    assert of({}, annotations={key: "localhost/strict"}) == [(BLOCKING, f"metadata.annotations.{key}")]
+    assert of({}, annotations={key: "runtime/default"}) == []
+
+
+HONOURED_FIELDS: dict[str, Any] = {
+    "command": ["sh"],
+    "args": ["-c"],
+    "workingDir": "/",
+    "env": [{"name": "A", "value": "1"}, {"name": "B"}],
+    "ports": [{"containerPort": 80, "hostPort": 81, "hostIP": "127.0.0.1", "protocol": "UDP", "name": "dns"}],
+    "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}},
+    "imagePullPolicy": "Never",
+    "volumeMounts": [
+        {"name": "v", "mountPath": "/v", "readOnly": True, "mountPropagation": "None", "recursiveReadOnly": "Disabled"}
+    ],
+    "securityContext": {
+        "privileged": False,
+        "runAsNonRoot": False,
+        "readOnlyRootFilesystem": False,
+        "allowPrivilegeEscalation": True,
+        "procMount": "Default",
+        "capabilities": {},
+    },
+    "stdin": False,
+    "tty": False,
+    "lifecycle": {},
+    "terminationMessagePath": "/dev/termination-log",
+}
+
+
+@pytest.mark.parametrize("field", HONOURED_FIELDS)
+def test_nothing_is_said_about_a_containers_honoured_field(field: str) -> None:
+    assert of_container(**{field: HONOURED_FIELDS[field]}) == []
+
+
+PROBE = {"exec": {"command": ["true"]}}
+
+
+@pytest.mark.parametrize(
+    ("severity", "path", "fields"),
+    [
+        (WARNING, "livenessProbe", {"livenessProbe": PROBE}),
+        (WARNING, "readinessProbe", {"readinessProbe": PROBE}),
+        (WARNING, "startupProbe", {"startupProbe": PROBE}),
+        (WARNING, "resizePolicy", {"resizePolicy": [{"resourceName": "cpu"}]}),
+        (WARNING, "terminationMessagePath", {"terminationMessagePath": "/x"}),
+        (WARNING, "terminationMessagePolicy", {"terminationMessagePolicy": "FallbackToLogsOnError"}),
+        (WARNING, "resources.requests.cpu", {"resources": {"requests": {"cpu": "1"}}}),
+        (WARNING, "resources.requests.memory", {"resources": {"limits": {"memory": "2"}, "requests": {"memory": "1"}}}),
+        (WARNING, "resources.limits.ephemeral-storage", {"resources": {"limits": {"ephemeral-storage": "1"}}}),
+        (WARNING, "securityContext.windowsOptions", {"securityContext": {"windowsOptions": {"runAsUserName": "x"}}}),
+        (BLOCKING, "resources.limits.example.com/gpu", {"resources": {"limits": {"example.com/gpu": "1"}}}),
+        (BLOCKING, "resources.limits.hugepages-2Mi", {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}),
+        (BLOCKING, "resources.claims", {"resources": {"claims": [{"name": "c"}]}}),
+        (BLOCKING, "env[1].valueFrom", {"env": [{"name": "A"}, {"name": "B", "valueFrom": {"fieldRef": {}}}]}),
+        (BLOCKING, "envFrom", {"envFrom": [{"secretRef": {"name": "s"}}]}),
+        (BLOCKING, "restartPolicy", {"restartPolicy": "Always"}),
+        (BLOCKING, "restartPolicyRules", {"restartPolicyRules": [{"action": "Restart"}]}),
+        (BLOCKING, "volumeMounts[0].subPath", {"volumeMounts": [{"name": "v", "subPath": "a"}]}),
+        (BLOCKING, "volumeMounts[0].subPathExpr", {"volumeMounts": [{"name": "v", "subPathExpr": "$(A)"}]}),
+        (BLOCKING, "volumeMounts[0].mountPropagation", {"volumeMounts": [{"mountPropagation": "Bidirectional"}]}),
+        (BLOCKING, "volumeMounts[0].recursiveReadOnly", {"volumeMounts": [{"recursiveReadOnly": "Enabled"}]}),
+        (BLOCKING, "volumeDevices", {"volumeDevices": [{"name": "v"}]}),
+        (BLOCKING, "lifecycle.preStop", {"lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}),
+        (BLOCKING, "lifecycle.postStart", {"lifecycle": {"postStart": PROBE}}),
+        (BLOCKING, "lifecycle.stopSignal", {"lifecycle": {"stopSignal": "SIGINT"}}),
+        (BLOCKING, "securityContext.runAsUser", {"securityContext": {"runAsUser": 1000}}),
+        (BLOCKING, "securityContext.privileged", {"securityContext": {"privileged": True}}),
+        (BLOCKING, "securityContext.capabilities", {"securityContext": {"capabilities": {"drop": ["ALL"]}}}),
+        (BLOCKING, "securityContext.readOnlyRootFilesystem", {"securityContext": {"readOnlyRootFilesystem": True}}),
+        (
+            BLOCKING,
+            "securityContext.allowPrivilegeEscalation",
+            {"securityContext": {"allowPrivilegeEscalation": False}},
+        ),
+        (BLOCKING, "stdin", {"stdin": True}),
+        (BLOCKING, "stdinOnce", {"stdinOnce": True}),
+        (BLOCKING, "tty", {"tty": True}),
+    ],
+)
+def test_a_field_of_a_container(severity: str, path: str, fields: dict[str, Any]) -> None:
+    assert of_container(**fields) == [(severity, path)]
+
+
+def test_a_finding_says_what_was_found_and_what_is_missed() -> None:
+    pod = defaulted(
+        from_plain({"metadata": {"name": "web"}, "spec": {"hostPID": True, "hostname": "h", "affinity": {"a": 1}}})
+    )
+    told = {finding.path: finding.message for finding in findings(pod)}
+    assert told["spec.hostPID"] == "true is not honoured: the node's namespaces are not shared with pods yet"
+    assert told["spec.hostname"] == "'h' is not honoured: the host name is always the pod's name yet"
+    assert told["spec.affinity"].startswith("not honoured: only a scheduler reads this")
+    assert {finding.pod for finding in findings(pod)} == {"default/web"}
+
+
+def test_what_keeps_a_container_from_starting() -> None:
+    own = Finding(path="spec.containers[1].tty", severity=BLOCKING, message="m")
+    tenth = Finding(path="spec.containers[10].tty", severity=BLOCKING, message="m")
+    warned = Finding(path="spec.hostname", severity=WARNING, message="m")
+    whole = Finding(path="spec.hostPID", severity=BLOCKING, message="m")
+    assert blocker([warned, tenth, own], 1) == own
+    assert blocker([warned, tenth, own], 0) is None
+    assert blocker([warned, own, whole], 0) == whole
+    assert blocker([], 0) is None
+
+
+@pytest.mark.parametrize(
+    ("prefix", "part"),
+    [
+        ("spec", PodSpec),
+        ("spec.containers", Container),
+        ("spec.containers.volumeMounts", VolumeMount),
+        ("spec.containers.lifecycle", Lifecycle),
+        ("spec.containers.securityContext", SecurityContext),
+        ("spec.containers.resources", ResourceRequirements),
+        ("spec.securityContext", PodSecurityContext),
+        ("spec.resources", ResourceRequirements),
+        ("spec.volumes", Volume),
+        ("spec.volumes.emptyDir", EmptyDir),
+        ("spec.volumes.hostPath", HostPath),
+    ],
+)
+def test_no_field_is_without_a_verdict(prefix: str, part: type[Part]) -> None:
+    """A field that Kubernetes adds fails here until somebody has decided about it. What is honoured is named."""
+    honoured = {
+        "spec.volumes": {"volumes"},
+        "spec.containers.volumeMounts": {"name", "readOnly", "mountPath"},
+        "spec.volumes.hostPath": {"path"},
+    }.get(prefix, set())
+    keys = {field.encode_name for field in msgspec.structs.fields(part)}
+    verdicts = {key for key in keys if f"{prefix}.{key}" in TABLE or f"{prefix}.*" in TABLE}
+    assert keys - verdicts - honoured - ({"volumes"} if prefix == "spec" else set()) == set()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pods())
+def test_any_pod_has_findings_with_paths(drawn: Pod) -> None:
+    for finding in findings(defaulted(drawn)):
+        assert finding.path.startswith(("spec.", "metadata."))
+        assert finding.severity in (WARNING, BLOCKING)
+        assert finding.message
