@@ -11,7 +11,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from chronolet.kernel.kind import Decider, Effect
+from chronolet.kernel.decider import Decider, Effect
 from chronolet.manifests import signals, wanted
 from chronolet.manifests.identity import applied_uid
 from chronolet.manifests.state import APPLY, File, State, Wanted, file_source

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from chronolet.kernel.kind import Decider, Effect
+from chronolet.kernel.decider import Decider, Effect
 from chronolet.pleg import signals, wanted
 from chronolet.pleg.runs import is_news
 from chronolet.pleg.state import Run, State

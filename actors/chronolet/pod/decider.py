@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from chronolet.kernel.kind import Decider, Due, EffectFailed
+from chronolet.kernel.decider import Decider, Due, EffectFailed
 from chronolet.pod import phases, record, runtime_news, signals, telling
 from chronolet.pod.evolve import evolve
 from chronolet.pod.outstanding import outstanding

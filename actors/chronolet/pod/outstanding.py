@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chronolet.kernel.kind import Effect
+from chronolet.kernel.decider import Effect
 from chronolet.pod import wanted
 from chronolet.pod.state import Container, State, Stop
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chronolet.kernel.kind import Effect, EffectFailed
+from chronolet.kernel.decider import Effect, EffectFailed
 from chronolet.pod import acceptance, signals, telling, wanted
 from chronolet.pod.backoff import RESYNC_SECONDS, image_wait_seconds
 from chronolet.pod.outstanding import outstanding
