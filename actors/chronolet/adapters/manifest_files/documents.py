@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -39,7 +40,8 @@ class NotReadableError(Exception):
     """The text breaks off here: no further document can be read. The message says where and why."""
 
 
-_TOO_MANY = NotReadableError(f"more than {MAX_DOCUMENTS} documents")
+def _too_many() -> NotReadableError:
+    return NotReadableError(f"more than {MAX_DOCUMENTS} documents")
 
 
 class _Anchored(NamedTuple):
@@ -61,15 +63,13 @@ def documents(text: str) -> Iterator[Document]:
             if not builder.more():
                 return
             yield builder.document()
-        raise _TOO_MANY
+        raise _too_many()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise NotReadableError(f"{where}not YAML: {error.problem or error.context}") from error
     except yaml.reader.ReaderError as error:
         raise NotReadableError(f"not YAML: {error.reason} ({error.character!r} at {error.position})") from error
-    except yaml.YAMLError as error:
-        raise NotReadableError(f"not YAML: {error}") from error
 
 
 def _json_documents(text: str) -> list[Document] | None:
@@ -79,7 +79,7 @@ def _json_documents(text: str) -> list[Document] | None:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            problems.append(Problem("", f"duplicate key {_first_repeated(pairs)!r}"))
+            problems.append(Problem("", f"duplicate key {_most_repeated(pairs)!r}"))
         return found
 
     decoder = json.JSONDecoder(object_pairs_hook=unique)
@@ -88,7 +88,7 @@ def _json_documents(text: str) -> list[Document] | None:
     try:
         while (position := _after_blanks(text, position)) < len(text):
             if len(found) == MAX_DOCUMENTS:
-                raise _TOO_MANY
+                raise _too_many()
             value, position = decoder.raw_decode(text, position)
             found.append(Document(_checked(value, "", problems), tuple(problems)))
             problems.clear()
@@ -102,12 +102,8 @@ def _after_blanks(text: str, position: int) -> int:
     return found.end() if found else position
 
 
-def _first_repeated(pairs: list[tuple[str, Any]]) -> str:
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            break
-        seen.add(key)
+def _most_repeated(pairs: list[tuple[str, Any]]) -> str:
+    ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
     return key[:_SHOWN]
 
 

@@ -65,8 +65,8 @@ class _Told(Generic[_One]):
         self.kept: list[_One] = []
         self.left_out = 0
 
-    def add(self, one: _One) -> None:
-        if len(self.kept) < MAX_REPORTED:
+    def add(self, one: _One, *, always: bool = False) -> None:
+        if always or len(self.kept) < MAX_REPORTED:
             self.kept.append(msgspec.structs.replace(one, path=_printable(one.path)))
         else:
             self.left_out += 1
@@ -101,9 +101,11 @@ class _File:
         if not self._documents:
             self.refuse("holds no object, expected a v1 Pod")
 
-    def refuse(self, message: str, path: str = "") -> None:
-        """Notes an error in the current document."""
-        self._errors.add(ManifestError(file=self._name, path=path, message=message, document=self._documents))
+    def refuse(self, message: str) -> None:
+        """Notes that the file, from the current document on, cannot be read at all."""
+        self._errors.add(
+            ManifestError(file=self._name, path="", message=message, document=self._documents), always=True
+        )
 
     def parsed(self, *, strict: bool) -> Parsed:
         """The whole file's result."""
@@ -134,14 +136,16 @@ class _File:
             return
         key, place = taken.pod.key, below(found.path, "metadata.name")
         if key in self._pods:
-            self.refuse(f"pod {key} stands twice in this file, first in {self._first[key]}", place)
+            self._refuse_all([Problem(place, f"pod {key} stands twice in this file, first in {self._first[key]}")])
             return
         self._pods[key] = taken.pod
         self._first[key] = f"document {self._documents}" + (f" at {found.path}" if found.path else "")
 
     def _refuse_all(self, problems: Iterable[Problem]) -> None:
         for problem in problems:
-            self.refuse(problem.message, problem.path)
+            self._errors.add(
+                ManifestError(file=self._name, path=problem.path, message=problem.message, document=self._documents)
+            )
 
 
 def _printable(path: str) -> str:

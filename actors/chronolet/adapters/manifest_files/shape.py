@@ -15,7 +15,7 @@ import msgspec
 from msgspec import inspect
 
 from chronolet.rules.problems import Problem
-from chronolet_schemas.podspec import LARGEST_INTEGER, QUANTITY, Part
+from chronolet_schemas.podspec import LARGEST_INTEGER, Part
 
 _ABSENT = object()
 
@@ -112,12 +112,12 @@ class _Fitter:
         return [item for item in kept if item is not _ABSENT]
 
     def map(self, value: Any, info: inspect.DictType, path: str) -> Any:
-        """Null as a text is the empty text, as Go has it."""
+        """Null as a text is the empty text, as Go has it; as anything else it is as if not written."""
         if not isinstance(value, dict):
             return self._wrong(value, "a map", path)
-        text = isinstance(info.value_type, inspect.StrType)
+        null = "" if isinstance(info.value_type, inspect.StrType) else _ABSENT
         fitted = {
-            key: "" if held is None and text else self.fit(held, info.value_type, f"{path}.{key}")
+            key: null if held is None else self.fit(held, info.value_type, f"{path}.{key}")
             for key, held in value.items()
         }
         return {key: held for key, held in fitted.items() if held is not _ABSENT}
@@ -134,11 +134,9 @@ class _Fitter:
         return value
 
     def text(self, value: Any, _info: inspect.Type, path: str) -> Any:
-        return (
-            value
-            if isinstance(value, str)
-            else self._wrong(value, "text" if isinstance(value, dict | list) else "text in quotes", path)
-        )
+        if isinstance(value, str):
+            return value
+        return self._wrong(value, "text" if isinstance(value, dict | list) else "text in quotes", path)
 
     def boolean(self, value: Any, _info: inspect.Type, path: str) -> Any:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
@@ -155,10 +153,8 @@ class _Fitter:
         self.problems.append(Problem(path, f"{_cut(value)} is not allowed, expected one of {words}"))
         return _ABSENT
 
-    def annotated(self, value: Any, info: inspect.Metadata, path: str) -> Any:
-        """A type with a note: the only note is that a text is a quantity."""
-        if info.extra is None or not info.extra.get(QUANTITY):
-            return self.fit(value, info.type, path)
+    def quantity(self, value: Any, _info: inspect.Metadata, path: str) -> Any:
+        """Types with a note are quantities; a number becomes the text that it was."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)
         return value if isinstance(value, str) else self._wrong(value, "a quantity such as 100m or 64Mi", path)
@@ -177,7 +173,7 @@ class _Fitter:
 
 
 _FITS: dict[type[inspect.Type], _Rule] = {
-    inspect.Metadata: _Fitter.annotated,
+    inspect.Metadata: _Fitter.quantity,
     inspect.UnionType: _Fitter.union,
     inspect.StructType: _Fitter.struct,
     inspect.VarTupleType: _Fitter.items,
