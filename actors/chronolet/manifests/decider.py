@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+import immutables
 from msgspec.structs import replace
 
 from chronolet.kernel.decider import Decider, Effect
@@ -160,21 +161,25 @@ def evolve(state: State, event: Event) -> State:
             return replace(state, pods=state.pods.set(event.pod, one))
         case manifests.PodWithdrawn():
             return _without(state, event)
-        case manifests.FileAccepted():
-            file = File(digest=event.digest, pods=event.pods, findings=event.findings)
-            return replace(state, files=state.files.set(event.path, file))
-        case manifests.FileRefused():
-            held = state.files.get(event.path)
-            file = File(digest=event.digest, pods=held.pods if held else {}, errors=event.errors)
-            return replace(state, files=state.files.set(event.path, file))
-        case manifests.FileVanished():
-            return replace(state, files=state.files.delete(event.path)) if event.path in state.files else state
         case manifests.FolderRead():
             return replace(state, listed=True, unreadable="")
         case manifests.FolderUnreadable():
             return replace(state, unreadable=event.error)
         case _:
-            return state
+            return replace(state, files=_files(state.files, event))
+
+
+def _files(files: immutables.Map[str, File], event: Event) -> immutables.Map[str, File]:
+    match event:
+        case manifests.FileAccepted():
+            return files.set(event.path, File(digest=event.digest, pods=event.pods, findings=event.findings))
+        case manifests.FileRefused():
+            held = files.get(event.path)
+            return files.set(event.path, File(digest=event.digest, pods=held.pods if held else {}, errors=event.errors))
+        case manifests.FileVanished() if event.path in files:
+            return files.delete(event.path)
+        case _:
+            return files
 
 
 def _without(state: State, event: manifests.PodWithdrawn) -> State:

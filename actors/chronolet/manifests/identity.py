@@ -1,7 +1,7 @@
 """The uids of pods. Pure hashes: the same wish gives the same uid, after any restart, on any process.
 
-Comes in: where a pod was written. Goes out: 32 hexadecimal digits. Source: pkg/kubelet/config/common.go (applyDefaults),
-which hashes node, source and the pod itself.
+Comes in: where a pod was written. Goes out: 32 hexadecimal digits. Source: pkg/kubelet/config/common.go
+(applyDefaults), which hashes node, source and the pod itself.
 """
 
 from __future__ import annotations

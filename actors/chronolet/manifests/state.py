@@ -22,7 +22,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
     """A manifest file: `digest` of its bytes when it was last read, the uids by key of the pods it holds (accepted
-    or refused), what was said about it, and the errors if it could not be used."""
+    or refused), what was said about it, and the errors if it could not be used.
+    """
 
     digest: str
     pods: dict[str, str] = {}

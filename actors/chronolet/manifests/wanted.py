@@ -1,7 +1,7 @@
 """What manifests wants to have running: the watch of each manifest folder.
 
-Comes in: nothing. Goes out: the Effect Struct that `decider.outstanding` returns. Next: `effects`, whose worker reads the
-folder's files and sends `signals`. Source: pkg/kubelet/config/file.go, file_linux.go.
+Comes in: nothing. Goes out: the Effect Struct that `decider.outstanding` returns. Next: `effects`, whose worker reads
+the folder's files and sends `signals`. Source: pkg/kubelet/config/file.go, file_linux.go.
 """
 
 from __future__ import annotations

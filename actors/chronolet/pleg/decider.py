@@ -1,7 +1,7 @@
 """What runs: notices and listings of the runtime become facts. Pure.
 
-Comes in: `signals` of the two standing effects. Goes out: events of `pleg`. Next: `pod`, the prober, the collectors. Source:
-pkg/kubelet/pleg/generic.go, evented.go. A signal that tells nothing new yields nothing.
+Comes in: `signals` of the two standing effects. Goes out: events of `pleg`. Next: `pod`, the prober, the collectors.
+Source: pkg/kubelet/pleg/generic.go, evented.go. A signal that tells nothing new yields nothing.
 """
 
 from __future__ import annotations
@@ -30,14 +30,8 @@ Said = signals.StreamOpened | signals.StreamBroken | signals.Noticed | signals.R
 def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
     """The facts that are new in a signal."""
     match message:
-        case signals.Noticed(action="create"):
-            # What is created is about to start: its start is the news. One that never starts is found by the relist.
-            return ()
-        case signals.Noticed(action="oom"):
-            known = message.id in state.out_of_memory or message.id not in state.containers
-            return () if known else (pleg.OutOfMemory(**_who(message)),)
         case signals.Noticed():
-            return tuple(_news(state, _as_seen(message)))
+            return tuple(_noticed(state, message))
         case signals.Relisted():
             return (*_relist_works(state, message), *_all_news(state, message.seen))
         case signals.RelistFailed():
@@ -48,6 +42,15 @@ def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
             return () if state.stream == "lost" else (pleg.StreamLost(error=message.error),)
         case _:
             assert_never(message)
+
+
+def _noticed(state: State, notice: signals.Noticed) -> Iterator[Event]:
+    if notice.action == "oom":
+        if notice.id in state.containers and notice.id not in state.out_of_memory:
+            yield pleg.OutOfMemory(**_who(notice))
+    elif notice.action != "create":
+        # What is created is about to start: its start is the news. One that never starts is found by the relist.
+        yield from _news(state, _as_seen(notice))
 
 
 def _relist_works(state: State, message: signals.Relisted) -> Sequence[Event]:

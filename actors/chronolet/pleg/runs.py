@@ -1,7 +1,8 @@
 """Whether a claim about a container is news. Pure.
 
-Comes in: the Run that is known (or None) and a claim. Goes out: yes or no. Next: `decider`. Within one run a container only
-moves created < running < exited; a start after the known end is a new run of the same id (DESIGN 5, "Whose truth").
+Comes in: the Run that is known (or None) and a claim. Goes out: yes or no. Next: `decider`. Within one run a
+container only moves created < running < exited; a start after the known end is a new run of the same id (DESIGN 5,
+"Whose truth").
 """
 
 from __future__ import annotations

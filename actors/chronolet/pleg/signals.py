@@ -14,8 +14,8 @@ from chronolet_schemas.envelope import Message, Signal
 class Seen(Message, frozen=True, kw_only=True):
     """One container as an inspect or a listing tells it. `container` is POD for a sandbox.
 
-    `state` is created, running, exited, removed (confirmed by a 404) or unknown. `detailed` False: exit code, reason and
-    times are not known. Times in milliseconds, 0 where unknown.
+    `state` is created, running, exited, removed (confirmed by a 404) or unknown. `detailed` False: exit code, reason
+    and times are not known. Times in milliseconds, 0 where unknown.
     """
 
     pod: str
@@ -64,8 +64,8 @@ class Noticed(Signal, frozen=True, kw_only=True):
 class Relisted(Signal, frozen=True, kw_only=True):
     """A complete listing begun at `began_at` (milliseconds, by the agent's clock).
 
-    `seen` holds what was inspected: what is new, what differs from the last listing, what is confirmed gone (an id never
-    comes back, so a 404 needs no other proof). `count` is how many containers the whole listing had.
+    `seen` holds what was inspected: what is new, what differs from the last listing, what is confirmed gone (an id
+    never comes back, so a 404 needs no other proof). `count` is how many containers the whole listing had.
     """
 
     began_at: int

@@ -1,7 +1,7 @@
 """What runs, as far as pleg was told: folded from pleg's own events.
 
-Comes in: nothing. Goes out: the frozen State. Next: `decider`; metrics and health read it too. Times in milliseconds by the
-runtime's clock, 0 where unknown.
+Comes in: nothing. Goes out: the frozen State. Next: `decider`; metrics and health read it too. Times in milliseconds
+by the runtime's clock, 0 where unknown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How a pod's life begins, or goes on with a changed spec: what is accepted, and what of it may not run. Pure.
 
-Comes in: a manifest. Goes out: `pod.SpecAccepted`, `pod.SandboxBlocked`, `pod.ContainerBlocked`. Next: `record`, `plan`.
-Source: pkg/kubelet/kubelet_pods.go and kuberuntime_container.go, where a container that cannot be configured waits with
-CreateContainerConfigError while its pod's sandbox runs.
+Comes in: a manifest. Goes out: `pod.SpecAccepted`, `pod.SandboxBlocked`, `pod.ContainerBlocked`. Next: `record`,
+`plan`. Source: pkg/kubelet/kubelet_pods.go and kuberuntime_container.go, where a container that cannot be configured
+waits with CreateContainerConfigError while its pod's sandbox runs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _SANDBOX_MAY_RUN = (
     "spec.resourceClaims",
     "spec.activeDeadlineSeconds",
 )
-"""Fields that the sandbox has no part in: it may run while they keep containers from starting. With any other field that
-is not honoured (host namespaces, sysctls, DNS, ...) the sandbox itself would be another one than was asked for."""
+"""Fields that the sandbox has no part in: it may run while they keep containers from starting. With any other field
+that is not honoured (host namespaces, sysctls, DNS, ...) the sandbox itself would be another one than was asked for."""
 
 
 def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> Sequence[Event]:

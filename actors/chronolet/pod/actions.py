@@ -49,7 +49,9 @@ class InitView(View, frozen=True, kw_only=True):
 
 
 class PodView(View, frozen=True, kw_only=True):
-    """A pod: its spec's names in order, its sandboxes newest first, and its containers by name (missing: never seen)."""
+    """A pod: its spec's names in order, its sandboxes newest first, and its containers by name (missing: never
+    seen).
+    """
 
     policy: RestartPolicy
     apps: Sequence[str]
@@ -147,14 +149,9 @@ def _init_actions(pod: PodView) -> _Init:
     done, start, kill = reached, list[str](), list[str]()
     for index in range(len(pod.init) - 1, -1, -1):
         spec = pod.init[index]
-        container = pod.containers.get(spec.name)
-        if container is None:
-            if reached and spec.restartable:
-                start.append(spec.name)
+        step = _init_step(pod, index, reached=reached)
+        if step is None:
             continue
-        if reached and not spec.restartable:
-            continue
-        step = _init_step(pod, spec, container, last=index == len(pod.init) - 1, reached=reached)
         if step.kill_pod:
             return _Init(done=False, kill_pod=True)
         done = done or step.done
@@ -170,7 +167,19 @@ def _init_actions(pod: PodView) -> _Init:
     return _Init(done=done, start=tuple(reversed(start)), kill=tuple(reversed(kill)))
 
 
-def _init_step(pod: PodView, spec: InitView, container: ContainerView, *, last: bool, reached: bool) -> _Step:
+def _init_step(pod: PodView, index: int, *, reached: bool) -> _Step | None:
+    """None for one that was never seen, or no longer matters. `reached`: a later one, or an app, was seen."""
+    spec, last = pod.init[index], index == len(pod.init) - 1
+    container = pod.containers.get(spec.name)
+    if container is None:
+        # A sidecar whose last status is gone is to run all the same.
+        return _Step(start=True) if reached and spec.restartable else None
+    if reached and not spec.restartable:
+        return None
+    return _seen_init_step(pod, spec, container, last=last, reached=reached)
+
+
+def _seen_init_step(pod: PodView, spec: InitView, container: ContainerView, *, last: bool, reached: bool) -> _Step:
     match container.seen:
         case "created" | "never_seen":
             return _Step(start=True)

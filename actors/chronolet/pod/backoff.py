@@ -2,8 +2,8 @@
 
 Comes in: the back-off so far and when the last run finished. Goes out: the wait, and the next back-off. Next: `plan`,
 which writes both into `pod.RestartScheduled` and `pod.ImageFailed`. Source: client-go's util/flowcontrol/backoff.go and
-pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff). A key there is a pod, a container and its definition: here the
-back-off lies with the container and is dropped when its definition changes.
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff). A key there is a pod, a container and its definition: here
+the back-off lies with the container and is dropped when its definition changes.
 """
 
 from __future__ import annotations

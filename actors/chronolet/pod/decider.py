@@ -1,11 +1,11 @@
 """A pod's decisions. Pure.
 
-Comes in: what the sources want (`manifests`), what runs (`pleg`), answers of effects (`signals`), and Due. Goes out: events
-of the pod. Next: the host, which runs what `outstanding` names. Source: pkg/kubelet/pod_workers.go, kuberuntime.
+Comes in: what the sources want (`manifests`), what runs (`pleg`), answers of effects (`signals`), and Due. Goes out:
+events of the pod. Next: the host, which runs what `outstanding` names. Source: pkg/kubelet/pod_workers.go, kuberuntime.
 
-A decision has two halves. `record` and `runtime_news` say which facts follow from the message; then `plan` is asked, with
-the state after them, what the pod does next, again and again until there is nothing. Every event is checked against the
-arrows in `phases` and followed by the KubeEvents that `telling` knows for it.
+A decision has two halves. `record` and `runtime_news` say which facts follow from the message; then `plan` is asked,
+with the state after them, what the pod does next, again and again until there is nothing. Every event is checked
+against the arrows in `phases` and followed by the KubeEvents that `telling` knows for it.
 """
 
 from __future__ import annotations

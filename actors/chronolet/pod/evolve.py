@@ -6,27 +6,13 @@ Comes in: State and an event of the pod. Goes out: the next State, or None when 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from msgspec.structs import replace
 
-from chronolet.pod.state import (
-    BackOff,
-    Cleanup,
-    Container,
-    Dead,
-    Exit,
-    Sandbox,
-    State,
-    Stop,
-    Stray,
-    Successor,
-    Termination,
-)
+from chronolet.pod.evolve_container import evolve_container, refused, stop_of
+from chronolet.pod.state import Cleanup, Container, Dead, Sandbox, State, Stray, Successor, Termination
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
-
-_NO_WAIT: dict[str, Any] = {"waits_from": 0, "retry_at": 0, "reason": "", "message": ""}
 
 
 def evolve(state: State, event: Event) -> State | None:
@@ -54,13 +40,19 @@ def _pod_event(state: State, event: pod.PodEvent) -> State:
             return replace(state, termination=_termination(event))
         case pod.SandboxBlocked():
             return replace(state, sandbox=replace(state.sandbox, blocked=event.message))
-        case pod.CleanupRequested():
-            return replace(state, cleanup=Cleanup(tries=state.cleanup.tries if state.cleanup else 0))
-        case pod.CleanupFailed():
-            tries = state.cleanup.tries + 1 if state.cleanup else 1
-            return replace(state, cleanup=Cleanup(tries=tries, retry_at=event.retry_at))
         case _:
-            return state
+            return replace(state, cleanup=_cleanup(state.cleanup, event))
+
+
+def _cleanup(before: Cleanup | None, event: pod.PodEvent) -> Cleanup | None:
+    tries = before.tries if before else 0
+    match event:
+        case pod.CleanupRequested():
+            return Cleanup(tries=tries)
+        case pod.CleanupFailed():
+            return Cleanup(tries=tries + 1, retry_at=event.retry_at)
+        case _:
+            return before
 
 
 def _successor(event: pod.SuccessorAwaits) -> Successor | None:
@@ -98,27 +90,8 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
 
 def _sandbox(sandbox: Sandbox, event: pod.SandboxEvent) -> Sandbox:
     match event:
-        case pod.SandboxStartRequested():
-            failures = sandbox.failures if event.attempt == sandbox.attempt else 0
-            return Sandbox(
-                phase="starting",
-                attempt=event.attempt,
-                spec_hash=event.spec_hash,
-                requested_at=event.requested_at,
-                failures=failures,
-            )
-        case pod.SandboxStarted():
-            return replace(
-                sandbox, phase="running", id=event.id, ip=event.ip, started_at=event.started_at, failures=0, message=""
-            )
-        case pod.SandboxStartFailed():
-            return replace(
-                sandbox,
-                phase="failed",
-                failures=sandbox.failures + 1,
-                retry_at=event.retry_at,
-                message=event.message,
-            )
+        case pod.SandboxStartRequested() | pod.SandboxStarted() | pod.SandboxStartFailed():
+            return _sandbox_start(sandbox, event)
         case pod.SandboxStopRequested():
             return replace(sandbox, phase="stopping", retry_at=0)
         case pod.SandboxStopFailed():
@@ -127,6 +100,28 @@ def _sandbox(sandbox: Sandbox, event: pod.SandboxEvent) -> Sandbox:
             return replace(sandbox, phase="dead", id=event.id, retry_at=event.next_at, stop_tries=0)
         case _:
             return sandbox
+
+
+def _sandbox_start(
+    sandbox: Sandbox, event: pod.SandboxStartRequested | pod.SandboxStarted | pod.SandboxStartFailed
+) -> Sandbox:
+    match event:
+        case pod.SandboxStartRequested():
+            return Sandbox(
+                phase="starting",
+                attempt=event.attempt,
+                spec_hash=event.spec_hash,
+                requested_at=event.requested_at,
+                failures=sandbox.failures if event.attempt == sandbox.attempt else 0,
+                message=sandbox.message if event.attempt == sandbox.attempt else "",
+            )
+        case pod.SandboxStarted():
+            return replace(
+                sandbox, phase="running", id=event.id, ip=event.ip, started_at=event.started_at, failures=0, message=""
+            )
+        case pod.SandboxStartFailed():
+            failures = sandbox.failures + 1
+            return replace(sandbox, phase="failed", failures=failures, retry_at=event.retry_at, message=event.message)
 
 
 def _container_event(state: State, event: pod.ContainerEvent) -> State:
@@ -153,7 +148,7 @@ def _stray_found(state: State, event: pod.StrayFound) -> State:
 
 
 def _stray_stopped(state: State, event: pod.ContainerStopRequested) -> State:
-    return _stray(state, event.id, lambda one: replace(one, stop=_stop(event, one.stop.tries if one.stop else 0)))
+    return _stray(state, event.id, lambda one: replace(one, stop=stop_of(event, one.stop)))
 
 
 def _stray(state: State, container_id: str, change: Callable[[Stray], Stray]) -> State:
@@ -162,7 +157,7 @@ def _stray(state: State, container_id: str, change: Callable[[Stray], Stray]) ->
 
 def _stray_event(state: State, event: pod.ContainerExited | pod.ContainerStopFailed) -> State:
     if isinstance(event, pod.ContainerStopFailed):
-        return _stray(state, event.id, lambda one: replace(one, stop=_refused(one.stop, event)))
+        return _stray(state, event.id, lambda one: replace(one, stop=refused(one.stop, event)))
     others = tuple(one for one in state.strays if one.id != event.id)
     corpse = Dead(container=event.container, attempt=event.attempt, id=event.id)
     return replace(state, strays=others, dead=_with(state.dead, corpse))
@@ -178,7 +173,7 @@ def _own(state: State, event: pod.ContainerEvent) -> State:
     before = state.container(event.container)
     if before is None:
         return state
-    after = _container(before, event)
+    after = evolve_container(before, event)
     containers = tuple(after if one is before else one for one in state.containers)
     if after.exit is before.exit or before.exit is None or not before.exit.id:
         return replace(state, containers=containers)
@@ -191,128 +186,3 @@ def _own(state: State, event: pod.ContainerEvent) -> State:
 
 def _with(dead: tuple[Dead, ...], corpse: Dead) -> tuple[Dead, ...]:
     return dead if any(one.id == corpse.id for one in dead) else (*dead, corpse)
-
-
-def _container(one: Container, event: pod.ContainerEvent) -> Container:
-    match event:
-        case pod.ImageEnsureRequested():
-            failures = one.image_failures if event.image == one.image else 0
-            return replace(
-                one,
-                phase="pulling",
-                attempt=event.attempt,
-                image=event.image,
-                policy=event.policy,
-                image_failures=failures,
-                id="",
-                **_NO_WAIT,
-            )
-        case pod.ImageReady():
-            return replace(one, phase="image_ready", image_id=event.image_id, image_failures=0, **_NO_WAIT)
-        case pod.ImageFailed():
-            return _image_failed(one, event)
-        case pod.ImageBackOffBegan():
-            return replace(one, phase="image_back_off", reason="ImagePullBackOff", retry_at=event.retry_at)
-        case pod.ContainerBlocked():
-            return replace(one, blocked=event.message)
-        case pod.ContainerStartRequested():
-            return replace(
-                one, phase="starting", spec_hash=event.spec_hash, requested_at=event.requested_at, id="", **_NO_WAIT
-            )
-        case pod.ContainerStarted():
-            return _started(one, event)
-        case pod.ContainerStartFailed():
-            return _start_failed(one, event)
-        case pod.ContainerExited():
-            return _exited(one, event)
-        case pod.RestartScheduled():
-            return replace(
-                one,
-                phase="backing_off",
-                waits_from=one.exit.finished_at if one.exit else 0,
-                retry_at=event.at,
-                reason="CrashLoopBackOff" if event.back_off_seconds else "",
-                back_off=BackOff(seconds=event.next_back_off_seconds, updated_at=event.at),
-            )
-        case pod.ContainerStopRequested():
-            return replace(one, phase="stopping", stop=_stop(event, one.stop.tries if one.stop else 0))
-        case pod.ContainerStopFailed():
-            return replace(one, stop=_refused(one.stop, event))
-        case _:
-            return one
-
-
-def _image_failed(one: Container, event: pod.ImageFailed) -> Container:
-    return replace(
-        one,
-        phase="image_failed",
-        image_failures=event.failures,
-        waits_from=event.waits_from,
-        retry_at=event.retry_at,
-        reason=event.reason,
-        message=event.message,
-    )
-
-
-def _started(one: Container, event: pod.ContainerStarted) -> Container:
-    back_off = (
-        replace(one.back_off, updated_at=max(one.back_off.updated_at, event.started_at)) if one.back_off else None
-    )
-    return replace(
-        one,
-        phase="running",
-        attempt=event.attempt,
-        id=event.id,
-        started_at=event.started_at,
-        start_failures=0,
-        stop=None,
-        back_off=back_off,
-        **_NO_WAIT,
-    )
-
-
-def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
-    if not event.id:
-        return replace(
-            one,
-            phase="start_failed",
-            start_failures=event.failures,
-            waits_from=event.failed_at,
-            retry_at=event.retry_at,
-            reason=event.reason,
-            message=event.message,
-        )
-    ended = Exit(
-        attempt=event.attempt,
-        id=event.id,
-        exit_code=event.exit_code,
-        reason="ContainerCannotRun",
-        message=event.message,
-        finished_at=event.failed_at,
-    )
-    return replace(
-        one, phase="exited", id=event.id, start_failures=0, reason=event.reason, message=event.message, exit=ended
-    )
-
-
-def _exited(one: Container, event: pod.ContainerExited) -> Container:
-    ended = Exit(
-        attempt=event.attempt,
-        id=event.id,
-        exit_code=event.exit_code,
-        reason=event.reason,
-        message=event.message,
-        started_at=event.started_at,
-        finished_at=event.finished_at,
-    )
-    return replace(one, phase="exited", id=event.id, exit=ended, **_NO_WAIT)
-
-
-def _stop(event: pod.ContainerStopRequested, tries: int) -> Stop:
-    return Stop(
-        grace_period_seconds=event.grace_period_seconds, deadline=event.deadline, reason=event.reason, tries=tries
-    )
-
-
-def _refused(stop: Stop | None, event: pod.ContainerStopFailed) -> Stop | None:
-    return replace(stop, tries=stop.tries + 1, retry_at=event.retry_at) if stop else None

@@ -1,7 +1,8 @@
 """Short hashes that stand for definitions, so that a change of one is seen. Pure.
 
-Comes in: a Pod's spec. Goes out: 16 hexadecimal digits. Next: `pod.SpecAccepted` carries them. Source: pkg/kubelet/container/
-helpers.go (HashContainer); unlike there, all that a running container would have to be made anew for counts.
+Comes in: a Pod's spec. Goes out: 16 hexadecimal digits. Next: `pod.SpecAccepted` carries them. Source:
+pkg/kubelet/container/ helpers.go (HashContainer); unlike there, all that a running container would have to be made
+anew for counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which effects a pod's state wants to have running. Pure.
 
 Comes in: State. Goes out: the Effects of `wanted`, one for each subject. Next: the host, which starts and cancels; and
-`record`, which takes only answers of these. An intent names the very wish: uid, attempt, and how often it failed before.
+`record`, which takes only answers of these. An intent names the very wish: uid, attempt, and how often it failed
+before.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from chronolet.kernel.decider import Effect
 from chronolet.pod import wanted
-from chronolet.pod.state import Container, State, Stop
+from chronolet.pod.state import Container, State, Stop, Stray
 
 
 def outstanding(state: State) -> Sequence[Effect]:
@@ -52,7 +53,7 @@ def _containers(state: State) -> Iterator[Effect]:
                 # During termination too: its answer says whether there is a container to be stopped.
                 yield _start(state, one)
             case "stopping" if one.stop is not None and not one.stop.retry_at:
-                yield _stop(state, f"container/{one.name}", one.name, one.attempt, one.id, state.uid, one.stop)
+                yield _stop(state, f"container/{one.name}", one, one.stop)
             case _:
                 continue
 
@@ -86,15 +87,16 @@ def _start(state: State, one: Container) -> Effect:
     )
 
 
-def _stop(state: State, subject: str, container: str, attempt: int, container_id: str, uid: str, stop: Stop) -> Effect:
+def _stop(state: State, subject: str, one: Container | Stray, stop: Stop) -> Effect:
+    uid = one.uid if isinstance(one, Stray) else state.uid
     return wanted.StopContainer(
         subject=subject,
-        intent=f"stop/{uid}/{attempt}/{stop.deadline}/{stop.tries}",
+        intent=f"stop/{uid}/{one.attempt}/{stop.deadline}/{stop.tries}",
         pod=state.pod,
         uid=uid,
-        container=container,
-        attempt=attempt,
-        id=container_id,
+        container=one.container if isinstance(one, Stray) else one.name,
+        attempt=one.attempt,
+        id=one.id,
         grace_period_seconds=stop.grace_period_seconds,
         deadline=stop.deadline,
     )
@@ -103,7 +105,7 @@ def _stop(state: State, subject: str, container: str, attempt: int, container_id
 def _strays(state: State) -> Iterator[Effect]:
     for one in state.strays:
         if one.stop is not None and not one.stop.retry_at:
-            yield _stop(state, f"stray/{one.id}", one.container, one.attempt, one.id, one.uid, one.stop)
+            yield _stop(state, f"stray/{one.id}", one, one.stop)
 
 
 def _dead(state: State) -> Iterator[Effect]:

@@ -1,7 +1,8 @@
 """The phases of a container and of a sandbox, and the arrows between them.
 
-Comes in: a state and an event that the decider is about to give. Goes out: nothing, or `ImpossibleArrow`. Next: `decider`
-checks every event of its own here before it hands it out; an outdated result never gets this far, it is passed over.
+Comes in: a state and an event that the decider is about to give. Goes out: nothing, or `ImpossibleArrow`. Next:
+`decider` checks every event of its own here before it hands it out; an outdated result never gets this far, it is
+passed over.
 
     container       event                          to
     waiting         ImageEnsureRequested           pulling

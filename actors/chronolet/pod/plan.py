@@ -1,8 +1,8 @@
 """What a pod does next by itself, given what it is and what time it is. Pure.
 
 Comes in: State and now (milliseconds). Goes out: the next events, none when there is nothing to do until something
-happens or a wait ends. Next: `decider` asks again with the state after them, until nothing comes. One batch holds at most
-one event about each container, sandbox or stray. Source: pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod,
+happens or a wait ends. Next: `decider` asks again with the state after them, until nothing comes. One batch holds at
+most one event about each container, sandbox or stray. Source: pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod,
 SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
 """
 
@@ -185,32 +185,30 @@ def _removals(state: State) -> Iterator[Event]:
 def _advance(state: State, one: Container, now: int) -> Iterator[Event]:
     """One step of a container on its way to running. It waits for nobody but itself."""
     definition = next(each for each in state.manifest.spec.containers if each.name == one.name)
-    changed_image = one.image != definition.image
     wanted = state.container_hashes.get(one.name, "")
+    same_image = one.image == definition.image
+    if one.phase == "exited":
+        yield _restart(state, one, wanted, now)
+    elif one.phase == "image_ready" and same_image:
+        yield _start(state, one, wanted, now)
+    elif one.phase == "image_failed" and same_image:
+        if _over(one.waits_from + IMAGE_FAILED_SHOWN_MS, now):
+            yield _image_back_off(state, one)
+    elif _may_try(one, now, same_image=same_image, same_definition=one.spec_hash == wanted):
+        yield _ensure_image(state, one, definition)
+
+
+def _may_try(one: Container, now: int, *, same_image: bool, same_definition: bool) -> bool:
+    """The next attempt may begin, with its image; another definition waits for nothing."""
     match one.phase:
         case "waiting":
-            yield _ensure_image(state, one, definition)
-        case "exited":
-            yield _restart(state, one, wanted, now)
-        case "image_ready" if not changed_image:
-            yield _start(state, one, wanted, now)
-        case "image_failed" if not changed_image:
-            if _over(one.waits_from + IMAGE_FAILED_SHOWN_MS, now):
-                yield _image_back_off(state, one)
-        case "pulling" | "image_ready" | "image_failed":
-            if changed_image:
-                yield _ensure_image(state, one, definition)
+            return True
         case "image_back_off":
-            if changed_image or _over(one.retry_at, now):
-                yield _ensure_image(state, one, definition)
-        case "start_failed":
-            if one.spec_hash != wanted or _over(one.retry_at, now):
-                yield _ensure_image(state, one, definition)
-        case "backing_off":
-            if one.spec_hash != wanted or _over(one.retry_at, now):
-                yield _ensure_image(state, one, definition)
+            return not same_image or _over(one.retry_at, now)
+        case "start_failed" | "backing_off":
+            return not same_definition or _over(one.retry_at, now)
         case _:
-            return
+            return one.phase in ("pulling", "image_ready", "image_failed") and not same_image
 
 
 def _ensure_image(state: State, one: Container, definition: Definition) -> Event:

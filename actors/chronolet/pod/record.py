@@ -14,7 +14,7 @@ from chronolet.pod import acceptance, signals, telling, wanted
 from chronolet.pod.backoff import RESYNC_SECONDS, image_wait_seconds
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.state import State
-from chronolet_schemas import manifests, pod
+from chronolet_schemas import manifests, pleg, pod
 from chronolet_schemas.envelope import Event
 
 _RETRY_MS = RESYNC_SECONDS * 1000
@@ -77,16 +77,24 @@ def answered(state: State, message: signals.Answer | EffectFailed, now: int) -> 
     match effect:
         case wanted.StartSandbox() | wanted.StopSandbox():
             return _sandbox(state, effect, answer, now)
+        case wanted.RemoveContainer():
+            return _remove(state, effect, answer)
+        case wanted.Cleanup():
+            return _cleanup(state, answer, now)
+        case _:
+            return _container(state, effect, answer, now)
+
+
+def _container(state: State, effect: Effect, answer: signals.Answer, now: int) -> Sequence[Event]:
+    match effect:
         case wanted.EnsureImage():
             return _image(state, effect, answer, now)
         case wanted.StartContainer():
             return _start(state, effect, answer, now)
         case wanted.StopContainer():
             return _stop(state, effect, answer, now)
-        case wanted.RemoveContainer():
-            return _remove(state, effect, answer)
         case _:
-            return _cleanup(state, answer, now)
+            return _NOTHING
 
 
 def _refusal(effect: Effect, failed: EffectFailed) -> signals.Answer:
@@ -122,27 +130,27 @@ def _sandbox(
                 pod.SandboxStopFailed(id=state.sandbox.id, message=answer.message, retry_at=now + _RETRY_MS, **who),
             )
         case signals.SandboxDown():
-            return sandbox_down(state, answer.id, answer.exit_code, answer.started_at, answer.finished_at, now)
+            return sandbox_down(state, answer, now)
         case _:
             return _NOTHING
 
 
-def sandbox_down(
-    state: State, sandbox_id: str, exit_code: int, started_at: int, finished_at: int, now: int
-) -> Sequence[Event]:
-    """The sandbox at hand is dead; if nobody had heard of its start, that too. One that died by itself is not made anew
-    faster than the kubelet's pod worker would."""
+def sandbox_down(state: State, dead: signals.SandboxDown | pleg.ContainerDied, now: int) -> Sequence[Event]:
+    """The sandbox at hand is dead; if nobody had heard of its start, that too.
+
+    One that died by itself is not made anew faster than the kubelet's pod worker would.
+    """
     who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": state.sandbox.attempt}
     phase, began = state.sandbox.phase, state.sandbox.started_at
     found: list[Event] = []
     if phase == "starting":
-        began = started_at or now
-        found.append(pod.SandboxStarted(id=sandbox_id, started_at=began, **who))
+        began = dead.started_at or now
+        found.append(pod.SandboxStarted(id=dead.id, started_at=began, **who))
     found.append(
         pod.SandboxExited(
-            id=sandbox_id,
-            exit_code=exit_code,
-            finished_at=finished_at or now,
+            id=dead.id,
+            exit_code=dead.exit_code,
+            finished_at=dead.finished_at or now,
             next_at=0 if phase == "stopping" else min(began, now) + _RETRY_MS,
             **who,
         )
@@ -193,7 +201,7 @@ def _start(state: State, effect: wanted.StartContainer, answer: signals.Answer, 
             started_at = answer.started_at or now
             return (
                 pod.ContainerStarted(id=answer.id, started_at=started_at, **who),
-                _exited(state.pod, effect, answer, answer.id, started_at, now),
+                _exited(effect, answer, answer.id, started_at, now),
             )
         case signals.ContainerRefused():
             one = state.container(effect.container)
@@ -219,7 +227,7 @@ def _stop(state: State, effect: wanted.StopContainer, answer: signals.Answer, no
         case signals.ContainerDead():
             one = state.container(effect.container)
             started_at = one.started_at if one is not None and one.id == effect.id else 0
-            return (_exited(state.pod, effect, answer, effect.id, answer.started_at or started_at, now),)
+            return (_exited(effect, answer, effect.id, answer.started_at or started_at, now),)
         case signals.StopRefused():
             return (
                 pod.ContainerStopFailed(
@@ -237,7 +245,6 @@ def _stop(state: State, effect: wanted.StopContainer, answer: signals.Answer, no
 
 
 def _exited(
-    name: str,
     effect: wanted.StartContainer | wanted.StopContainer,
     answer: signals.ContainerDead,
     container_id: str,
@@ -245,7 +252,7 @@ def _exited(
     now: int,
 ) -> Event:
     return pod.ContainerExited(
-        pod=name,
+        pod=effect.pod,
         uid=effect.uid,
         container=effect.container,
         attempt=effect.attempt,

@@ -1,7 +1,7 @@
 """Whether a container is to be (re)started. Pure.
 
-Comes in: the pod's policy and what the container is. Goes out: yes or no. Next: `actions`. Source: pkg/kubelet/container/
-helpers.go (ShouldContainerBeRestarted).
+Comes in: the pod's policy and what the container is. Goes out: yes or no. Next: `actions`. Source:
+pkg/kubelet/container/ helpers.go (ShouldContainerBeRestarted).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What pleg says about a pod's containers, as facts of the pod. Pure.
 
-Comes in: State, `pleg.ContainerStarted` or `pleg.ContainerDied`, now. Goes out: events of the pod; none for what is known
-already, or older than what is known. Next: `record`'s caller, `decider`.
+Comes in: State, `pleg.ContainerStarted` or `pleg.ContainerDied`, now. Goes out: events of the pod; none for what is
+known already, or older than what is known. Next: `record`'s caller, `decider`.
 
-Who is who: the current attempt of a container of this uid is the pod's own; the last dead one is known; anything else that
-runs under the pod's name is a stray and is stopped (DESIGN 5, "Whose truth").
+Who is who: the current attempt of a container of this uid is the pod's own; the last dead one is known; anything else
+that runs under the pod's name is a stray and is stopped (DESIGN 5, "Whose truth").
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
     if message.container == SANDBOX:
         return _NOTHING if _own_sandbox(state, message) else _superseded(state, message)
     one = state.container(message.container) if message.uid == state.uid else None
-    if one is None:
-        return _superseded(state, message)
+    return _container_started(state, one, message) if one is not None else _superseded(state, message)
+
+
+def _container_started(state: State, one: Container, message: pleg.ContainerStarted) -> Sequence[Event]:
     if one.phase == "starting" and one.attempt == message.attempt:
         return _NOTHING if _before(message, one.requested_at) else (_started(state, message),)
     if one.alive and one.id == message.id:
@@ -49,8 +51,10 @@ def died(state: State, message: pleg.ContainerDied, now: int) -> Sequence[Event]
         return _NOTHING
     if one.phase in ("running", "stopping") and one.id == message.id:
         return (_exited(state, message, now),)
-    if one.phase == "starting" and one.attempt == message.attempt and not _before(message, one.requested_at):
-        return (_started(state, message, now), _exited(state, message, now))
+    # What never ran (no start time) is the start effect's to tell: it knows why.
+    ran = message.started_at and not _before(message, one.requested_at)
+    if one.phase == "starting" and one.attempt == message.attempt and ran:
+        return (_started(state, message), _exited(state, message, now))
     return _NOTHING
 
 
@@ -71,7 +75,7 @@ def _sandbox_died(state: State, message: pleg.ContainerDied, now: int) -> Sequen
         return _NOTHING
     known = sandbox.phase in ("running", "stopping") and sandbox.id == message.id
     if known or (sandbox.phase == "starting" and not _before(message, sandbox.requested_at)):
-        return sandbox_down(state, message.id, message.exit_code, message.started_at, message.finished_at, now)
+        return sandbox_down(state, message, now)
     return _NOTHING
 
 
@@ -102,8 +106,8 @@ def _who(state: State, message: pleg.ContainerEvent) -> dict[str, Any]:
     }
 
 
-def _started(state: State, message: pleg.ContainerStarted | pleg.ContainerDied, now: int = 0) -> Event:
-    return pod.ContainerStarted(started_at=message.started_at or now, **_who(state, message))
+def _started(state: State, message: pleg.ContainerStarted | pleg.ContainerDied) -> Event:
+    return pod.ContainerStarted(started_at=message.started_at, **_who(state, message))
 
 
 def _exited(state: State, message: pleg.ContainerDied, now: int) -> Event:

@@ -1,7 +1,7 @@
 """A pod as its entity knows it: folded from the pod's own events.
 
-Comes in: nothing. Goes out: frozen Structs and look-ups in them. Next: `evolve` makes new ones, `decider` reads them, the
-CLI shows them through `status`. Times are milliseconds, 0 where unknown or never.
+Comes in: nothing. Goes out: frozen Structs and look-ups in them. Next: `evolve` makes new ones, `decider` reads them,
+the CLI shows them through `status`. Times are milliseconds, 0 where unknown or never.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The KubeEvents that go with a pod's own events, in the kubelet's reasons and words. Pure.
 
-Comes in: the state before an event, and the event. Goes out: `kube_events.Recorded`, none for most. Next: `decider` puts
-them behind the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
+Comes in: the state before an event, and the event. Goes out: `kube_events.Recorded`, none for most. Next: `decider`
+puts them behind the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
 images/image_manager.go.
 """
 
@@ -99,6 +99,12 @@ def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_e
             where = f"{state.manifest.metadata.name}_{state.manifest.metadata.namespace}({state.uid})"
             text = f"Back-off restarting failed container {name} in pod {where}"
             return (_recorded(state, "Warning", "BackOff", text, name),)
+        case _:
+            return _container_stop(state, event)
+
+
+def _container_stop(state: State, event: pod.ContainerEvent) -> Sequence[kube_events.Recorded]:
+    match event:
         case pod.ContainerStopRequested():
             return _killing(state, event)
         case pod.ContainerStopFailed():

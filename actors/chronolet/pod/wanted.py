@@ -4,8 +4,8 @@ Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` retur
 them and answer with one of `signals`. A worker that is started again finds its own earlier work by deterministic names
 and labels, and answers as if it had just done it.
 
-Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `stray/<id>` for a container that is not
-its pod's current attempt, `dead/<id>` for one to be removed, `pod` for the clean-up.
+Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `stray/<id>` for a container that is
+not its pod's current attempt, `dead/<id>` for one to be removed, `pod` for the clean-up.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class EnsureImage(PodEffect, frozen=True, kw_only=True):
 
 
 class StartContainer(PodEffect, frozen=True, kw_only=True):
-    """Create and start a container of `manifest` in the sandbox. Answers: ContainerUp, ContainerDead (it ran and is dead
-    by now), ContainerRefused.
+    """Create and start a container of `manifest` in the sandbox. Answers: ContainerUp, ContainerDead (it ran and is
+    dead by now), ContainerRefused.
 
     The worker makes the pod's volumes first (they belong to `uid`). It starts only what an inspect calls `created`.
     """
@@ -92,4 +92,6 @@ class RemoveContainer(PodEffect, frozen=True, kw_only=True):
 
 
 class Cleanup(PodEffect, frozen=True, kw_only=True):
-    """Remove every container and sandbox with this uid, running or not, then the volumes. Answers: CleanedUp, CleanupRefused."""
+    """Remove every container and sandbox with this uid, running or not, then the volumes. Answers: CleanedUp,
+    CleanupRefused.
+    """

@@ -1,0 +1,168 @@
+"""How the events of one container change it. Judges nothing and cannot fail.
+
+Comes in: a Container and an event about it. Goes out: the next Container. Next: `evolve`, for the whole pod. The
+phases and the events that lead from one to another are drawn in `phases`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from chronolet.pod.state import BackOff, Container, Exit, Stop
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Event
+
+_NO_WAIT: dict[str, Any] = {"waits_from": 0, "retry_at": 0, "reason": "", "message": ""}
+
+
+def evolve_container(one: Container, event: pod.ContainerEvent) -> Container:
+    """The container after an event about its attempt at hand; events without a row change nothing."""
+    change = _CHANGES.get(type(event))
+    return change(one, event) if change else one
+
+
+def _pulling(one: Container, event: pod.ImageEnsureRequested) -> Container:
+    return replace(
+        one,
+        phase="pulling",
+        attempt=event.attempt,
+        image=event.image,
+        policy=event.policy,
+        image_failures=one.image_failures if event.image == one.image else 0,
+        id="",
+        **_NO_WAIT,
+    )
+
+
+def _image_ready(one: Container, event: pod.ImageReady) -> Container:
+    return replace(one, phase="image_ready", image_id=event.image_id, image_failures=0, **_NO_WAIT)
+
+
+def _image_failed(one: Container, event: pod.ImageFailed) -> Container:
+    return replace(
+        one,
+        phase="image_failed",
+        image_failures=event.failures,
+        waits_from=event.waits_from,
+        retry_at=event.retry_at,
+        reason=event.reason,
+        message=event.message,
+    )
+
+
+def _started(one: Container, event: pod.ContainerStarted) -> Container:
+    back_off = (
+        replace(one.back_off, updated_at=max(one.back_off.updated_at, event.started_at)) if one.back_off else None
+    )
+    return replace(
+        one,
+        phase="running",
+        attempt=event.attempt,
+        id=event.id,
+        started_at=event.started_at,
+        start_failures=0,
+        stop=None,
+        back_off=back_off,
+        **_NO_WAIT,
+    )
+
+
+def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
+    if not event.id:
+        return replace(
+            one,
+            phase="start_failed",
+            start_failures=event.failures,
+            waits_from=event.failed_at,
+            retry_at=event.retry_at,
+            reason=event.reason,
+            message=event.message,
+        )
+    ended = Exit(
+        attempt=event.attempt,
+        id=event.id,
+        exit_code=event.exit_code,
+        reason="ContainerCannotRun",
+        message=event.message,
+        finished_at=event.failed_at,
+    )
+    return replace(
+        one, phase="exited", id=event.id, start_failures=0, reason=event.reason, message=event.message, exit=ended
+    )
+
+
+def _exited(one: Container, event: pod.ContainerExited) -> Container:
+    ended = Exit(
+        attempt=event.attempt,
+        id=event.id,
+        exit_code=event.exit_code,
+        reason=event.reason,
+        message=event.message,
+        started_at=event.started_at,
+        finished_at=event.finished_at,
+    )
+    return replace(one, phase="exited", id=event.id, exit=ended, **_NO_WAIT)
+
+
+def _image_back_off(one: Container, event: pod.ImageBackOffBegan) -> Container:
+    return replace(one, phase="image_back_off", reason="ImagePullBackOff", retry_at=event.retry_at)
+
+
+def _blocked(one: Container, event: pod.ContainerBlocked) -> Container:
+    return replace(one, blocked=event.message)
+
+
+def _starting(one: Container, event: pod.ContainerStartRequested) -> Container:
+    return replace(one, phase="starting", spec_hash=event.spec_hash, requested_at=event.requested_at, id="", **_NO_WAIT)
+
+
+def _backing_off(one: Container, event: pod.RestartScheduled) -> Container:
+    return replace(
+        one,
+        phase="backing_off",
+        retry_at=event.at,
+        reason="CrashLoopBackOff" if event.back_off_seconds else "",
+        back_off=BackOff(seconds=event.next_back_off_seconds, updated_at=event.at),
+    )
+
+
+def _stopping(one: Container, event: pod.ContainerStopRequested) -> Container:
+    return replace(one, phase="stopping", stop=stop_of(event, one.stop))
+
+
+def _stop_failed(one: Container, event: pod.ContainerStopFailed) -> Container:
+    return replace(one, stop=refused(one.stop, event))
+
+
+def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
+    """The stop that was asked for, with the tries of the one before."""
+    return Stop(
+        grace_period_seconds=event.grace_period_seconds,
+        deadline=event.deadline,
+        reason=event.reason,
+        tries=before.tries if before else 0,
+    )
+
+
+def refused(stop: Stop | None, event: pod.ContainerStopFailed) -> Stop | None:
+    """The stop after the runtime refused it."""
+    return replace(stop, tries=stop.tries + 1, retry_at=event.retry_at) if stop else None
+
+
+_CHANGES: Mapping[type[Event], Callable[[Container, Any], Container]] = {
+    pod.ImageEnsureRequested: _pulling,
+    pod.ImageReady: _image_ready,
+    pod.ImageFailed: _image_failed,
+    pod.ImageBackOffBegan: _image_back_off,
+    pod.ContainerBlocked: _blocked,
+    pod.ContainerStartRequested: _starting,
+    pod.ContainerStarted: _started,
+    pod.ContainerStartFailed: _start_failed,
+    pod.ContainerExited: _exited,
+    pod.RestartScheduled: _backing_off,
+    pod.ContainerStopRequested: _stopping,
+    pod.ContainerStopFailed: _stop_failed,
+}
