@@ -1,0 +1,26 @@
+"""The examples that the README runs are read without a word of complaint, strictly."""
+
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.manifest_files import read_documents
+from chronolet.rules.expansion import environment, expand_all
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").iterdir())
+
+
+def test_there_are_two() -> None:
+    assert [path.name for path in EXAMPLES] == ["clock.yaml", "web.yaml"]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_is_honoured_whole(path: Path) -> None:
+    parsed = read_documents(path.read_bytes(), path.name, strict=True)
+    assert parsed.errors == ()
+    (pod,) = parsed.pods
+    for container in pod.spec.containers:
+        assert container.image == "chronolet/busybox:1"
+        assert container.image_pull_policy == "IfNotPresent"
+        # Shell scripts are full of `$(...)`: Kubernetes leaves what names no variable as it is.
+        assert expand_all(container.args, environment(container.env)) == container.args

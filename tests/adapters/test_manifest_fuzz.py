@@ -1,0 +1,133 @@
+"""Whatever stands in a file, reading it answers: pods, or errors with something to read in them. It never raises."""
+
+import json
+
+import msgpack
+import msgspec
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from chronolet.adapters.manifest_files import Parsed, read_documents
+from chronolet.adapters.manifest_files.documents import documents
+from chronolet.adapters.manifest_files.shape import fit
+from chronolet_schemas.podspec import Pod, defaulted, from_plain, to_plain
+from tests.schemas.podspec_strategy import pods
+
+FUZZED = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+SLOWER = settings(FUZZED, max_examples=80)
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: &l {a: "1"}}
+spec:
+  nodeSelector: *l
+  containers:
+  - &c {name: app, image: "nginx:1", env: [{name: A, value: "x y"}], ports: [{containerPort: 80, hostPort: 8080}]}
+  - <<: *c
+    name: other
+    ports: []
+  volumes: [{name: v, hostPath: {path: /v}}, {name: w}]
+"""
+TOKENS = st.sampled_from(
+    [
+        *["{", "}", "[", "]", ":", ": ", "- ", "\n", "\n  ", ",", "&a ", "*a", "<<: ", "!!str ", "!!int ", "!x ", "? "],
+        *["|\n", ">\n", "'", '"', "#", "---\n", "...\n", "%YAML 1.1\n", "~", "null", "1", "0x1", "1e9", ".nan", "true"],
+        *[
+            "y",
+            "\t",
+            "\\u0000",
+            "apiVersion",
+            "v1",
+            "kind",
+            "Pod",
+            "List",
+            "items",
+            "metadata",
+            "name",
+            "spec",
+            "image",
+        ],
+        *["containers", "\ufeff"],
+    ]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def judged(content: bytes | str) -> Parsed:
+    """The file read, after the promises that hold for any file were checked."""
+    parsed = read_documents(content, "f.yaml")
+    assert not (parsed.pods and parsed.errors)
+    for error in parsed.errors:
+        assert error.file == "f.yaml"
+        assert error.message
+    told = msgspec.msgpack.encode(parsed)
+    assert msgspec.msgpack.decode(told, type=Parsed) == parsed
+    for pod in parsed.pods:
+        assert msgpack.unpackb(msgspec.msgpack.encode(pod)).keys() <= {"apiVersion", "kind", "metadata", "spec"}
+        assert defaulted(pod) == pod
+    return parsed
+
+
+@FUZZED
+@given(st.binary(max_size=60))
+def test_any_bytes(content: bytes) -> None:
+    judged(content)
+
+
+@FUZZED
+@given(st.text(st.characters(), max_size=40))
+@example("\ud800")
+def test_any_text(content: str) -> None:
+    judged(content)
+
+
+@FUZZED
+@given(st.lists(TOKENS, max_size=30).map("".join))
+def test_any_order_of_what_yaml_is_made_of(content: str) -> None:
+    judged(content)
+
+
+@FUZZED
+@given(st.integers(0, len(POD)), st.integers(0, 8), TOKENS)
+def test_a_pod_with_a_piece_torn_out_and_another_put_in(position: int, length: int, put_in: str) -> None:
+    judged(POD[:position] + put_in + POD[position + length :])
+
+
+@SLOWER
+@given(st.sampled_from(["metadata", "spec", "status", "items", "kind", "apiVersion"]), JSON)
+def test_any_value_in_place_of_a_part(field: str, value: object) -> None:
+    for kind in ("Pod", "List", "Secret"):
+        judged(json.dumps({"apiVersion": "v1", "kind": kind, field: value}))
+
+
+@SLOWER
+@given(JSON)
+def test_any_value_in_place_of_a_containers_field(value: object) -> None:
+    container = dict.fromkeys(("name", "image", "args", "env", "ports", "resources", "livenessProbe", "stdin"), value)
+    judged(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container], "volumes": value}}))
+
+
+@SLOWER
+@given(pods())
+def test_a_pod_of_right_types_is_judged_by_its_values_only(drawn: Pod) -> None:
+    """Written as JSON and as YAML it reads as it was; no field is unknown, no type wrong."""
+    content = {**to_plain(drawn), "apiVersion": "v1", "kind": "Pod"}
+    # All in quotes, with tags for what is no text: other YAML libraries would write the text `y` bare.
+    written = yaml.safe_dump(content, allow_unicode=True, default_style='"')
+    for text in (json.dumps(content), written):
+        judged(text)
+        (document,) = documents(text)
+        assert document.problems == ()
+        fitted = fit(document.value, Pod)
+        assert (fitted.problems, fitted.unknown) == ((), ())
+        assert from_plain(fitted.value) == from_plain(content)
+
+
+def test_the_pod_that_is_torn_apart_is_whole() -> None:
+    assert [pod.key for pod in judged(POD).pods] == ["default/web"]
