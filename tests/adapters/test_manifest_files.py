@@ -214,6 +214,13 @@ def test_a_bomb_of_long_texts_is_refused() -> None:
     assert errors(text) == ["web.yaml: line 2: more than 6291456 characters, aliases written out"]
 
 
+def test_many_small_bombs_are_one_large_one() -> None:
+    bomb = f"a: &a [{', '.join('x' * 300)}]\nb: [{', '.join(['*a'] * 300)}]\n"
+    assert errors("---\n".join([bomb] * 100))[-1] == (
+        "web.yaml: document 3: line 8: more than 250000 values, aliases written out"
+    )
+
+
 def test_aliases_and_merges_within_bounds_are_written_out() -> None:
     text = POD.replace("  - name", "  - &app\n    name") + "  - <<: *app\n    name: other\n"
     pod = only(text)

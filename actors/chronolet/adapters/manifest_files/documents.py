@@ -146,11 +146,13 @@ def _child(path: str, key: str) -> str:
 
 
 class _Builder:
-    """Builds documents from the events of one text; knows the anchors and the size of the current document."""
+    """Builds documents from the events of one text; knows its size so far and the current document's anchors."""
 
     def __init__(self, text: str) -> None:
         self._events = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._event = next(self._events)  # the stream's start
+        self._nodes = 0
+        self._characters = 0
         self._advance()
         self._start()
 
@@ -169,8 +171,6 @@ class _Builder:
     def _start(self) -> None:
         self._anchors: dict[str, _Anchored] = {}
         self._problems: list[Problem] = []
-        self._nodes = 0
-        self._characters = 0
 
     def _advance(self) -> None:
         self._event = next(self._events)
