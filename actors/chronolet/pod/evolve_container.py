@@ -15,7 +15,9 @@ from chronolet.pod.state import BackOff, Container, Exit, Stop
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
-_NO_WAIT: dict[str, Any] = {"waits_from": 0, "retry_at": 0, "reason": "", "message": ""}
+_NO_WAIT: dict[str, Any] = {"waits_from": 0, "retry_at": 0}
+_NO_REASON: dict[str, Any] = {"reason": "", "message": "", **_NO_WAIT}
+"""Why it waited is shown until it runs, or has another reason (the kubelet's reason cache)."""
 
 
 def evolve_container(one: Container, event: pod.ContainerEvent) -> Container:
@@ -66,7 +68,7 @@ def _started(one: Container, event: pod.ContainerStarted) -> Container:
         start_failures=0,
         stop=None,
         back_off=back_off,
-        **_NO_WAIT,
+        **_NO_REASON,
     )
 
 
@@ -104,11 +106,12 @@ def _exited(one: Container, event: pod.ContainerExited) -> Container:
         started_at=event.started_at,
         finished_at=event.finished_at,
     )
-    return replace(one, phase="exited", id=event.id, exit=ended, **_NO_WAIT)
+    return replace(one, phase="exited", id=event.id, exit=ended, **_NO_REASON)
 
 
 def _image_back_off(one: Container, event: pod.ImageBackOffBegan) -> Container:
-    return replace(one, phase="image_back_off", reason="ImagePullBackOff", retry_at=event.retry_at)
+    text = f'Back-off pulling image "{event.image}"'
+    return replace(one, phase="image_back_off", reason="ImagePullBackOff", message=text, retry_at=event.retry_at)
 
 
 def _blocked(one: Container, event: pod.ContainerBlocked) -> Container:
@@ -124,7 +127,8 @@ def _backing_off(one: Container, event: pod.RestartScheduled) -> Container:
         one,
         phase="backing_off",
         retry_at=event.at,
-        reason="CrashLoopBackOff" if event.back_off_seconds else "",
+        waited_seconds=event.back_off_seconds,
+        reason="CrashLoopBackOff" if event.back_off_seconds else one.reason,
         back_off=BackOff(seconds=event.next_back_off_seconds, updated_at=event.at),
     )
 

@@ -66,7 +66,8 @@ class Container(Record, frozen=True, kw_only=True):
     """One container of the spec. `attempt` is the one at hand; `exit` is how the last one ended that is dead.
 
     `reason` and `message` say why it waits. `blocked` is why it may not start as it is written. `spec_hash` is what the
-    attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait.
+    attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait; `waited_seconds`
+    is how long the last restart was put off.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Container(Record, frozen=True, kw_only=True):
     stop: Stop | None = None
     exit: Exit | None = None
     back_off: BackOff | None = None
+    waited_seconds: int = 0
 
     @property
     def next_attempt(self) -> int:

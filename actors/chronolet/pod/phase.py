@@ -1,0 +1,90 @@
+"""A pod's phase, from its containers' statuses. Pure.
+
+Comes in: the restart policy and a status for each container. Goes out: Pending, Running, Succeeded or Failed. Next:
+`status`. Source: pkg/kubelet/kubelet_pods.go (getPhase).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from chronolet_schemas.podspec import RestartPolicy
+
+Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """What the phase depends on of one container.
+
+    `state` is missing where there is no status. `exit_code` is of a termination, `last_exit_code` of the one before a
+    wait (None: there was none). `started` and `restartable` matter for sidecars.
+    """
+
+    state: Literal["missing", "waiting", "running", "terminated"]
+    exit_code: int = 0
+    last_exit_code: int | None = None
+    started: bool = False
+    restartable: bool = False
+
+    @property
+    def stopped(self) -> bool:
+        """It ran, and does not now."""
+        return self.state == "terminated" or (self.state == "waiting" and self.last_exit_code is not None)
+
+    @property
+    def succeeded(self) -> bool:
+        """It ended well and nothing is made of it any more."""
+        return self.state == "terminated" and self.exit_code == 0
+
+    @property
+    def begins(self) -> bool:
+        """It waits for its first run."""
+        return self.state == "waiting" and self.last_exit_code is None
+
+
+def pod_phase(
+    policy: RestartPolicy, init: Sequence[Status], apps: Sequence[Status], *, pod_is_terminal: bool = False
+) -> Phase:
+    """The phase. `pod_is_terminal`: nothing of the pod runs, or ever will again."""
+    plain = [one for one in init if not one.restartable]
+    sidecars = [one for one in init if one.restartable]
+    if policy == "Never" and any(_failed(one) for one in plain):
+        return "Failed"
+    if _initialising(plain, sidecars, apps):
+        return "Pending"
+    unknown = any(one.state == "missing" for one in (*sidecars, *apps))
+    if any(one.state == "running" for one in (*sidecars, *apps)):
+        return "Pending" if unknown else "Running"
+    if unknown or not any(one.stopped for one in apps):
+        return "Pending"
+    return _ended(policy, all(one.succeeded for one in apps), pod_is_terminal=pod_is_terminal)
+
+
+def _failed(one: Status) -> bool:
+    code = one.exit_code if one.state == "terminated" else one.last_exit_code
+    return one.stopped and code != 0
+
+
+def _initialising(plain: Sequence[Status], sidecars: Sequence[Status], apps: Sequence[Status]) -> bool:
+    """Something waits for its first run, or for what has to come before it."""
+    if any(not one.stopped for one in plain) or any(one.begins for one in (*sidecars, *apps)):
+        return True
+    # Once an app container came to run, a sidecar that starts again does not put the pod back.
+    apps_ran = any(one.state == "running" or one.stopped for one in apps)
+    return not apps_ran and any(one.state == "missing" or _starting(one) for one in sidecars)
+
+
+def _starting(one: Status) -> bool:
+    return one.state == "running" and not one.started
+
+
+def _ended(policy: RestartPolicy, succeeded: bool, *, pod_is_terminal: bool) -> Phase:
+    """Nothing runs and nothing waits for its first run."""
+    if policy == "Always" and not pod_is_terminal:
+        return "Running"
+    if succeeded:
+        return "Succeeded"
+    return "Failed" if pod_is_terminal or policy == "Never" else "Running"
