@@ -78,8 +78,9 @@ POLICY_IS_OURS=
 
 hold_back_redis() {
     [[ ! -e $POLICY ]] || return 0
+    # The name may come as redis-server or, from systemd's side, as redis-server.service.
     # shellcheck disable=SC2016 # $1 belongs to the script that is written
-    printf '#!/bin/sh\n[ "$1" != redis-server ] || exit 101\n' | as_root tee "$POLICY" >/dev/null
+    printf '#!/bin/sh\ncase $1 in redis-server*) exit 101 ;; esac\n' | as_root tee "$POLICY" >/dev/null
     as_root chmod 755 "$POLICY"
     POLICY_IS_OURS=yes
     trap 'as_root rm -f "$POLICY"' EXIT
