@@ -41,7 +41,7 @@ def read_documents(
     """The pods of a file called `name`; `namespace` is for pods that name none. With `strict`, findings are errors."""
     file = _File(name, namespace)
     if len(content) > MAX_BYTES:
-        file.refuse(f"{len(content)} bytes are above {MAX_BYTES}, the most that is read")
+        file.refuse(f"holds more than {MAX_BYTES} bytes, the most that is read")
         return file.parsed(strict=strict)
     try:
         file.read(_text(content))
