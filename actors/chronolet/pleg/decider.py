@@ -86,6 +86,9 @@ def _news(state: State, seen: signals.Seen) -> Iterator[Event]:
     run = state.containers.get(seen.id)
     if not is_news(run, seen):
         return
+    if run is not None:
+        # What is gone has no labels to ask: its identity is the one that was written down.
+        seen = replace(seen, pod=run.pod, uid=run.uid, container=run.container, attempt=run.attempt)
     happened = computed(_before(run), "absent" if seen.state == "removed" else seen.state)
     # A new run of the same id may be found in the very state of the last one.
     for word in happened or computed("absent", _after(seen)):

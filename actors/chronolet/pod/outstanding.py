@@ -31,6 +31,7 @@ def _sandbox(state: State) -> Iterator[Effect]:
             pod=state.pod,
             uid=state.uid,
             attempt=sandbox.attempt,
+            spec_hash=sandbox.spec_hash,
             manifest=state.manifest,
         )
     elif sandbox.phase == "stopping" and not sandbox.retry_at:

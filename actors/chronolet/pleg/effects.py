@@ -1,0 +1,148 @@
+"""The two ways by which pleg learns what runs: the runtime's notices, and its listing.
+
+Comes in: `wanted.FollowRuntime` and `wanted.Relist`. Goes out: `signals`. Next: `decider`. Answers to
+pkg/kubelet/pleg/evented.go and generic.go. Notices are fast and may be lost; the listing is the truth.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chronolet.kernel.kind import Effect, EffectContext, Job
+from chronolet.pleg import signals, wanted
+from chronolet.pleg.relisting import Relisting
+from chronolet.ports import labels
+from chronolet.ports.runtime import Notice, Refusal, Runtime, Stream
+
+STEADY_SECONDS = 10.0
+"""Between two listings while the stream tells everything."""
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 2.0
+_SLICE_SECONDS = 1.0
+
+
+@dataclass
+class Link:
+    """What the stream tells the listing: whether it stands, how often it was opened, and to look at once."""
+
+    standing: bool = False
+    opened: int = 0
+    look: threading.Event = field(default_factory=threading.Event)
+
+
+def jobs(runtime: Runtime, node: str, *, steady_seconds: float = STEADY_SECONDS) -> Mapping[type[Effect], Job]:
+    """The standing effects of the pleg kind. `steady_seconds` is the listing's period while the stream stands."""
+    link = Link()
+    following = Following(runtime, node, link)
+    listing = Listing(runtime, node, link, steady_seconds)
+    return {wanted.FollowRuntime: Job(following.follow), wanted.Relist: Job(listing.list)}
+
+
+class Following:
+    """The worker of FollowRuntime."""
+
+    def __init__(self, runtime: Runtime, node: str, link: Link) -> None:
+        self._runtime = runtime
+        self._node = node
+        self._link = link
+        self._since: int | None = None
+        """The time of the last notice: where the next stream goes on, as far back as the engine remembers."""
+
+    def follow(self, effect: wanted.FollowRuntime, context: EffectContext) -> None:
+        """Until it is no longer wanted: follows, and when the stream breaks, says so and follows again."""
+        del effect
+        pause, said = _FIRST_PAUSE_SECONDS, ""
+        while not context.cancelled.is_set():
+            context.fence("docker.events")
+            opened = self._link.opened
+            try:
+                self._stream(context)
+            except Refusal as refusal:
+                if self._link.opened > opened or str(refusal) != said:
+                    said = str(refusal)
+                    context.send(signals.StreamBroken(error=said))
+            finally:
+                self._link.standing = False
+                self._link.look.set()
+            pause = _FIRST_PAUSE_SECONDS if self._link.opened > opened else min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            context.cancelled.wait(pause)
+
+    def _stream(self, context: EffectContext) -> None:
+        """One stream to its end."""
+        engine = self._runtime.engine()
+        over = threading.Event()
+
+        def opened(stream: Stream) -> None:
+            threading.Thread(target=_close_when_cancelled, args=(stream, context, over), daemon=True).start()
+            self._link.opened += 1
+            self._link.standing = True
+            self._link.look.set()
+            context.send(signals.StreamOpened(server=f"{engine.name} {engine.version}"))
+
+        try:
+            for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):
+                self._since = notice.at
+                _tell(notice, context)
+        finally:
+            over.set()
+
+
+def _close_when_cancelled(stream: Stream, context: EffectContext, over: threading.Event) -> None:
+    """The reader sleeps in the kernel: somebody else has to end it."""
+    while not over.wait(_SLICE_SECONDS):
+        if context.cancelled.is_set():
+            stream.close()
+            return
+
+
+def _tell(notice: Notice, context: EffectContext) -> None:
+    owner = labels.read(notice.labels)
+    if owner is None:
+        return
+    context.send(
+        signals.Noticed(
+            action=notice.action,
+            pod=owner.pod,
+            uid=owner.uid,
+            container=owner.container,
+            attempt=owner.attempt,
+            id=notice.id,
+            at=notice.at,
+            exit_code=notice.exit_code,
+        ),
+        cause=owner.cause,
+    )
+
+
+class Listing:
+    """The worker of Relist."""
+
+    def __init__(self, runtime: Runtime, node: str, link: Link, steady_seconds: float) -> None:
+        self._runtime = runtime
+        self._node = node
+        self._link = link
+        self._steady_seconds = steady_seconds
+
+    def list(self, effect: wanted.Relist, context: EffectContext) -> None:
+        """Until it is no longer wanted: at once, then every period, and at once when the stream asks for it."""
+        with Relisting(self._runtime, self._node, effect.known) as relisting:
+            opened = self._link.opened
+            while not context.cancelled.is_set():
+                self._link.look.clear()
+                if opened != self._link.opened:
+                    opened = self._link.opened
+                    relisting.distrust()
+                context.fence("docker.list")
+                try:
+                    context.send(relisting.relisted())
+                except Refusal as refusal:
+                    context.send(signals.RelistFailed(error=str(refusal)))
+                self._wait(context, self._steady_seconds if self._link.standing else effect.period_seconds)
+
+    def _wait(self, context: EffectContext, seconds: float) -> None:
+        while seconds > 0 and not context.cancelled.is_set():
+            if self._link.look.wait(min(seconds, _SLICE_SECONDS)):
+                return
+            seconds -= _SLICE_SECONDS
