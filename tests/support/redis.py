@@ -144,6 +144,8 @@ class PrivateRedis:
             client.close()
         scratch.kill(scratch.pids_naming(f"{self.folder}/"))
         if self._process is not None:
+            # With a port its title names that port instead of the folder.
+            self._process.kill()
             self._process.wait()
             self._process = None
         if self.data.is_mount():

@@ -1,8 +1,10 @@
-"""Connections of our own to Redis: one for each use, raw replies, nothing sent twice that we did not mean to send twice.
+"""Connections of our own to Redis: one for each use, raw replies, nothing sent twice that we did not mean to send
+twice.
 
 Comes in: a URL; packed commands. Goes out: replies as hiredis makes them (flat lists of bytes), errors in the kernel's
-words. Why not a pool with clients: redis-py's default retry doubles writes, its default time-out breaks blocking reads, and
-its response callbacks make a dict of every entry (measured in the engine research). Next: `redis_store`, `redis_scan`.
+words. Why not a pool with clients: redis-py's default retry doubles writes, its default time-out breaks blocking
+reads, and its response callbacks make a dict of every entry (measured in the engine research). Next: `redis_store`,
+`redis_scan`.
 """
 
 from __future__ import annotations
@@ -92,8 +94,8 @@ class Channel:
     def exchange(self, packed: bytes, replies: int, *, timeout: float | None = None) -> list[Any]:
         """Send these bytes once and read so many replies; for callers that decide themselves what to send again.
 
-        Raises redis-py's own errors. After one that tells of a lost connection it is closed: a late answer must never be
-        taken for the next call's.
+        Raises redis-py's own errors. After one that tells of a lost connection it is closed: a late answer must never
+        be taken for the next call's.
         """
         try:
             self.send(packed)
@@ -122,7 +124,7 @@ class Channel:
 
     @property
     def connected(self) -> bool:
-        return self._connection.is_connected
+        return bool(self._connection.is_connected)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[Channel]:

@@ -1,7 +1,7 @@
 """What Redis's errors mean to the kernel: one clear line each, and whether waiting may help.
 
-Comes in: an exception of redis-py and where the server is. Goes out: `StoreUnreachable` or `StoreBroken`. Next: raised by
-`redis_connection` and `redis_store` to hosts, supervisor and CLI.
+Comes in: an exception of redis-py and where the server is. Goes out: `StoreUnreachable` or `StoreBroken`. Next: raised
+by `redis_connection` and `redis_store` to hosts, supervisor and CLI.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The blocking read over the log and all mailboxes of a process, on its own connection, and how to end it early.
 
-Comes in: positions to read after. Goes out: `Inputs`. One XREAD BLOCK over few streams: a process has one mailbox for each
-of its shards (waking up costs the server under a microsecond a stream). Next: `redis_store.wait`, the process's one reader.
+Comes in: positions to read after. Goes out: `Inputs`. One XREAD BLOCK over few streams: a process has one mailbox for
+each of its shards (waking up costs the server under a microsecond a stream). Next: `redis_store.wait`, the process's
+one reader.
 """
 
 from __future__ import annotations

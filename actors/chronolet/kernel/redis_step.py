@@ -1,7 +1,8 @@
 """A step on the wire: encoded once, sent again byte for byte until it is answered or patience ends.
 
-Comes in: a `Step`. Goes out: `Committed`, `Fenced`, `Conflict`. Why sending again is safe: the function compares version and
-cursors, so a step that was done is answered CONFLICT with its own step id, which means done. Next: the host.
+Comes in: a `Step`. Goes out: `Committed`, `Fenced`, `Conflict`. Why sending again is safe: the function compares
+version and cursors, so a step that was done is answered CONFLICT with its own step id, which means done. Next: the
+host.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class Commits:
         self._closing.set()
 
     def commit(self, step: Step) -> Committed | Fenced | Conflict:
-        """One step. Raises StoreUnreachable when it stayed unanswered: it may have happened, the shard is to be reloaded."""
+        """One step. Raises StoreUnreachable when it stayed unanswered: it may have happened, the shard is to be
+        reloaded.
+        """
         call = packed(self._channel, self._keys, step)
         deadline = time.monotonic() + self._patience
         pause = _FIRST_PAUSE_SECONDS

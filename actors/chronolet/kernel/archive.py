@@ -1,0 +1,221 @@
+"""Archive files: parts of the log on disk, compressed, so that the stream in Redis may be trimmed.
+
+Comes in: entries. Goes out: files `<state folder>/archive/<run>/<first>..<last>.archive`, and entries again. A file is
+the line `chronolet archive 1`, a msgpack map (format, node, run, first, last, count) and a zlib stream of msgpack
+arrays, one for each entry: position, type, entity, subject, actor, cause, data. The same entries make the same bytes,
+so that a second try after a crash replaces a file by itself. Next: `keeper` writes them, recovery and `history` read
+them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import msgpack
+
+from chronolet_schemas.envelope import START, Entry, Position
+
+FORMAT = 1
+_MAGIC = b"chronolet archive 1\n"
+_SUFFIX = ".archive"
+_CHUNK = 64 * 1024
+
+
+class ArchiveDamaged(Exception):  # noqa: N818 - the condition's name
+    """A file is not what was written, or events are missing between files. The text names file and finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFile:
+    """One complete file on disk."""
+
+    path: Path
+    first: Position
+    last: Position
+    count: int
+    size_bytes: int
+    sha256: str
+
+
+class Sequence:
+    """Checks that `n` goes up by one from entry to entry.
+
+    An entry that somebody else put into the log has an id of his own choice: it takes one number, unseen.
+    """
+
+    def __init__(self, after: Position) -> None:
+        self._n = after.n
+        self._sure = True
+
+    def check(self, entry: Entry, where: str) -> None:
+        """Raises ArchiveDamaged, naming `where`, if this entry is not the next."""
+        self._n += 1
+        foreign = not entry.type
+        if not foreign and self._sure and entry.position.n != self._n:
+            raise ArchiveDamaged(f"{where}: expected event number {self._n}, found {entry.position}")
+        if not foreign:
+            self._n = entry.position.n
+        self._sure = not foreign
+
+
+class Archive:
+    """The archive files of one run of one node. The folder comes into being with the first file."""
+
+    def __init__(self, state_folder: Path, node: str, run: str) -> None:
+        self.folder = state_folder / "archive" / run
+        self._node = node
+        self._run = run
+
+    def write(self, entries: Iterable[Entry], after: Position) -> ArchiveFile:
+        """Write the entries that follow `after`; on disk, by name too, when this returns.
+
+        ValueError if there are none, ArchiveDamaged if they are not gapless, OSError if the disk refuses.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        first, last, count, body = _packed(entries, after)
+        header = {
+            "format": FORMAT,
+            "node": self._node,
+            "run": self._run,
+            "first": str(first),
+            "last": str(last),
+            "count": count,
+        }
+        content = _MAGIC + msgpack.packb(header) + body
+        path = self.folder / f"{first}..{last}{_SUFFIX}"
+        _put(path, content)
+        return ArchiveFile(path, first, last, count, len(content), hashlib.sha256(content).hexdigest())
+
+    def files(self) -> list[tuple[Position, Position, Path]]:
+        """First and last position of each file, by its name, oldest first; a longer one before its own beginning."""
+        found = []
+        for path in self.folder.glob(f"*{_SUFFIX}"):
+            with contextlib.suppress(ValueError):
+                first, last = path.name.removesuffix(_SUFFIX).split("..")
+                found.append((Position.parse(first), Position.parse(last), path))
+        return sorted(found, key=lambda file: (file[0], -file[1].milliseconds, -file[1].n))
+
+    def upto(self) -> Position:
+        """The newest position that files tell of; START without any."""
+        return max((last for _, last, _ in self.files()), default=START)
+
+    def read(self, after: Position = START, upto: Position | None = None) -> Iterator[Entry]:
+        """Entries after a position up to another (None: all), oldest first, across files.
+
+        Raises ArchiveDamaged for a damaged file and for events missing between or before files; not for what is missing
+        at the end, which the stream still has.
+        """
+        sequence = Sequence(after)
+        for first, last, path in self.files():
+            if upto is not None and first > upto:
+                return
+            if last <= after:
+                continue
+            for entry in self._entries(path):
+                if entry.position <= after:
+                    continue
+                if upto is not None and entry.position > upto:
+                    return
+                sequence.check(entry, str(path))
+                after = entry.position
+                yield entry
+
+    def verify(self) -> int:
+        """Read everything; how many events there are. Raises ArchiveDamaged."""
+        return sum(1 for _ in self.read())
+
+    def _entries(self, path: Path) -> Iterator[Entry]:
+        """The entries of one file, checked against its header."""
+        with path.open("rb") as file:
+            objects = _objects(file, path)
+            header = self._checked_header(next(objects), path)
+            count, entry = 0, None
+            for fields in objects:
+                entry = _entry(fields, path)
+                count += 1
+                yield entry
+            if count != header["count"] or entry is None or str(entry.position) != header["last"]:
+                raise ArchiveDamaged(f"{path}: holds {count} events, its header says {header['count']}")
+
+    def _checked_header(self, header: Any, path: Path) -> dict[str, Any]:
+        wanted = {"format": FORMAT, "node": self._node, "run": self._run}
+        if not isinstance(header, dict) or not {"count", "last"} <= header.keys():
+            raise ArchiveDamaged(f"{path}: its header is unreadable")
+        for name, value in wanted.items():
+            if header.get(name) != value:
+                raise ArchiveDamaged(f"{path}: its header says {name} {header.get(name)!r}, expected {value!r}")
+        return header
+
+
+def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Position, int, bytes]:
+    """First and last position, number, and the compressed arrays."""
+    sequence, packer, compressor = Sequence(after), msgpack.Packer(), zlib.compressobj(1)
+    parts: list[bytes] = []
+    first, last, count = None, after, 0
+    for entry in entries:
+        sequence.check(entry, "the log")
+        first, last, count = first or entry.position, entry.position, count + 1
+        parts.append(compressor.compress(packer.pack((str(entry.position), *entry[1:]))))
+    if first is None:
+        raise ValueError(f"nothing to archive after {after}")
+    parts.append(compressor.flush())
+    return first, last, count, b"".join(parts)
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Make the file appear under its name only once it is complete on disk."""
+    temporary = path.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    # The name itself, and those of folders made just now.
+    for folder in (path.parent, path.parent.parent, path.parent.parent.parent):
+        _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _objects(file: IO[bytes], path: Path) -> Iterator[Any]:
+    """The header, then the arrays. Reads as it is asked."""
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise ArchiveDamaged(f"{path}: is no archive of format {FORMAT}")
+    start = file.read(_CHUNK)
+    header = msgpack.Unpacker(raw=False)
+    header.feed(start)
+    try:
+        yield header.unpack()
+        unpacker = msgpack.Unpacker(raw=False, strict_map_key=False, max_buffer_size=0)
+        decompressor = zlib.decompressobj()
+        rest = start[header.tell() :]
+        while rest:
+            unpacker.feed(decompressor.decompress(rest))
+            yield from unpacker
+            rest = file.read(_CHUNK)
+    except (zlib.error, ValueError, msgpack.UnpackException) as error:
+        raise ArchiveDamaged(f"{path}: cannot be read: {error or type(error).__name__}") from error
+    if not decompressor.eof:
+        raise ArchiveDamaged(f"{path}: ends too early")
+
+
+def _entry(fields: Any, path: Path) -> Entry:
+    try:
+        at, kind, entity, subject, actor, cause, data = fields
+        return Entry(Position.parse(at), kind, entity, subject, actor, cause, data)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ArchiveDamaged(f"{path}: an entry is malformed: {error}") from error

@@ -1,0 +1,210 @@
+"""The agent's own redis-server: started in `<state folder>/redis`, outliving the agent, adopted by the next one.
+
+Comes in: the state folder and a setting or two. Goes out: its URL, or `ServerFailed` with the reason its log gives.
+Only `stop` ends it. A lock keeps two agents from starting two servers on one append-only file, which Redis itself does
+not. Next: `RedisStore` connects; the supervisor calls `ensure` again whenever the server is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import redis
+
+from chronolet.kernel import server_program
+from chronolet.kernel.redis_connection import Address, Channel
+from chronolet.kernel.redis_errors import LOST
+from chronolet.kernel.store import StoreUnreachable
+
+_LONGEST_SOCKET_PATH = 107
+_LOG_LIMIT_BYTES = 8 << 20
+_POLL_SECONDS = 0.01
+_ANSWER_SECONDS = 2.0
+_FULL = ("No space left on device", "Disk quota exceeded")
+_REASONS = (
+    "can't",
+    "cannot",
+    "fatal",
+    "failed",
+    "error",
+    "bad file",
+    "unexpected end",
+    *(text.lower() for text in _FULL),
+)
+
+
+class ServerFailed(StoreUnreachable):
+    """The server did not come up, or does not answer. `disk_full`: its log says that its disk is."""
+
+    def __init__(self, message: str, *, disk_full: bool = False) -> None:
+        super().__init__(message, healing=True)
+        self.disk_full = disk_full
+
+
+class OwnServer:
+    """One redis-server below a state folder. `patience_seconds`: for how long it may load its data."""
+
+    def __init__(
+        self,
+        state_folder: Path,
+        *,
+        appendfsync: Literal["always", "everysec"] = "always",
+        patience_seconds: float = 120.0,
+    ) -> None:
+        self.folder = state_folder.absolute() / "redis"
+        self.socket = self.folder / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        self._pid_file = self.folder / "redis.pid"
+        self._log = self.folder / "redis.log"
+        self._log_start = 0
+        self._appendfsync = appendfsync
+        self._patience = patience_seconds
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def ensure(self) -> Literal["adopted", "started"]:
+        """Make sure that the server runs and answers; it may be called again at any time.
+
+        Raises ServerFailed with the reason from its log; StoreUnreachable(healing=False) if there is none to start.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_socket_path()
+        with self._alone():
+            adopted = self.pid() is not None or self._answers()
+            if not adopted:
+                self._start()
+            self._wait_for_answer()
+        return "adopted" if adopted else "started"
+
+    def pid(self) -> int | None:
+        """The running server's process id; None if it does not run."""
+        if self._child is not None and self._child.poll() is not None:
+            self._child = None
+        try:
+            pid = int(self._pid_file.read_text())
+        except (FileNotFoundError, ValueError):
+            return self._child.pid if self._child else None
+        return pid if self._is_ours(pid) else (self._child.pid if self._child else None)
+
+    def stop(self) -> None:
+        """End the server cleanly and wait for its end; nothing if it does not run."""
+        pid = self.pid()
+        if pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + self._patience
+        while self.pid() is not None:
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"the redis-server with pid {pid} did not end within {self._patience:g} s")
+            time.sleep(_POLL_SECONDS)
+
+    def last_words(self) -> str:
+        """What the server's log gives as reason for its end: the last lines that tell of something wrong."""
+        try:
+            with self._log.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(self._log_start, size - 16384))
+                lines = file.read().decode("utf-8", "replace").splitlines()
+        except FileNotFoundError:
+            return "it left no log"
+        telling = [line for line in lines if any(sign in line.lower() for sign in _REASONS)] or lines
+        return " | ".join(line.strip() for line in telling[-3:]) or "its log is empty"
+
+    def disk_full(self) -> bool:
+        """Whether the server's last words tell of a full disk."""
+        return any(text in self.last_words() for text in _FULL)
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    def _check_socket_path(self) -> None:
+        if len(os.fsencode(self.socket)) > _LONGEST_SOCKET_PATH:
+            raise StoreUnreachable(
+                f"{self.socket}: a unix socket's path has at most {_LONGEST_SOCKET_PATH} bytes:"
+                " choose a shorter --root-dir",
+                healing=False,
+            )
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the lock; another agent that starts the server at this moment is waited for."""
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _is_ours(self, pid: int) -> bool:
+        """Whether that process is this folder's server: its title or its arguments name the socket."""
+        try:
+            title = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        return os.fsencode(self.socket) in title
+
+    def _start(self) -> None:
+        program = server_program.find()
+        self.socket.unlink(missing_ok=True)
+        self._pid_file.unlink(missing_ok=True)
+        if self._log.exists() and self._log.stat().st_size > _LOG_LIMIT_BYTES:
+            self._log.unlink()
+        with self._log.open("ab") as log:
+            self._log_start = log.tell()
+            self._child = subprocess.Popen(
+                [program.path, *self._settings()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                # A session of its own: what ends the agent, or its terminal, does not end the log.
+                start_new_session=True,
+            )
+
+    def _settings(self) -> list[str]:
+        settings = {
+            "port": "0",
+            "unixsocket": str(self.socket),
+            "unixsocketperm": "700",
+            "dir": str(self.folder),
+            "pidfile": str(self._pid_file),
+            "daemonize": "no",
+            "databases": "1",
+            "appendonly": "yes",
+            "appendfsync": self._appendfsync,
+            # A write cut short by the machine's end is cut off, not an error: it was never acknowledged.
+            "aof-load-truncated": "yes",
+            "maxmemory-policy": "noeviction",
+        }
+        words = [word for name, value in settings.items() for word in (f"--{name}", value)]
+        # An empty `save` has to come last: the word after it would be taken for its value.
+        return [*words, "--save", ""]
+
+    def _answers(self) -> bool:
+        """Whether the server answers; one that still loads its data does not yet."""
+        channel = Channel(Address(self.url), _ANSWER_SECONDS)
+        try:
+            channel.exchange(channel.pack("PING"), 1)
+        except LOST:
+            return False
+        except redis.ResponseError:
+            return True
+        finally:
+            channel.disconnect()
+        return True
+
+    def _wait_for_answer(self) -> None:
+        deadline = time.monotonic() + self._patience
+        while not self._answers():
+            if self.pid() is None:
+                raise ServerFailed(f"redis-server did not come up: {self.last_words()}", disk_full=self.disk_full())
+            if time.monotonic() > deadline:
+                raise ServerFailed(
+                    f"the redis-server with pid {self.pid()} does not answer within {self._patience:g} s:"
+                    f" {self.last_words()}"
+                )
+            time.sleep(_POLL_SECONDS)
