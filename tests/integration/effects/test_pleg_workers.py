@@ -1,0 +1,252 @@
+"""pleg's standing workers: on a real engine that dies and returns, and on the fake where a single call must hang."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.kernel.kind import Effect, Job
+from chronolet.pleg import effects, relisting, signals, wanted
+from chronolet.ports import labels
+from chronolet.ports.runtime import ContainerState, Refusal, Runtime, SandboxSpec
+from tests.integration.effects.support import NODE, OBEDIENT, POD, UID, Context, World, container, pod, start_container
+from tests.support.docker import PrivateDocker
+from tests.support.images import PAUSE
+from tests.support.scratch import wait_until
+
+FOLLOW = wanted.FollowRuntime(subject="stream", intent="follow")
+
+
+def relist(*known: str) -> wanted.Relist:
+    return wanted.Relist(subject="relist", intent="relist", known=known)
+
+
+class Standing:
+    """Standing effects at work, and what they sent."""
+
+    def __init__(self, jobs: dict[type[Effect], Job]) -> None:
+        self.context = Context(entity="node", cause="")
+        self._jobs = jobs
+        self._threads: list[threading.Thread] = []
+
+    def start(self, effect: Effect) -> None:
+        run = self._jobs[type(effect)].run
+        thread = threading.Thread(target=run, args=(effect, self.context))
+        self._threads.append(thread)
+        thread.start()
+
+    def stop(self) -> None:
+        self.context.cancelled.set()
+        for thread in self._threads:
+            thread.join(15)
+            assert not thread.is_alive(), "a cancelled worker goes on"
+
+    def sent(self, kind: type[Any]) -> list[Any]:
+        return [signal for signal, _ in list(self.context.sent) if isinstance(signal, kind)]
+
+    def noticed(self, container_id: str) -> list[str]:
+        return [one.action for one in self.sent(signals.Noticed) if one.id == container_id]
+
+    def seen(self, container_id: str) -> list[str]:
+        return [
+            one.state for all_seen in self.sent(signals.Relisted) for one in all_seen.seen if one.id == container_id
+        ]
+
+
+@contextmanager
+def standing(runtime: Runtime, *wishes: Effect, steady_seconds: float = 3600) -> Iterator[Standing]:
+    """The effects run, one after the other has begun; a listing comes only when somebody asks for it."""
+    work = Standing(dict(effects.jobs(runtime, NODE, steady_seconds=steady_seconds)))
+    try:
+        for wish in wishes:
+            work.start(wish)
+            if isinstance(wish, wanted.FollowRuntime):
+                wait_until(lambda: bool(work.sent(signals.StreamOpened)), "the stream")
+        yield work
+    finally:
+        work.stop()
+
+
+def test_a_life_is_noticed_with_its_cause(world: World) -> None:
+    manifest = pod(container("-c", "exit 3"))
+    with standing(world.runtime, FOLLOW) as work:
+        sandbox = world.sandbox(manifest)
+        up = world.run(start_container(manifest, sandbox.id, attempt=2), Context(cause="55-5"))
+        wait_until(lambda: work.noticed(up.id) == ["create", "start", "die"], "the death")
+        died, cause = next((one, cause) for one, cause in work.context.sent if getattr(one, "action", "") == "die")
+        assert (died.pod, died.uid, died.container, died.attempt, died.exit_code) == (POD, UID, "app", 2, 3)
+        assert cause == "55-5"
+        assert died.at >= up.started_at
+        assert work.noticed(sandbox.id) == ["create", "start"]
+        assert {one.container for one in work.sent(signals.Noticed)} == {"POD", "app"}
+    assert work.sent(signals.StreamOpened)[0].server.startswith("docker ")
+    assert work.sent(signals.StreamBroken) == []
+
+
+def test_what_bears_our_node_and_no_pod_is_passed_over(world: World) -> None:
+    stranger = world.runtime.create_sandbox(
+        SandboxSpec(name="stranger", labels=labels.of_node(NODE), image=PAUSE.reference, hostname="x")
+    )
+    with standing(world.runtime, FOLLOW, relist()) as work:
+        world.runtime.start(stranger)
+        sandbox = world.sandbox(pod(container(*OBEDIENT)))
+        wait_until(lambda: work.noticed(sandbox.id) == ["create", "start"], "the notices of ours")
+        assert work.noticed(stranger) == []
+        assert work.seen(stranger) == []
+
+
+def test_the_first_listing_tells_everything_in_detail_and_the_next_only_what_changed(world: World) -> None:
+    manifest = pod(container("-c", "exit 3"))
+    sandbox = world.sandbox(manifest)
+    up = world.run(start_container(manifest, sandbox.id))
+    assert world.runtime.wait(up.id, 10)
+    with relisting.Relisting(world.runtime, NODE) as listing:
+        first = listing.relisted()
+        assert first.count == 2
+        told = {one.container: one for one in first.seen}
+        assert (told["POD"].state, told["POD"].id, told["POD"].started_at) == (
+            "running",
+            sandbox.id,
+            sandbox.started_at,
+        )
+        dead = told["app"]
+        assert (dead.state, dead.exit_code, dead.reason, dead.detailed) == ("exited", 3, "Error", True)
+        assert dead.finished_at >= dead.started_at > 0
+        assert listing.relisted().seen == ()
+        world.runtime.kill(sandbox.id)
+        assert world.runtime.wait(sandbox.id, 10)
+        world.runtime.remove(up.id)
+        second = {one.id: one for one in listing.relisted().seen}
+        assert {key: one.state for key, one in second.items()} == {sandbox.id: "exited", up.id: "removed"}
+        assert (second[up.id].pod, second[up.id].container) == (POD, "app")
+        assert listing.relisted().count == 1
+
+
+def test_what_only_the_log_knows_is_confirmed_gone(world: World) -> None:
+    sandbox = world.sandbox(pod(container(*OBEDIENT)))
+    lost = "f" * 64
+    with relisting.Relisting(world.runtime, NODE, known=(sandbox.id, lost)) as listing:
+        seen = {one.id: one.state for one in listing.relisted().seen}
+    assert seen == {sandbox.id: "running", lost: "removed"}
+
+
+def test_an_engine_that_dies_is_told_and_followed_again_and_its_dead_are_found(
+    world: World, docker_engine: PrivateDocker
+) -> None:
+    manifest = pod(container(*OBEDIENT))
+    sandbox = world.sandbox(manifest)
+    up = world.run(start_container(manifest, sandbox.id))
+    pid = world.runtime.inspect(up.id).pid
+    with standing(world.runtime, FOLLOW, relist()) as work:
+        wait_until(lambda: work.seen(up.id) == ["running"], "the first listing")
+        docker_engine.kill9()
+        try:
+            wait_until(lambda: bool(work.sent(signals.StreamBroken)), "the broken stream")
+            wait_until(lambda: bool(work.sent(signals.RelistFailed)), "a listing that failed")
+            # Nobody notices this death: there is no engine.
+            _kill(pid)
+        finally:
+            docker_engine.start()
+        wait_until(lambda: "exited" in work.seen(up.id), "the death in a listing")
+        wait_until(lambda: len(work.sent(signals.StreamOpened)) == 2, "the stream, again")
+        wait_until(lambda: work.seen(sandbox.id).count("running") >= 2, "everything told anew")
+    dead = next(one for all_seen in work.sent(signals.Relisted) for one in all_seen.seen if one.state == "exited")
+    assert (dead.id, dead.exit_code) == (up.id, 137)
+
+
+def _kill(pid: int) -> None:
+
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_lost_notice_is_found_by_the_listing() -> None:
+    fake = FakeRuntime(images=["pause"], programs={(): Program()})
+    sandbox = _fake_sandbox(fake, "1")
+    with standing(fake, FOLLOW, relist(), steady_seconds=0.05) as work:
+        wait_until(lambda: work.seen(sandbox) == ["running"], "the first listing")
+        fake.silent = True
+        fake.end(sandbox, 7)
+        wait_until(lambda: work.seen(sandbox) == ["running", "exited"], "the death")
+        assert "die" not in work.noticed(sandbox)
+
+
+def test_the_listing_is_asked_for_as_soon_as_the_stream_stands() -> None:
+    fake = FakeRuntime(images=["pause"])
+    fake.go_down()
+    work = Standing(dict(effects.jobs(fake, NODE, steady_seconds=3600)))
+    try:
+        # The listing may look every hour only, with or without a stream: whatever comes early was asked for.
+        work.start(wanted.Relist(subject="relist", intent="relist", period_seconds=3600))
+        wait_until(lambda: len(work.sent(signals.RelistFailed)) == 1, "the first listing")
+        work.start(FOLLOW)
+        wait_until(lambda: len(work.sent(signals.StreamBroken)) == 1, "the refused stream")
+        fake.come_up()
+        wait_until(lambda: len(work.sent(signals.Relisted)) == 1, "the listing that was asked for")
+        assert len(work.sent(signals.StreamBroken)) == 1, "the same trouble was told twice"
+    finally:
+        work.stop()
+
+
+class _Stuck(FakeRuntime):
+    """Its inspects of one container hang until they are let go."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.stuck = ""
+        self.let_go = threading.Event()
+
+    def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
+        if container_id_or_name == self.stuck:
+            assert self.let_go.wait(timeout_seconds)
+            raise Refusal("timeout", "no answer in time")
+        return super().inspect(container_id_or_name, timeout_seconds=timeout_seconds)
+
+
+def test_a_container_whose_inspect_hangs_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relisting, "PATIENCE_SECONDS", 0.2)
+    fake = _Stuck(images=["pause"])
+    stuck, other = _fake_sandbox(fake, "1"), _fake_sandbox(fake, "2")
+    fake.stuck = stuck
+    with relisting.Relisting(fake, NODE) as listing:
+        began = time.monotonic()
+        first = listing.relisted()
+        assert ([one.id for one in first.seen], first.count) == ([other], 2)
+        fake.end(other, 0)
+        assert [(one.id, one.state) for one in listing.relisted().seen] == [(other, "exited")]
+        assert time.monotonic() - began < 5
+        fake.stuck = ""
+        fake.let_go.set()
+        wait_until(lambda: [one.id for one in listing.relisted().seen] == [stuck], "the one that hung")
+
+
+def _fake_sandbox(fake: FakeRuntime, uid: str) -> str:
+    owner = labels.Owner(pod=f"default/{uid}", uid=uid, container="POD", attempt=0)
+    spec = SandboxSpec(name=f"sandbox-{uid}", labels=labels.written(NODE, owner), image="pause", hostname="x")
+    created = fake.create_sandbox(spec)
+    fake.start(created)
+    return created
+
+
+def test_a_listing_of_sixty_costs_a_few_milliseconds(world: World) -> None:
+    for number in range(60):
+        owner = labels.Owner(pod=f"default/p{number}", uid=f"u{number}", container="POD", attempt=0, cause="1-1")
+        world.runtime.create_sandbox(
+            SandboxSpec(name=f"p-{number}", labels=labels.written(NODE, owner), image=PAUSE.reference, hostname="x")
+        )
+    with relisting.Relisting(world.runtime, NODE) as listing:
+        assert len(listing.relisted().seen) == 60
+        cost = _cpu_milliseconds(listing.relisted)
+    assert cost < 5, f"{cost:.2f} ms of processor time for a listing in which nothing changed"
+
+
+def _cpu_milliseconds(work: Callable[[], Any], times: int = 20) -> float:
+    began = time.process_time()
+    for _ in range(times):
+        work()
+    return (time.process_time() - began) / times * 1000
