@@ -48,9 +48,9 @@ class MeasuredRuntime:
         with self._operation("container_status"):
             return self._runtime.inspect(container_id_or_name, timeout_seconds=timeout_seconds)
 
-    def stop(self, container_id: str, grace_seconds: float) -> None:
-        with self._operation("stop_container"):
-            self._runtime.stop(container_id, grace_seconds)
+    def wait(self, container_id: str, timeout_seconds: float) -> bool:
+        # It lasts as long as a container wants to, so a duration would say nothing.
+        return self._runtime.wait(container_id, timeout_seconds)
 
     def kill(self, container_id: str, signal: str = "KILL") -> None:
         with self._operation("kill_container"):
