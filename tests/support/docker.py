@@ -34,6 +34,7 @@ class PrivateDocker:
         self.log = folder / "dockerd.log"
         self._data = folder / "data"
         self._exec = folder / "exec"
+        self._config = folder / "daemon.json"
         self._process: subprocess.Popen[bytes] | None = None
         self._clients: list[docker.APIClient] = []
 
@@ -48,6 +49,7 @@ class PrivateDocker:
     def start(self) -> None:
         """Start dockerd and wait for its answer to /_ping. RuntimeError with the log's end when it gives up."""
         assert self._process is None, "dockerd is running already"
+        self._config.write_text("{}")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self.namespace.command(*self._arguments()), stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -122,6 +124,9 @@ class PrivateDocker:
             f"--host={self.host}",
             # Else the default cgroup /docker would be shared with the machine's own engine.
             f"--cgroup-parent=/{self.folder.name}",
+            "--exec-opt=native.cgroupdriver=cgroupfs",
+            # The machine's own /etc/docker/daemon.json may say anything.
+            f"--config-file={self._config}",
             "--live-restore",
         ]
 
