@@ -55,6 +55,7 @@ class WrittenNode:
     def write(self, entity: str, *events: Event, cause: str = "") -> Position:
         """Append events of an entity now; the last one's position."""
         with self.server.changed:
+            at = self.server.last
             for event in events:
                 at = self.server.append(self.record(entity, event, cause))
             self.server.changed.notify_all()
@@ -65,7 +66,7 @@ class WrittenNode:
         services = Services(
             store=lambda _: MemoryStore(self.server),
             runtime=lambda _: self.runtime,
-            archive=lambda _: self.archive,
+            archive=lambda *_: self.archive,
             kinds=self._kinds,
             now=lambda: self.now,
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chronolet.history.entries import ArchiveReader, NoArchive
+from chronolet.history.entries import ArchiveReader
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.store import Store
 from chronolet.node.settings import Settings
@@ -30,10 +30,11 @@ def redis_store(settings: Settings) -> Store:
     return RedisStore(settings.redis_url, settings.node)
 
 
-def archive_files(settings: Settings) -> ArchiveReader:
+def archive_files(settings: Settings, store: Store) -> ArchiveReader:
     """The archived parts of the node's log."""
-    del settings
-    return NoArchive()
+    from chronolet.history.archives import NodeArchive  # noqa: PLC0415 - most commands never read an archive
+
+    return NodeArchive(settings.root_dir, settings.node, store)
 
 
 def docker_runtime(settings: Settings) -> Runtime:
@@ -53,7 +54,7 @@ class Services:
     """How to come by each."""
 
     store: Callable[[Settings], Store] = redis_store
-    archive: Callable[[Settings], ArchiveReader] = archive_files
+    archive: Callable[[Settings, Store], ArchiveReader] = archive_files
     runtime: Callable[[Settings], Runtime] = docker_runtime
     kinds: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
     now: Callable[[], int] = wall_clock

@@ -57,7 +57,7 @@ def session(settings: Settings) -> Iterator[Session]:
                 f"node {settings.node} has no log at {_without_password(settings.redis_url)}: "
                 "start its agent with `chronolet run`, or name the node by --hostname-override"
             )
-        yield Session(settings, services, store, services.archive(settings))
+        yield Session(settings, services, store, services.archive(settings, store))
     except HistoryMissing as missing:
         raise Failure(str(missing)) from missing
     finally:

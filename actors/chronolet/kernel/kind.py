@@ -31,6 +31,10 @@ class EffectContext(Protocol):
         """The position of the event that asked for this effect: worth handing on, in a label, to what it makes."""
 
     @property
+    def token(self) -> str:
+        """The token of the shard that runs the effect, for calls to the store that only its owner may make."""
+
+    @property
     def cancelled(self) -> threading.Event:
         """Set when the effect is no longer wanted or the process lost its shard."""
 

@@ -1,0 +1,39 @@
+"""The archive of whatever run the node's log is in now.
+
+Comes in: the state folder, the node, its store. Goes out: `ArchiveReader`, and the archive to write to. Next: `entries`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from chronolet.history.entries import LARGEST_N, HistoryMissing
+from chronolet.kernel.archive import Archive, ArchiveDamaged
+from chronolet.kernel.store import Store
+from chronolet_schemas.envelope import START, Entry, Position
+
+
+class NodeArchive:
+    """Archive files below the state folder, by run."""
+
+    def __init__(self, state_folder: Path, node: str, store: Store) -> None:
+        self._state_folder = state_folder
+        self._node = node
+        self._store = store
+
+    def current(self) -> Archive:
+        """The archive of the log's present run."""
+        return Archive(self._state_folder, self._node, self._store.run())
+
+    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
+        """See `ArchiveReader`. HistoryMissing where files are damaged or gone."""
+        archive = self.current()
+        exact = after
+        if after.n == LARGEST_N:
+            # A moment between entries: files are read from the last one that ends before it.
+            exact = max((last for _, last, _ in archive.files() if last <= after), default=START)
+        try:
+            yield from (entry for entry in archive.read(exact, upto) if entry.position > after)
+        except ArchiveDamaged as damaged:
+            raise HistoryMissing(str(damaged)) from damaged

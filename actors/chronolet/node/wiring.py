@@ -1,0 +1,116 @@
+"""The composition root: which adapters the actors of this process get, and how the process is put together.
+
+Comes in: settings. Goes out: a `Node`, ready to start. The one place that knows all parts. Next: `main`.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chronolet.adapters.builtin_images import builtin
+from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.manifest_files import read_documents
+from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
+from chronolet.adapters.volumes import HostVolumes
+from chronolet.history.archives import NodeArchive
+from chronolet.history.entries import entries
+from chronolet.keeper import actor as keeper
+from chronolet.keeper.effects import Keeping
+from chronolet.keeper.signals import BallastBack, BallastGone
+from chronolet.kernel.faults import Faults, NoFaults
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.process import Process, Setup
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.manifests import actor as manifests
+from chronolet.manifests import effects as manifests_effects
+from chronolet.node.health import Health
+from chronolet.node.measured_runtime import MeasuredRuntime
+from chronolet.node.metrics import Metrics
+from chronolet.node.settings import Settings
+from chronolet.pleg import actor as pleg
+from chronolet.pleg import effects as pleg_effects
+from chronolet.pod import actor as pod
+from chronolet.pod import effects as pod_effects
+from chronolet.ports.runtime import Runtime
+from chronolet_schemas.keys import shards_of
+
+SHARDS: Mapping[str, int] = {
+    "manifests": 1,
+    "pod": pod.SHARDS,
+    "pleg": 1,
+    "prober": 4,
+    "container_gc": 1,
+    "image_gc": 1,
+    "devices": 1,
+    "qos": 1,
+    "kube_events": 1,
+    "keeper": 1,
+}
+"""Of every kind that a node may have, now or later: a log's first event fixes them for ever (DESIGN 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The parts of a process of the node."""
+
+    settings: Settings
+    store: RedisStore
+    runtime: Runtime
+    metrics: Metrics
+    health: Health
+    process: Process
+    disk: queue.SimpleQueue[BallastGone | BallastBack]
+
+
+def build(settings: Settings, faults: Faults | None = None) -> Node:
+    """Put the process together; nothing runs yet, and nothing outside was asked."""
+    metrics, health = Metrics(settings.node), Health()
+    store = RedisStore(settings.redis_url, settings.node)
+    runtime = MeasuredRuntime(DockerRuntime(settings.docker), metrics)
+    archive = NodeArchive(settings.root_dir, settings.node, store)
+    disk: queue.SimpleQueue[BallastGone | BallastBack] = queue.SimpleQueue()
+    keeping = Keeping(
+        store=store,
+        archive=archive.current,
+        shards=[shard for kind, count in SHARDS.items() for shard in shards_of(kind, count)],
+        now=lambda: time.time_ns() // 1_000_000,
+        disk=disk,
+    )
+    process = Process(
+        Setup(
+            node=settings.node,
+            store=store,
+            kinds=_kinds(settings, runtime, keeping),
+            shards=SHARDS,
+            history=lambda after: entries(store, archive, after),
+            locks=settings.root_dir / "locks",
+            address=f"{settings.address}:{settings.port}",
+            faults=faults or NoFaults(),
+            observer=metrics,
+        )
+    )
+    return Node(settings, store, runtime, metrics, health, process, disk)
+
+
+def _kinds(settings: Settings, runtime: Runtime, keeping: Keeping) -> dict[str, Kind[Any]]:
+    node = settings.node
+    rescan, relist = settings.file_check_frequency / 1000, settings.pleg_relist_period / 1000
+    folder = ManifestFolder(settings.pod_manifest_path, rescan) if settings.pod_manifest_path else NoFolder()
+    outside = pod_effects.Outside(
+        runtime=runtime,
+        volumes=HostVolumes(settings.root_dir),
+        node=node,
+        pause_image=settings.pod_infra_container_image,
+        builtin=builtin,
+    )
+    makers: dict[str, Callable[[], Kind[Any]]] = {
+        "manifests": lambda: manifests.kind(manifests_effects.jobs(folder, node, read_documents)),
+        "pod": lambda: pod.kind(pod_effects.jobs(outside)),
+        "pleg": lambda: pleg.kind(pleg_effects.jobs(runtime, node, steady_seconds=relist)),
+        "keeper": lambda: keeper.kind(keeping),
+    }
+    return {name: makers[name]() for name in settings.actors}
