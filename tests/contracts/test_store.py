@@ -267,8 +267,10 @@ def test_a_stale_cursor_conflicts(begun: Store, cursor: str) -> None:
 def test_a_stale_token_is_fenced(begun: Store, token: str) -> None:
     held = take(begun)
     assert begun.step(step(begun, token, records=(record(1),))) == Fenced(held)
-    assert begun.count_try(SHARD, token, "m") == Fenced(held)
-    assert not begun.snapshot(SHARD, token, Snapshot(Position(1, 1), 1, b""))
+    assert begun.count_try(SHARD, token, "m", 1) == Fenced(held)
+    assert not begun.snapshot(SHARD, token, Snapshot(begun.last(), 1, b""))
+    assert begun.read_snapshot(SHARD) is None
+    assert not begun.heads([SHARD])[SHARD].tries
     assert len(begun.read_log(START, 10)) == 1
 
 
@@ -279,9 +281,12 @@ def test_nobody_owns_a_fresh_shard(begun: Store) -> None:
 @pytest.mark.parametrize("cursor", ["log_cursor", "mail_cursor"])
 def test_a_cursor_that_goes_back_is_refused(begun: Store, cursor: str) -> None:
     token = take(begun)
-    commit(begun, token, 0, **{f"new_{cursor}": Position(9, 9)})
+    begun.send(SHARD, "t@1", "e", "r", b"")
+    mail = begun.wait(begun.last(), {SHARD: START}, 1, 0).mail[SHARD][0]
+    there = begun.last() if cursor == "log_cursor" else mail.id
+    commit(begun, token, 0, **{f"new_{cursor}": there})
     with pytest.raises(StoreBroken):
-        begun.step(step(begun, token, step_id="t", **{f"new_{cursor}": Position(9, 8)}))
+        begun.step(step(begun, token, step_id="t", **{f"new_{cursor}": START}))
     assert begun.heads([SHARD])[SHARD].version == 1
 
 
@@ -312,11 +317,25 @@ def test_owners_that_compete_leave_no_gap(another: Another) -> None:
 
 def test_tries_are_counted_and_forgotten(begun: Store) -> None:
     token = take(begun)
-    assert [begun.count_try(SHARD, token, "log:5-5") for _ in range(3)] == [1, 2, 3]
-    assert begun.count_try(SHARD, token, "log:6-6") == 1
-    assert begun.heads([SHARD])[SHARD].tries == {"log:5-5": 3, "log:6-6": 1}
+    assert begun.count_try(SHARD, token, "log:5-5", 1) is None
+    assert begun.count_try(SHARD, token, "log:5-5", 2) is None
+    assert begun.count_try(SHARD, token, "log:5-5", 2) is None
+    assert begun.count_try(SHARD, token, "log:6-6", 1) is None
+    assert begun.heads([SHARD])[SHARD].tries == {"log:5-5": 2, "log:6-6": 1}
     commit(begun, token, forget_tries=("log:5-5", "never counted"))
     assert begun.heads([SHARD])[SHARD].tries == {"log:6-6": 1}
+
+
+@pytest.mark.parametrize("cursor", ["log_cursor", "mail_cursor"])
+def test_what_a_step_consumes_must_be_there(begun: Store, cursor: str) -> None:
+    """A server that lost a tail must not be told that it was consumed."""
+    token = take(begun)
+    last = begun.last()
+    lost = Position(last.milliseconds + 1, last.n + 1)
+    assert begun.step(step(begun, token, records=(record(1),), **{f"new_{cursor}": lost})) == Conflict(
+        0, START, START, "", START
+    )
+    assert begun.last() == last
 
 
 def test_dead_letters_go_with_the_step(begun: Store) -> None:
@@ -462,15 +481,23 @@ def test_a_full_mailbox_is_busy_and_the_consumed_entry_does_not_count(begun: Sto
 def test_a_snapshot_only_grows(begun: Store) -> None:
     token = take(begun)
     assert begun.read_snapshot(SHARD) is None
-    one = Snapshot(Position(10, 2), 1, b"\x00one")
+    commit(begun, token, 3)
+    first, second, third = (entry.position for entry in list(begun.scan(START))[1:])
+    one = Snapshot(second, 1, b"\x00one")
     assert begun.snapshot(SHARD, token, one)
-    assert not begun.snapshot(SHARD, token, Snapshot(Position(10, 1), 1, b"earlier"))
-    assert not begun.snapshot(SHARD, token, Snapshot(Position(9, 9), 2, b"earlier, in another format"))
-    assert not begun.snapshot(SHARD, token, Snapshot(Position(10, 2), 1, b"no later"))
+    assert not begun.snapshot(SHARD, token, Snapshot(first, 1, b"earlier"))
+    assert not begun.snapshot(SHARD, token, Snapshot(first, 2, b"earlier, in another format"))
+    assert not begun.snapshot(SHARD, token, Snapshot(second, 1, b"no later"))
     assert begun.read_snapshot(SHARD) == one
-    other_format = Snapshot(Position(10, 2), 2, b"two")
-    assert begun.snapshot(SHARD, token, other_format)
-    assert begun.snapshot(SHARD, token, Snapshot(Position(11, 1), 2, b"later"))
+    assert begun.snapshot(SHARD, token, Snapshot(second, 2, b"two"))
+    assert begun.snapshot(SHARD, token, Snapshot(third, 2, b"later"))
+
+
+def test_a_snapshot_of_what_the_log_has_not_is_refused(begun: Store) -> None:
+    token = take(begun)
+    last = begun.last()
+    assert not begun.snapshot(SHARD, token, Snapshot(Position(last.milliseconds, last.n + 1), 1, b""))
+    assert begun.read_snapshot(SHARD) is None
 
 
 def test_the_archive_mark_only_grows(begun: Store) -> None:

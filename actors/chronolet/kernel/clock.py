@@ -25,9 +25,11 @@ class Clock:
         """Milliseconds since the epoch."""
         with self._lock:
             wall, monotonic = int(self._wall() * 1000), self._monotonic()
-            behind = wall < self._last
-            self._last = self._last + int((monotonic - self._last_monotonic) * 1000) if behind else wall
-            self._last_monotonic = monotonic
+            if wall >= self._last:
+                self._last, self._last_monotonic = wall, monotonic
+            else:  # whole milliseconds only, or those who ask often would make time stand still
+                passed = int((monotonic - self._last_monotonic) * 1000)
+                self._last, self._last_monotonic = self._last + passed, self._last_monotonic + passed / 1000
             return self._last
 
     def at_least(self, milliseconds: int) -> None:

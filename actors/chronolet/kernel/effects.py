@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from chronolet.kernel.faults import Faults
@@ -54,6 +54,13 @@ class LookAgain(NamedTuple):
 
     key: str
     subject: str
+
+
+class Hold(NamedTuple):
+    """A wish that failed and waits for its next try."""
+
+    intent: str
+    timer: Timer
 
 
 class EffectInput(NamedTuple):
@@ -100,6 +107,8 @@ class Surroundings(NamedTuple):
     faults: Faults
     observer: Observer
     deliver: Callable[[EffectInput | SlotFreed | LookAgain | Input], None]
+    token: str = ""
+    """Of the shard whose effects these are."""
 
 
 class Slot:
@@ -119,7 +128,7 @@ class Slot:
         self._over = threading.Lock()  # taken once, by whoever ends the slot: its worker, or its time-out
         self._deadline: Timer | None = None
         self._started = 0.0
-        self._sent_at = 0.0
+        self._sent_at = -PROGRESS_SECONDS
 
     # -- what a worker sees --------------------------------------------------------------------------------------
     @property
@@ -129,6 +138,10 @@ class Slot:
     @property
     def cause(self) -> str:
         return self._cause
+
+    @property
+    def token(self) -> str:
+        return self._around.token
 
     def fence(self, point: str) -> None:
         """See `EffectContext.fence`."""
@@ -211,7 +224,7 @@ class EffectRunner:
         self._around = around
         self._slots: dict[str, dict[str, Slot]] = {}
         self._pauses: dict[tuple[str, str, str], float] = {}
-        self._held: dict[tuple[str, str], Timer] = {}
+        self._held: dict[str, dict[str, Hold]] = {}
 
     def reconcile(self, key: str, wanted: Sequence[Effect], cause_for: Callable[[str], str]) -> None:
         """Start what is missing, cancel what vanished or changed its intent."""
@@ -221,8 +234,10 @@ class EffectRunner:
             effect = by_subject.get(subject)
             if effect is None or effect.intent != slot.effect.intent:
                 slot.cancelled.set()
+        self._drop_holds(key, by_subject)
+        held = self._held.get(key, {})
         for subject, effect in by_subject.items():
-            if subject not in slots and (key, subject) not in self._held:
+            if subject not in slots and subject not in held:
                 self._start(key, effect, cause_for(subject))
 
     def next_pause(self, slot: Slot, ran_seconds: float = 0.0) -> float:
@@ -238,15 +253,18 @@ class EffectRunner:
         slots = self._slots.get(slot.key, {})
         if slots.get(subject) is slot:
             del slots[subject]
+        if not slots:
+            self._slots.pop(slot.key, None)
         if not any(effect.subject == subject and effect.intent == intent for effect in wanted):
             self._pauses.pop((slot.key, subject, intent), None)
         elif pause:
             again = LookAgain(slot.key, subject)
-            self._held[slot.key, subject] = self._around.timers.after(pause, lambda: self._around.deliver(again))
+            timer = self._around.timers.after(pause, lambda: self._around.deliver(again))
+            self._held.setdefault(slot.key, {})[subject] = Hold(intent, timer)
 
     def release(self, again: LookAgain) -> None:
         """The pause is over."""
-        self._held.pop((again.key, again.subject), None)
+        self._held.get(again.key, {}).pop(again.subject, None)
 
     def running(self) -> int:
         """How many effects are at work or have results waiting."""
@@ -254,11 +272,24 @@ class EffectRunner:
 
     def stop(self) -> None:
         """Cancel everything; the host no longer listens."""
-        for timer in self._held.values():
-            timer.cancel()
+        for held in self._held.values():
+            for hold in held.values():
+                hold.timer.cancel()
         for slots in self._slots.values():
             for slot in slots.values():
                 slot.cancelled.set()
+
+    def _drop_holds(self, key: str, wanted: Mapping[str, Effect]) -> None:
+        """A pause is for one wish: another one about the same subject does not wait for it."""
+        held = self._held.get(key, {})
+        for subject, hold in list(held.items()):
+            effect = wanted.get(subject)
+            if effect is None or effect.intent != hold.intent:
+                hold.timer.cancel()
+                del held[subject]
+                self._pauses.pop((key, subject, hold.intent), None)
+        if not held:
+            self._held.pop(key, None)
 
     def _start(self, key: str, effect: Effect, cause: str) -> None:
         job = self._kind.effects.get(type(effect))

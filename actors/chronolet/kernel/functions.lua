@@ -101,6 +101,15 @@ local function next_id(key, floor)
   return spell(ms, n + 1)
 end
 
+-- Whether the log still has the entry at a position that was read from it, or has trimmed it since. After the loss of a
+-- tail it has neither: whoever read it there must not act on it.
+local function holds(log, at)
+  if #redis.call('XRANGE', log, at, at) > 0 then return true end
+  local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
+  if first then return later(first[1], at) end
+  return not later(at, (last_of(log)))
+end
+
 -- nil if the token owns the shard, else the answer.
 local function owned(shard, token)
   local answer = wrong(shard, 'hash')
@@ -267,6 +276,12 @@ local function check_step(keys, args, h, records, dead, forget)
   local answer = wrong(keys[1], 'stream') or wrong(keys[3], 'stream') or (dead > 0 and wrong(keys[4], 'stream'))
   if answer then return answer end
   if redis.call('EXISTS', keys[1]) == 0 then return broken(keys[1] .. ' is gone') end
+  -- What is consumed must be there: the server may have lost it after the host read it. A mailbox keeps each entry until
+  -- this very step.
+  local lost_log = args[5] ~= args[6] and not holds(keys[1], args[6])
+  if lost_log or (args[7] ~= args[8] and #redis.call('XRANGE', keys[3], args[8], args[8]) == 0) then
+    return {'CONFLICT', version, args[5], args[7], h[3] or '', h[4] or '0-0'}
+  end
   if dead > 0 and not parse((last_of(keys[4]))) then return broken(keys[4] .. ': ids are exhausted') end
   local ms, n = room_in_log(keys[1], records)
   if not ms then return n end
@@ -280,7 +295,8 @@ end
 --       {source at type entity data error}*            dead letters
 --       {message}*                                     whose tries are forgotten
 -- OK version at               `at`: the position of the last event that the shard's steps ever wrote
--- CONFLICT version log_cursor mail_cursor step_id at     step_id is the last step's: one's own means done before
+-- CONFLICT version log_cursor mail_cursor step_id at     step_id is the last step's: one's own means done before;
+--                             with version and cursors as expected: what the step consumes is not there (any more)
 local function step(keys, args)
   local log, shard, mailbox, dead_letters = keys[1], keys[2], keys[3], keys[4]
   local answer = owned(shard, args[1])
@@ -312,16 +328,15 @@ local function step(keys, args)
 end
 
 -- KEYS  shard
--- ARGV  token message
--- OK count        this try included
+-- ARGV  token message count
+-- OK        remembered that this try is the message's `count`th; the same call again changes nothing
 local function try(keys, args)
   local answer = owned(keys[1], args[1])
   if answer then return answer end
-  local field = 'try:' .. args[2]
-  local count = tonumber(redis.call('HGET', keys[1], field) or '0') or 0
-  count = string.format('%.0f', math.min(count, 1e9) + 1)
-  redis.call('HSET', keys[1], field, count)
-  return {'OK', count}
+  local count = tonumber(args[3] or '')
+  if not count or count < 1 or count > 1e9 then return broken('try: malformed arguments') end
+  redis.call('HSET', keys[1], 'try:' .. args[2], string.format('%.0f', count))
+  return {'OK'}
 end
 
 -- -------------------------------------------------------------------------------------------------------- send --
@@ -352,11 +367,11 @@ end
 
 -- ------------------------------------------------------------------------------------- snapshot, archive, trim --
 
--- KEYS  snapshot shard
+-- KEYS  snapshot shard log
 -- ARGV  token position format state
--- OK | STALE position     kept only if its position is later, or of another format and not earlier
+-- OK | STALE position     kept only if its position is later, or of another format and not earlier; and in the log
 local function snapshot(keys, args)
-  local answer = owned(keys[2], args[1]) or wrong(keys[1], 'hash')
+  local answer = owned(keys[2], args[1]) or wrong(keys[1], 'hash') or wrong(keys[3], 'stream')
   if answer then return answer end
   if #args ~= 4 or not parse(args[2]) then return broken('snapshot: malformed arguments') end
   local h = redis.call('HMGET', keys[1], 'position', 'format')
@@ -364,6 +379,7 @@ local function snapshot(keys, args)
     local grows = later(args[2], h[1]) or (args[2] == h[1] and args[3] ~= h[2])
     if not grows then return {'STALE', h[1]} end
   end
+  if not holds(keys[3], args[2]) then return {'STALE', h[1] or '0-0'} end
   redis.call('HSET', keys[1], 'position', args[2], 'format', args[3], 'state', args[4])
   return {'OK'}
 end

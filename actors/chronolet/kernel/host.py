@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pykka
 import structlog
@@ -24,7 +25,16 @@ from chronolet.kernel.inbox import Inbox
 from chronolet.kernel.kind import Due
 from chronolet.kernel.ledger import TRIES, Input, Ledger, Turn, touched
 from chronolet.kernel.observer import Observer
-from chronolet.kernel.store import Committed, Conflict, Fenced, Snapshot, Step, Store, StoreUnreachable
+from chronolet.kernel.store import (
+    Committed,
+    Conflict,
+    Fenced,
+    Snapshot,
+    Step,
+    Store,
+    StoreBroken,
+    StoreUnreachable,
+)
 from chronolet.kernel.timers import Timer
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Event, Position
@@ -40,23 +50,23 @@ LONGEST_RETRY_SECONDS = 1.0
 
 log = structlog.get_logger("chronolet.kernel")
 
+T = TypeVar("T")
+
 
 class ShardLost(Exception):  # noqa: N818 - what happened to the host
-    """Somebody else owns the shard now, or the server has lost what we knew (`ahead`)."""
+    """Somebody else owns the shard now."""
 
-    def __init__(self, token: str, *, ahead: bool) -> None:
+    def __init__(self, token: str) -> None:
         super().__init__(f"the shard now belongs to {token or 'nobody'}")
         self.token = token
-        self.ahead = ahead
+
+
+class ServerBehind(Exception):  # noqa: N818
+    """The server no longer knows what this host committed, or read from it: it has lost a tail of its data."""
 
 
 class ShardDiverged(Exception):  # noqa: N818
-    """The shard is not in the state that the step expected: it must be loaded again."""
-
-    def __init__(self, had: int, found: int) -> None:
-        super().__init__(f"expected version {had}, the server has {found}")
-        self.had = had
-        self.found = found
+    """The shard is further than the step expected: it must be loaded again."""
 
 
 @dataclass(slots=True)
@@ -69,6 +79,8 @@ class Recovered:
     careful: bool
     notes: list[Event] = field(default_factory=list)
     snapshot_at: Position = START
+    tries: Mapping[str, int] = field(default_factory=dict)
+    """Of messages that failed before, by their identity."""
 
 
 class Seat:
@@ -122,29 +134,33 @@ class Host(pykka.ThreadingActor):
         self.stopping = seat.stopping
         self._services = services
         self._observer: Observer = services.around.observer
-        self._runner = EffectRunner(self.ledger.kind, services.around._replace(deliver=self.inbox.put))
+        self._runner = EffectRunner(
+            self.ledger.kind, services.around._replace(deliver=self.inbox.put, token=self.ledger.token)
+        )
         self._timers: dict[str, tuple[int, Timer]] = {}
         self._careful = CAREFUL_MESSAGES if recovered.careful else 0
+        self._tried = dict(recovered.tries)
         self._notes = recovered.notes
         self._last_step = time.monotonic()
         self._snapshot_at = recovered.snapshot_at
         self._snapshot_time = time.monotonic()
         self._events_since = 0
+        self._begun = False
         self.inbox.put(*recovered.backlog)
 
     # -- pykka ---------------------------------------------------------------------------------------------------
     def on_start(self) -> None:
-        """Arm timers and start effects for the states as recovered, then look at what waits."""
-        for key in list(self.ledger.states):
-            self._arm(key)
-            self._reconcile(key)
-        self.inbox.open(lambda: self.actor_ref.tell(Woken()))
+        """Look at what waits. The rest is done by the first turn, for pykka tells nobody of a failure in here."""
+        self.inbox.open(self._wake)
         self.inbox.nudge()
 
     def on_receive(self, _message: Woken) -> None:
         """Take one turn; more that waits wakes the host again."""
-        if not self.stopping.is_set():
-            self._turn()
+        if self.stopping.is_set():
+            return
+        if not self._begun:
+            self._begin()
+        self._turn()
 
     def on_stop(self) -> None:
         """Cancel effects and timers; nothing of this host acts on the world from here on."""
@@ -161,7 +177,19 @@ class Host(pykka.ThreadingActor):
         if exception_value is not None:
             self._services.failed(self.seat, exception_value)
 
+    def _wake(self) -> None:
+        with contextlib.suppress(pykka.ActorDeadError):  # reader, timers and workers may find it dead, and must live
+            self.actor_ref.tell(Woken())
+
     # -- one turn ------------------------------------------------------------------------------------------------
+    def _begin(self) -> None:
+        """Arm timers and start effects for the states as recovered."""
+        self._begun = True
+        self._services.clock.at_least(max(self.seat.joined_at, self.ledger.at).milliseconds)
+        for key in list(self.ledger.states):
+            self._arm(key)
+            self._reconcile(key)
+
     def _turn(self) -> None:
         read_to = self.seat.read_to  # before taking: whatever was read up to here is in the inbox already
         items = self.inbox.take(1 if self._careful else BATCH)
@@ -180,7 +208,7 @@ class Host(pykka.ThreadingActor):
             self._reconcile(key)
         self._upkeep()
         if self.inbox.rearm():
-            self.actor_ref.tell(Woken())
+            self._wake()
 
     def _add_notes(self, turn: Turn[Any]) -> None:
         for note in self._notes:
@@ -226,7 +254,7 @@ class Host(pykka.ThreadingActor):
             return
         if self._careful:
             self._careful -= 1
-            if self._tries(item) > TRIES:
+            if not self._may_try(item):
                 self.ledger.give_up(
                     turn, item, TRIES, "failed three times; the events HostRestarted before this one say how"
                 )
@@ -234,20 +262,27 @@ class Host(pykka.ThreadingActor):
                 return
             turn.forget.append(item.identity())
         now = self._services.clock.now()
-        if isinstance(item.message, Due):
+        if isinstance(due := item.message, Due):
             armed = self._timers.get(item.keys[0])
-            if armed is None or armed[0] != item.message.at:
+            if armed is None or armed[0] != due.at:
                 return  # the state has moved on since this timer rang
             del self._timers[item.keys[0]]
-            self._services.clock.at_least(item.message.at)
-            now = max(now, item.message.at)
+            item = item._replace(cause=self.ledger.cause_for(item.keys[0], ""))
+            self._services.clock.at_least(due.at)
+            now = max(now, due.at)
         self.ledger.decide(turn, item, now)
 
-    def _tries(self, item: Input) -> int:
-        answer = self._services.store.count_try(self.ledger.shard, self.ledger.token, item.identity())
+    def _may_try(self, item: Input) -> bool:
+        """Count one more try of a message, unless it has had all of them."""
+        message = item.identity()
+        count = self._tried.pop(message, 0) + 1
+        if count > TRIES:
+            return False
+        ledger, store = self.ledger, self._services.store
+        answer = self._patiently(lambda: store.count_try(ledger.shard, ledger.token, message, count))
         if isinstance(answer, Fenced):
             raise self._lost(answer)
-        return answer
+        return True
 
     def _is_worth_a_step(self, turn: Turn[Any]) -> bool:
         consumed = turn.mail_cursor > self.ledger.mail_cursor
@@ -288,27 +323,35 @@ class Host(pykka.ThreadingActor):
 
     def _send(self, step: Step) -> Committed:
         """Send until answered: the same bytes each time, never another step in its place."""
-        pause = 0.05
-        while True:
-            try:
-                answer = self._services.store.step(step)
-                break
-            except StoreUnreachable as error:
-                log.warning("step unanswered, sending it again", shard=str(step.shard), error=str(error))
-                if self.stopping.wait(pause):
-                    raise
-                pause = min(pause * 2, LONGEST_RETRY_SECONDS)
+        answer = self._patiently(lambda: self._services.store.step(step))
         if isinstance(answer, Fenced):
             self._observer.step_refused(step.shard, "fenced")
             raise self._lost(answer)
         if isinstance(answer, Conflict):
             self._observer.step_refused(step.shard, "conflict")
-            raise ShardDiverged(step.version, answer.version)
+            text = f"{step.shard}: a step from version {step.version} on, but the server has version {answer.version}"
+            if answer.version > step.version:
+                raise ShardDiverged(text)
+            raise ServerBehind(f"{text}, or lacks what was read from it")
         return answer
 
-    def _lost(self, answer: Fenced) -> ShardLost:
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """The answer of a call that may be repeated, however long the server is away or a key of it unusable."""
+        pause = 0.05
+        while True:
+            try:
+                return call()
+            except (StoreUnreachable, StoreBroken) as error:
+                log.warning("not answered, asking again", shard=str(self.ledger.shard), error=str(error))
+                if self.stopping.wait(pause):
+                    raise
+                pause = min(pause * 2, LONGEST_RETRY_SECONDS)
+
+    def _lost(self, answer: Fenced) -> ShardLost | ServerBehind:
         theirs, ours = answer.token.partition(":")[0], self.ledger.token.partition(":")[0]
-        return ShardLost(answer.token, ahead=int(theirs or 0) < int(ours))
+        if int(theirs or 0) < int(ours):
+            return ServerBehind(f"{self.ledger.shard}: the server's token {answer.token!r} is older than ours")
+        return ShardLost(answer.token)
 
     # -- after it ------------------------------------------------------------------------------------------------
     def _wanted(self, key: str) -> Sequence[Any]:
@@ -332,8 +375,7 @@ class Host(pykka.ThreadingActor):
             self._timers[key] = (due, self._services.around.timers.after(delay, lambda: self._ring(key, due)))
 
     def _ring(self, key: str, due: int) -> None:
-        cause = self.ledger.cause_for(key, "")
-        self.inbox.put(Input("due", START, (key,), Due(at=due), cause, f"{self.ledger.kind.name}.Due"))
+        self.inbox.put(Input("due", START, (key,), Due(at=due), "", f"{self.ledger.kind.name}.Due"))
 
     def _upkeep(self) -> None:
         at = max(self.ledger.at, self.ledger.log_cursor)
@@ -344,8 +386,10 @@ class Host(pykka.ThreadingActor):
         snapshot = Snapshot(position=at, format=self.ledger.kind.format, state=self.ledger.snapshot())
         try:
             kept = self._services.store.snapshot(self.ledger.shard, self.ledger.token, snapshot)
-        except StoreUnreachable as error:
+        except (StoreUnreachable, StoreBroken) as error:
             log.warning("no snapshot this time", shard=str(self.ledger.shard), error=str(error))
-            return
-        if kept:
-            self._snapshot_at, self._snapshot_time, self._events_since = at, time.monotonic(), 0
+        else:
+            if not kept:
+                log.warning("the snapshot was refused", shard=str(self.ledger.shard), at=str(at))
+        # Kept or not, the next one is due in its own time: encoding all states each turn would cost too much.
+        self._snapshot_at, self._snapshot_time, self._events_since = at, time.monotonic(), 0

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from chronolet.kernel.store import Store, StoreUnreachable
+from chronolet.kernel.store import Store, StoreBroken, StoreUnreachable
 
 TTL_MILLISECONDS = 3000
 RENEWALS_IN_TTL = 3
@@ -46,6 +46,11 @@ class Lease:
         self._regained = regained
         self._thread.start()
 
+    @property
+    def renewal_seconds(self) -> float:
+        """How often the lease is renewed."""
+        return self._ttl / 1000 / RENEWALS_IN_TTL
+
     def valid(self) -> bool:
         """Whether this process may act on the world: renewed in time ever since ownership was last looked at."""
         return self._confirmed == self.lapses and time.monotonic() < self._good_until
@@ -62,10 +67,10 @@ class Lease:
         self._good_until = 0.0
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._ttl / 1000 / RENEWALS_IN_TTL):
+        while not self._stopping.wait(self.renewal_seconds):
             try:
                 self._renew()
-            except StoreUnreachable:
+            except (StoreUnreachable, StoreBroken):
                 continue  # tried again in a moment; until then `valid` runs out by itself
             if self._confirmed != self.lapses and self._regained is not None:
                 self._regained()

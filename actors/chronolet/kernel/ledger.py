@@ -26,6 +26,10 @@ class SilentMessage(Exception):  # noqa: N818 - the decider's omission, not the 
     """A command or a `due` yielded no event: its sender would wait for ever, its timer would ring for ever."""
 
 
+class StillDue(Exception):  # noqa: N818
+    """A `due` yielded events that leave it due: its timer would ring for ever."""
+
+
 class Input(NamedTuple):
     """One message on its way to a shard.
 
@@ -94,10 +98,14 @@ class Ledger(Generic[S]):
 
     def replay(self, key: str, event: Event, subject: str, at: Position) -> None:
         """Fold one event of one's own from the log."""
-        state = self.kind.decider.evolve(self.states.get(key, self.kind.decider.initial), event)
+        state = self._fold(self.states.get(key), event)
         self._keep(key, state)
-        if state is not None:
-            self.positions.setdefault(key, {})[subject] = at
+        if state is None:
+            return
+        positions = self.positions.get(key)
+        if positions is None:  # not setdefault: this runs for every entry of the log
+            positions = self.positions[key] = {}
+        positions[subject] = at
 
     # -- one turn ------------------------------------------------------------------------------------------------
     def begin(self) -> Turn[S]:
@@ -176,8 +184,7 @@ class Ledger(Generic[S]):
         known = turn.states[key] if key in turn.states else self.states.get(key)
         if known is None and not self._may_create(item.message):
             return
-        state = decider.initial if known is None else known
-        events = decider.decide(state, item.message, now)
+        events = decider.decide(decider.initial if known is None else known, item.message, now)
         if isinstance(item.message, Due) and not events:
             raise SilentMessage(f"{self.kind.name}/{key}: due at {item.message.at} yielded no event")
         entity = f"{self.kind.name}/{key}"
@@ -185,11 +192,18 @@ class Ledger(Generic[S]):
             turn.records.append(self._record(event, entity, item.cause))
             turn.events.append(event)
             turn.owners.append((key, event.subject()))
-            evolved = decider.evolve(state, event)
-            turn.states[key] = evolved
-            state = decider.initial if evolved is None else evolved
-        if known is None and turn.states.get(key) == decider.initial:
-            turn.states[key] = None  # a refusal leaves no entity behind
+            known = turn.states[key] = self._fold(known, event)
+        if isinstance(item.message, Due) and known is not None:
+            due = decider.due(known)
+            if due is not None and due <= item.message.at:
+                raise StillDue(f"{self.kind.name}/{key}: due at {item.message.at}, and at {due} still after its events")
+
+    def _fold(self, known: S | None, event: Event) -> S | None:
+        """The entity's state after one event, None if there is none: the one way, live and in replay."""
+        initial = self.kind.decider.initial
+        evolved = self.kind.decider.evolve(initial if known is None else known, event)
+        # A refusal leaves no entity behind.
+        return None if known is None and evolved == initial else evolved
 
     def _may_create(self, message: Message | None) -> bool:
         # A command is always decided, be it only to be refused: its sender waits for the answer.

@@ -1,16 +1,18 @@
 """What a server keeps of one node, in memory: the data behind `memory_store`.
 
-Comes in: nothing. Goes out: plain mutable tables under one condition variable; several stores may share them, as processes
-share a server. Next: `memory_store`.
+Comes in: nothing. Goes out: plain mutable tables under one condition variable; several stores may share them, as
+processes share a server. Next: `memory_store`.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from chronolet.kernel.replies import NEVER_OWNED
 from chronolet.kernel.store import DeadLetter, Head, Snapshot
@@ -66,6 +68,13 @@ class MemoryServer:
         self.last = Position(max(self.clock(), self.last.milliseconds), self.last.n + 1)
         self.log.append(Entry(self.last, *record))
         return self.last
+
+    def holds(self, at: Position) -> bool:
+        """Whether the log has the entry at this position, or has trimmed it."""
+        index = bisect_left(self.log, at, key=attrgetter("position"))
+        if index < len(self.log):
+            return index == 0 or self.log[index].position == at
+        return not self.log and at <= self.last
 
     def next_mail(self, shard: Shard) -> Position:
         """The id for a mailbox's next entry: later than its last one and than its cursor, whatever the clock says."""

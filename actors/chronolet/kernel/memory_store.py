@@ -1,7 +1,7 @@
 """The store's twin in memory: the same answers under the same contract suite, for tests and simulations.
 
-Comes in: the calls of the `Store` Protocol. Goes out: their answers, at once and without a network. Nothing outlives the
-process. Next: hosts in tests. What the twin leaves out: keys of wrong types, a full server, exhausted ids.
+Comes in: the calls of the `Store` Protocol. Goes out: their answers, at once and without a network. Nothing outlives
+the process. Next: hosts in tests. What the twin leaves out: keys of wrong types, a full server, exhausted ids.
 """
 
 from __future__ import annotations
@@ -59,6 +59,10 @@ class MemoryStore:
                 server.append(record)
                 server.changed.notify_all()
             return Run(run=server.run, shards=dict(server.counts), new=server.run == run)
+
+    def run(self) -> str:
+        with self._server.changed:
+            return self._server.run
 
     # -- leases and ownership ------------------------------------------------------------------------------------
 
@@ -136,7 +140,15 @@ class MemoryStore:
                 raise StoreBroken(f"a step of {step.shard} was refused and nothing was written: a cursor goes back")
             if not server.run:
                 raise StoreBroken(f"a step of {step.shard} was refused and nothing was written: the log is gone")
+            if self._lacks(step):
+                return Conflict(head.version, head.log_cursor, head.mail_cursor, head.step_id, head.at)
             return self._commit(step, head)
+
+    def _lacks(self, step: Step) -> bool:
+        """Whether the server has lost what the step consumes."""
+        mails = self._server.shard(step.shard).mail
+        lost_mail = step.new_mail_cursor != step.mail_cursor and all(mail.id != step.new_mail_cursor for mail in mails)
+        return lost_mail or (step.new_log_cursor != step.log_cursor and not self._server.holds(step.new_log_cursor))
 
     def _commit(self, step: Step, head: Head) -> Committed:
         server = self._server
@@ -159,14 +171,13 @@ class MemoryStore:
         server.changed.notify_all()
         return Committed(version=head.version + 1, at=at)
 
-    def count_try(self, shard: Shard, token: str, message: str) -> int | Fenced:
+    def count_try(self, shard: Shard, token: str, message: str, count: int) -> Fenced | None:
         with self._server.changed:
             head = self._server.shard(shard).head
             if not token or head.token != token:
                 return Fenced(token=head.token)
-            count = head.tries.get(message, 0) + 1
             self._server.update(shard, tries={**head.tries, message: count})
-            return count
+            return None
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -247,6 +258,8 @@ class MemoryStore:
             same_place = before is not None and before.position == snapshot.position
             grows = before is None or snapshot.position > before.position
             if not grows and not (same_place and before is not None and before.format != snapshot.format):
+                return False
+            if not self._server.holds(snapshot.position):
                 return False
             data.snapshot = replace(snapshot)
             return True

@@ -7,6 +7,7 @@ Comes in: kinds with their workers, a store, where locks lie. Goes out: a runnin
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -87,12 +88,17 @@ class Process:
         """Until the process is over; True if it is. `error` says why, None after `retire`."""
         return self._over.wait(timeout_seconds)
 
+    def give_up(self) -> None:
+        """End `start`'s waiting for the server, and `wait`."""
+        self._over.set()
+
     def retire(self) -> None:
         """Stop cleanly: cancel effects, hand the shards over at once."""
-        if self._supervisor is not None and self._supervisor.is_alive():
-            self._supervisor.tell(Retire())
+        if self._supervisor is not None:
+            self._tell(Retire())
             self._supervisor.actor_stopped.wait()
         self.phase = "retired"
+        self.lease.stop()
         self._timers.stop()
         if self._lock is not None:
             self._lock.release()
@@ -152,7 +158,8 @@ class Process:
 
     def _tell(self, message: Any) -> None:
         if self._supervisor is not None:
-            self._supervisor.tell(message)
+            with contextlib.suppress(pykka.ActorDeadError):  # lease and hosts may find it dead, and must live
+                self._supervisor.tell(message)
 
     def _host_failed(self, seat: Seat, error: BaseException) -> None:
         self._tell(HostFailed(seat, error))

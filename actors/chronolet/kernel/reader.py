@@ -14,12 +14,13 @@ import structlog
 from chronolet.kernel.host import Seat
 from chronolet.kernel.ledger import Input
 from chronolet.kernel.routing import Router
-from chronolet.kernel.store import Inputs, Store, StoreUnreachable
+from chronolet.kernel.store import Inputs, Store, StoreBroken, StoreUnreachable
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard
 
 COUNT = 500
 BLOCK_MILLISECONDS = 5_000
+FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 
 log = structlog.get_logger("chronolet.kernel")
@@ -28,10 +29,14 @@ log = structlog.get_logger("chronolet.kernel")
 class Reader:
     """Reads for all hosts of a process until `stop`. Each host has a cursor of its own; the reading is shared."""
 
-    def __init__(self, store: Store, router: Router, reconnected: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, router: Router, reconnected: Callable[[], None], failed: Callable[[Exception], None]
+    ) -> None:
+        """`reconnected` and `failed` are called on the reader's thread; after `failed` nothing is read any more."""
         self._store = store
         self._router = router
         self._reconnected = reconnected
+        self._failed = failed
         self._seats: dict[Shard, Seat] = {}
         self._mail_after: dict[Shard, Position] = {}
         self._at: Position | None = None
@@ -65,14 +70,21 @@ class Reader:
 
     # -- on the reader's thread ----------------------------------------------------------------------------------
     def _run(self) -> None:
-        pause, away = 0.05, False
+        try:
+            self._read()
+        except Exception as error:  # noqa: BLE001 - a deaf process must not look like a living one
+            self._failed(error)
+
+    def _read(self) -> None:
+        pause, away = FIRST_PAUSE_SECONDS, False
         while not self._stopping.is_set():
+            self._apply_changes()
+            if self._at is None:
+                continue
             try:
-                self._apply_changes()
-                if self._at is None:
-                    continue
-                inputs = self._store.wait(self._at, self._mail_after, COUNT, BLOCK_MILLISECONDS)
-            except StoreUnreachable as error:
+                # After an absence without waiting, for what was lost has to be noticed now.
+                inputs = self._store.wait(self._at, self._mail_after, COUNT, 0 if away else BLOCK_MILLISECONDS)
+            except (StoreUnreachable, StoreBroken) as error:
                 if not away:
                     log.warning("reading paused", error=str(error))
                 away = True
@@ -80,7 +92,7 @@ class Reader:
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
                 continue
             if away:
-                pause, away = 0.05, False
+                pause, away = FIRST_PAUSE_SECONDS, False
                 self._reconnected()
             self._deliver(inputs)
 
@@ -88,7 +100,7 @@ class Reader:
         found: dict[Shard, list[Input]] = {}
         for entry in inputs.log:
             for shard, item in self._router.route(entry, self._seats.keys()):
-                if item.at > self._seats[shard].joined_at:
+                if item.at > self._seats[shard].read_to:
                     found.setdefault(shard, []).append(item)
         for shard, mails in inputs.mail.items():
             if mails and shard in self._seats:
@@ -116,19 +128,10 @@ class Reader:
             change()
 
     def _admit(self, seat: Seat) -> None:
-        shard = seat.shard
-        if self._at is None:
-            self._at = seat.read_to
-        self._seats[shard] = seat
-        self._mail_after[shard] = seat.ledger.mail_cursor
-        if seat.read_to < self._at:
-            self._catch_up(shard, seat, seat.read_to, self._at)
-
-    def _catch_up(self, shard: Shard, seat: Seat, after: Position, upto: Position) -> None:
-        while page := self._store.read_log(after, COUNT, upto):
-            items = [item for entry in page for _, item in self._router.route(entry, (shard,))]
-            after = page[-1].position
-            seat.offer(items, after)
+        # If this seat is behind the others, all is read again from there on; each takes what is new to it.
+        self._at = seat.read_to if self._at is None else min(self._at, seat.read_to)
+        self._seats[seat.shard] = seat
+        self._mail_after[seat.shard] = seat.ledger.mail_cursor
 
     def _dismiss(self, shard: Shard) -> None:
         self._seats.pop(shard, None)

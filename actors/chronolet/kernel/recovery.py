@@ -17,7 +17,7 @@ from chronolet.kernel.kind import Kind
 from chronolet.kernel.ledger import Ledger
 from chronolet.kernel.routing import Router
 from chronolet.kernel.states import decode_states
-from chronolet.kernel.store import Head, Store
+from chronolet.kernel.store import Head, Store, StoreBroken
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.keys import Shard
@@ -26,6 +26,21 @@ log = structlog.get_logger("chronolet.kernel")
 
 History = Callable[[Position], Iterable[Entry]]
 """All entries after a position, oldest first, from archive files as far as the stream no longer has them."""
+
+
+class _Owners(dict[str, tuple[Recovered | None, str]]):
+    """Whose each entity of the log is, and its key, found out once: a scan asks for every entry."""
+
+    def __init__(self, router: Router, recovered: Mapping[Shard, Recovered]) -> None:
+        super().__init__()
+        self._router = router
+        self._recovered = recovered
+
+    def __missing__(self, entity: str) -> tuple[Recovered | None, str]:
+        owner = self._router.owner(entity)
+        each = self._recovered.get(owner) if owner else None
+        self[entity] = each, entity.partition("/")[2]
+        return self[entity]
 
 
 class Recovery:
@@ -44,9 +59,12 @@ class Recovery:
             return recovered
         start = min(min(each.snapshot_at, each.ledger.log_cursor) for each in recovered.values())
         newest = start
+        owners = _Owners(self._router, recovered)
         for entry in self._history(start):
             newest = entry.position
-            self._fold(entry, recovered)
+            each, key = owners[entry.entity]
+            if each is not None and newest > each.snapshot_at:
+                self._fold(entry, each, key)
             for shard, item in self._router.route(entry, recovered.keys()):
                 if entry.position > recovered[shard].ledger.log_cursor:
                     recovered[shard].backlog.append(item)
@@ -58,10 +76,15 @@ class Recovery:
         kind = self._kinds[shard.kind]
         ledger = Ledger(kind, shard, token, head, registry.SCHEMA)
         at = self._restore(ledger, kind)
-        return Recovered(ledger, [], START, careful=careful or bool(head.tries), snapshot_at=at)
+        careful = careful or bool(head.tries)
+        return Recovered(ledger, [], START, careful=careful, snapshot_at=at, tries=head.tries)
 
     def _restore(self, ledger: Ledger[Any], kind: Kind[Any]) -> Position:
-        snapshot = self._store.read_snapshot(ledger.shard)
+        try:
+            snapshot = self._store.read_snapshot(ledger.shard)
+        except StoreBroken as error:
+            log.warning("unreadable snapshot ignored", shard=str(ledger.shard), error=str(error))
+            return START
         if snapshot is None:
             return START
         if snapshot.format != kind.format:
@@ -74,12 +97,7 @@ class Recovery:
             return START
         return snapshot.position
 
-    def _fold(self, entry: Entry, recovered: Mapping[Shard, Recovered]) -> None:
-        owner = self._router.owner(entry.entity)
-        each = recovered.get(owner) if owner else None
-        if each is None or entry.position <= each.snapshot_at:
-            return
-        key = entry.entity.partition("/")[2]
+    def _fold(self, entry: Entry, each: Recovered, key: str) -> None:
         try:
             event = codec.decode(entry.type, entry.data, Event)
         except codec.Undecodable as error:

@@ -1,8 +1,9 @@
 """The node's store on a real Redis: `functions.lua` for everything that writes, raw connections, one for each use.
 
 Comes in: the calls of the `Store` Protocol. Goes out: their answers; a server that cannot serve is StoreUnreachable or
-StoreBroken with one clear line. Steps share one connection, the blocking reader has its own, so has the lease, so that a
-stuck server is noticed within a second, and everything else shares the last. Next: hosts, reader, lease, keeper, CLI.
+StoreBroken with one clear line. Steps share one connection, the blocking reader has its own, so has the lease, so that
+a stuck server is noticed within a second, and everything else shares the last. Next: hosts, reader, lease, keeper,
+CLI.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ PATIENCE_SECONDS = 10.0
 
 
 class RedisStore:
-    """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as redis-py reads them.
+    """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as redis-py
+    reads them.
 
-    `strict` turns warnings about the server's settings into refusals. `patience_seconds`: for how long an unanswered step
-    is sent again. ValueError for a URL that is none.
+    `strict` turns warnings about the server's settings into refusals. `patience_seconds`: for how long an unanswered
+    step is sent again. ValueError for a URL that is none.
     """
 
     def __init__(
@@ -79,6 +81,10 @@ class RedisStore:
         fixed = {kind: int(count) for kind, count in zip(counts[::2], counts[1::2], strict=True)}
         # A repeat after a lost answer finds the run begun, but by this very call.
         return Run(run=found, shards=fixed, new=found == run)
+
+    def run(self) -> str:
+        meta = self._keys.meta
+        return text(self._ask([meta], [("HGET", meta, "run")])[0] or b"")
 
     # -- leases and ownership ------------------------------------------------------------------------------------
 
@@ -125,9 +131,9 @@ class RedisStore:
     def step(self, step: Step) -> Committed | Fenced | Conflict:
         return self._commits.commit(step)
 
-    def count_try(self, shard: Shard, token: str, message: str) -> int | Fenced:
-        word, answer = self._function("try", (self._keys.shard(shard),), token, message)
-        return int(answer) if word == b"OK" else Fenced(token=text(answer))
+    def count_try(self, shard: Shard, token: str, message: str, count: int) -> Fenced | None:
+        word, *rest = self._function("try", (self._keys.shard(shard),), token, message, count)
+        return Fenced(token=text(rest[0])) if word == b"FENCED" else None
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -171,7 +177,7 @@ class RedisStore:
     # -- snapshots, archive, trimming ----------------------------------------------------------------------------
 
     def snapshot(self, shard: Shard, token: str, snapshot: Snapshot) -> bool:
-        keys = (self._keys.snapshot(shard), self._keys.shard(shard))
+        keys = (self._keys.snapshot(shard), self._keys.shard(shard), self._keys.log)
         arguments = (token, str(snapshot.position), snapshot.format, snapshot.state)
         word, *rest = self._function("snapshot", keys, *arguments)
         # A repeat after a lost answer finds its own position there.
@@ -192,7 +198,7 @@ class RedisStore:
 
     def mark_archived(self, keeper: Shard, token: str, upto: Position) -> bool:
         word, *_ = self._function("archived", (self._keys.meta, self._keys.shard(keeper)), token, str(upto))
-        return word == b"OK"
+        return bool(word == b"OK")
 
     def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
         held = [key for shard in holding for key in (self._keys.shard(shard), self._keys.snapshot(shard))]

@@ -5,7 +5,7 @@ Comes in: entries and mails as the store gives them. Goes out: `Input`s. Decodes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from chronolet.kernel.kind import EventRoute, Kind
@@ -42,9 +42,15 @@ class Router:
         kind, _, key = entity.partition("/")
         return self.shard_for(kind, key) if kind in self._kinds else None
 
-    def route(self, entry: Entry, among: Collection[Shard]) -> Iterator[tuple[Shard, Input]]:
+    def route(self, entry: Entry, among: Collection[Shard]) -> Iterable[tuple[Shard, Input]]:
         """What an entry means for those of the shards `among` that subscribed to its type."""
-        for kind, route in self._subscribers.get(entry.type.partition("@")[0], ()):
+        subscribers = self._subscribers.get(entry.type.partition("@")[0])
+        return self._routed(entry, subscribers, among) if subscribers else ()
+
+    def _routed(
+        self, entry: Entry, subscribers: Sequence[tuple[Kind[Any], EventRoute]], among: Collection[Shard]
+    ) -> Iterator[tuple[Shard, Input]]:
+        for kind, route in subscribers:
             event, error = _decoded(entry.type, entry.data, Event)
             # No route without the event: the kind's first shard tells of an unreadable one, so that it is told once.
             grouped = {self.shards_of(kind.name)[0]: ()} if error else self._by_shard(kind.name, route(event))

@@ -1,8 +1,9 @@
-"""What the kernel needs from Redis, as one Protocol with two implementations under one contract suite:
-`redis_store` (the versioned Function library `functions.lua`) and `memory_store` (the in-memory twin).
+"""What the kernel needs from Redis, as one Protocol with two implementations under one contract suite: `redis_store`
+(the versioned Function library `functions.lua`) and `memory_store` (the in-memory twin).
 
 Comes in: steps, acquisitions, snapshots. Goes out: plain answers, never exceptions for what a caller must expect
-(`Fenced`, `Conflict`, `Busy` are values). A lost connection is `StoreUnreachable`: the call may or may not have happened.
+(`Fenced`, `Conflict`, `Busy` are values). A lost connection is `StoreUnreachable`: the call may or may not have
+happened.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from chronolet_schemas.keys import Shard
 
 class StoreUnreachable(Exception):  # noqa: N818 - the condition's name
     """The server did not answer (connection lost, time-out, loading, read-only, full). `healing` tells whether waiting
-    may help; the text is one clear line for people: what, where, what to do."""
+    may help; the text is one clear line for people: what, where, what to do.
+    """
 
     def __init__(self, message: str, *, healing: bool = True) -> None:
         super().__init__(message)
@@ -82,14 +84,16 @@ class Step:
     dead: tuple[DeadLetter, ...] = ()
     forget_tries: tuple[str, ...] = ()
     even_if_full: bool = False
-    """Commit even if the server has reached its maxmemory: for the keeper, whose events lead to trimming. A step without
-    events and dead letters is committed on a full server anyway."""
+    """Commit even if the server has reached its maxmemory: for the keeper, whose events lead to trimming. A step
+    without events and dead letters is committed on a full server anyway.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Done, now or by an earlier try of the same step. The records got the ids `<ms>-<n>` that end with `at`, `n` going
-    up by one from record to record; without records `at` is the shard's last."""
+    """Done, now or by an earlier try of the same step. The records got the ids `<ms>-<n>` that end with `at`, `n`
+    going up by one from record to record; without records `at` is the shard's last.
+    """
 
     version: int
     at: Position
@@ -104,7 +108,11 @@ class Fenced:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The shard is not in the state that the step expects: it must be reloaded. Carries what the server has."""
+    """The shard is not in the state that the step expects: it must be reloaded. Carries what the server has.
+
+    With the very version that the step expects: the log or mailbox entry that it consumes is not there, for the server
+    has lost it since it was read.
+    """
 
     version: int
     log_cursor: Position
@@ -149,10 +157,14 @@ class Store(Protocol):
     # -- starting ------------------------------------------------------------------------------------------------
     def check(self) -> Sequence[str]:
         """Verify the server and load the functions. Warnings as text; raises StoreUnreachable(healing=False) for a
-        server that cannot serve (too old, evicting policy, read-only replica, wrong password)."""
+        server that cannot serve (too old, evicting policy, read-only replica, wrong password).
+        """
 
     def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
         """Start the log with `record` (`kernel.LogStarted`) where there is none, else tell the run that there is."""
+
+    def run(self) -> str:
+        """The log's run, by which archives are filed; empty where there is no log."""
 
     # -- leases and ownership ------------------------------------------------------------------------------------
     def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
@@ -171,18 +183,20 @@ class Store(Protocol):
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
     ) -> Acquired | NotFree:
         """Take a shard whose hash still says `expected_token`, if that token's process has no lease (or is proven dead
-        by its file lock, which also drops its lease). The new token is `<epoch + 1>:<process>`."""
+        by its file lock, which also drops its lease). The new token is `<epoch + 1>:<process>`.
+        """
 
     def unowned(self, shard: Shard, token: str) -> int | None:
-        """For how many milliseconds the shard with this token is known to have no living owner; the first call starts that
-        clock, an acquisition ends it. None if its owner lives or the token is another one."""
+        """For how many milliseconds the shard with this token is known to have no living owner; the first call starts
+        that clock, an acquisition ends it. None if its owner lives or the token is another one.
+        """
 
     # -- the step ------------------------------------------------------------------------------------------------
     def step(self, step: Step) -> Committed | Fenced | Conflict:
         """Commit. A Conflict whose `step_id` is the step's own is answered as Committed by the implementation."""
 
-    def count_try(self, shard: Shard, token: str, message: str) -> int | Fenced:
-        """Count a try of a message before deciding it; the count so far, this one included."""
+    def count_try(self, shard: Shard, token: str, message: str, count: int) -> Fenced | None:
+        """Before a message is decided that may have failed before: remember that this is its `count`th try."""
 
     # -- reading -------------------------------------------------------------------------------------------------
     def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
@@ -190,7 +204,9 @@ class Store(Protocol):
 
     def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
         """All entries after a position up to another (None: the newest when the scan gets there), oldest first. On a
-        connection of its own, one page requested ahead: the fast way through much of the log. Raises as the calls do."""
+        connection of its own, one page requested ahead: the fast way through much of the log. Raises as the calls
+        do.
+        """
 
     def last(self) -> Position:
         """The position of the newest entry ever written (START for an empty log)."""
@@ -211,7 +227,7 @@ class Store(Protocol):
 
     # -- snapshots, archive, trimming ----------------------------------------------------------------------------
     def snapshot(self, shard: Shard, token: str, snapshot: Snapshot) -> bool:
-        """Keep a snapshot if the token is good and its position grows; False if not."""
+        """Keep a snapshot if the token is good, its position grows and the log has that position; False if not."""
 
     def read_snapshot(self, shard: Shard) -> Snapshot | None:
         """The shard's snapshot, if there is one."""
@@ -224,7 +240,8 @@ class Store(Protocol):
 
     def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
         """Remove entries up to a position, but never past the archive, nor past the lowest cursor and snapshot of
-        `holding`. How many went."""
+        `holding`. How many went.
+        """
 
     def sizes(self) -> Mapping[str, int]:
         """Lengths and figures for measuring: entries in the log, first and last position's ms, dead letters, bytes."""

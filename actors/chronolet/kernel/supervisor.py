@@ -9,8 +9,9 @@ loaded again. What fails here ends the process: whatever runs it starts it again
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,18 +19,17 @@ from typing import Any, Literal, NamedTuple
 import pykka
 import structlog
 
-from chronolet.kernel.host import Host, Recovered, Seat, Services, ShardDiverged, ShardLost
+from chronolet.kernel.host import Host, Recovered, Seat, ServerBehind, Services, ShardLost
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.lease import Lease, proven_dead
 from chronolet.kernel.reader import Reader
 from chronolet.kernel.recovery import History, Recovery
 from chronolet.kernel.routing import Router
-from chronolet.kernel.store import Acquired, Head, StoreUnreachable
+from chronolet.kernel.store import Acquired, Head, NotFree, StoreBroken, StoreUnreachable
 from chronolet_schemas import kernel, registry
-from chronolet_schemas.envelope import Event
+from chronolet_schemas.envelope import Event, Position
 from chronolet_schemas.keys import Shard
 
-TICK_SECONDS = 1.0
 UPKEEP_SECONDS = 60.0
 STEADY_SECONDS = 60.0
 LONGEST_BACK_OFF_SECONDS = 30.0
@@ -38,7 +38,7 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 class Tick(NamedTuple):
-    """A second has passed."""
+    """A third of the lease's time has passed: a second, unless a test is in a hurry."""
 
 
 class Upkeep(NamedTuple):
@@ -60,6 +60,12 @@ class Again(NamedTuple):
 
 class ServerBack(NamedTuple):
     """The reader reached the server again after it could not."""
+
+
+class ReaderFailed(NamedTuple):
+    """The reader's thread ended with an error."""
+
+    error: Exception
 
 
 class LeaseRegained(NamedTuple):
@@ -114,23 +120,30 @@ class Supervisor(pykka.ThreadingActor):
 
     def on_start(self) -> None:
         """Begin with the first tick at once."""
-        self.actor_ref.tell(Tick())
-        self._every(TICK_SECONDS, Tick())
+        self._tell(Tick())
+        self._every(self._given.lease.renewal_seconds, Tick())
         self._every(UPKEEP_SECONDS, Upkeep())
 
     def on_failure(self, exception_type: Any, exception_value: BaseException | None, traceback: Any) -> None:
-        """End the process."""
+        """End the process; its hosts must not go on without a supervisor."""
+        for seat, ref in self._hosted.values():
+            seat.stopping.set()
+            ref.stop(block=False)
         self._fatal(exception_value or RuntimeError("the supervisor failed"))
 
     def on_receive(self, message: Any) -> None:
         """Handle one notice; while the server is away it is kept for later."""
         try:
             self._handle(message)
-        except StoreUnreachable as error:
+        except (StoreUnreachable, StoreBroken) as error:
             log.warning("waiting for the server", error=str(error), about=type(message).__name__)
-            if isinstance(message, Tick | Upkeep):
-                return  # the next one comes by itself
-            self._given.services.around.timers.after(TICK_SECONDS / 2, lambda: self.actor_ref.tell(message))
+            if not isinstance(message, Tick | Upkeep):  # those come again by themselves
+                pause = self._given.lease.renewal_seconds / 2
+                self._given.services.around.timers.after(pause, lambda: self._tell(message))
+
+    def _tell(self, message: Any) -> None:
+        with contextlib.suppress(pykka.ActorDeadError):  # timers and reader may find it dead, and must live
+            self.actor_ref.tell(message)
 
     def _handle(self, message: Any) -> None:
         match message:
@@ -149,6 +162,8 @@ class Supervisor(pykka.ThreadingActor):
                 lapses = self._given.lease.lapses
                 self._drop_what_others_took()
                 self._given.lease.confirm(lapses)
+            case ReaderFailed():
+                raise message.error
             case Retire():
                 self._retire()
 
@@ -160,21 +175,40 @@ class Supervisor(pykka.ThreadingActor):
             self._take(sorted(wanted, key=str))
 
     def _take(self, shards: Iterable[Shard]) -> None:
-        heads, alive = self._store.heads(list(shards)), self._store.alive()
+        if self._reload:
+            return  # the next tick takes them, once there is a reader again
+        alive = self._store.alive()
         acquired: dict[Shard, tuple[str, Head]] = {}
         notes: dict[Shard, list[Event]] = {}
-        for shard, head in heads.items():
+        for shard, head in self._heads(list(shards)).items():
             proof = self._free(head, alive)
-            if proof is None:
-                continue
-            answer = self._store.acquire(
-                shard, head.token, self._given.lease.process, registry.SCHEMA, proven_dead=proof == "lock"
-            )
-            if isinstance(answer, Acquired):
+            answer = proof and self._acquire(shard, head, by_lock=proof == "lock")
+            if proof and isinstance(answer, Acquired):
                 acquired[shard] = (answer.head.token, answer.head)
-                notes[shard] = self._notes(shard, head, proof)
+                notes[shard] = self._notes(shard, answer.head, head.token, proof)
         if acquired:
             self._host(acquired, notes)
+
+    def _heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
+        """The shards' hashes; without those that are none, which are no reason to leave the others alone."""
+        try:
+            return self._store.heads(shards)
+        except StoreBroken:
+            heads: dict[Shard, Head] = {}
+            for shard in shards:
+                try:
+                    heads.update(self._store.heads([shard]))
+                except StoreBroken as error:
+                    log.error("shard left alone", shard=str(shard), error=str(error))  # noqa: TRY400 - one clear line
+            return heads
+
+    def _acquire(self, shard: Shard, head: Head, *, by_lock: bool) -> Acquired | NotFree | None:
+        process = self._given.lease.process
+        try:
+            return self._store.acquire(shard, head.token, process, registry.SCHEMA, proven_dead=by_lock)
+        except StoreBroken as error:
+            log.error("shard left alone", shard=str(shard), error=str(error))  # noqa: TRY400 - one clear line
+            return None
 
     def _free(self, head: Head, alive: Mapping[str, str]) -> Literal["released", "lease", "lock"] | None:
         owner = head.token.partition(":")[2]
@@ -184,8 +218,8 @@ class Supervisor(pykka.ThreadingActor):
             return "lease"
         return "lock" if proven_dead(self._given.locks, owner) else None
 
-    def _notes(self, shard: Shard, head: Head, proof: Literal["released", "lease", "lock"]) -> list[Event]:
-        owner, us = head.token.partition(":")[2], self._given.lease.process
+    def _notes(self, shard: Shard, head: Head, former: str, proof: Literal["released", "lease", "lock"]) -> list[Event]:
+        owner, us = former.partition(":")[2], self._given.lease.process
         notes: list[Event] = []
         if owner and owner != us:
             notes.append(kernel.ShardTakenOver(former_owner=owner, owner=us, proof=proof))
@@ -221,9 +255,9 @@ class Supervisor(pykka.ThreadingActor):
         if held is None or held[0] is not seat:
             return  # stopped by us meanwhile
         self._let_go(seat.shard)
-        if isinstance(error, ShardLost) and not error.ahead:
+        if isinstance(error, ShardLost):
             log.warning("shard lost to another owner", shard=str(seat.shard), owner=error.token)
-        elif isinstance(error, ShardLost) or (isinstance(error, ShardDiverged) and error.found < error.had):
+        elif isinstance(error, ServerBehind):
             self._had[seat.shard] = seat.ledger.version
             self._lose_tail()
         else:
@@ -238,7 +272,7 @@ class Supervisor(pykka.ThreadingActor):
         log.error("host failed", shard=str(shard), error=failures.error, again_in_seconds=pause, exc_info=error)
         self._given.services.around.observer.host_restarted(shard)
         self._waiting.add(shard)
-        self._given.services.around.timers.after(pause, lambda: self.actor_ref.tell(Again(shard)))
+        self._given.services.around.timers.after(pause, lambda: self._tell(Again(shard)))
 
     def _let_go(self, shard: Shard) -> None:
         seat, ref = self._hosted.pop(shard)
@@ -248,24 +282,26 @@ class Supervisor(pykka.ThreadingActor):
         self._given.services.around.observer.shards_owned(len(self._hosted))
 
     def _drop_what_others_took(self) -> None:
-        heads = self._store.heads(list(self._hosted))
-        for shard, head in heads.items():
+        for shard, head in self._heads(list(self._hosted)).items():
             if head.token != self._hosted[shard][0].ledger.token:
                 log.warning("shard was taken over while the lease had lapsed", shard=str(shard), owner=head.token)
                 self._let_go(shard)
 
     def _look_for_loss(self) -> None:
         """After the server was away: does it still know all that it had acknowledged?"""
-        heads, last = self._store.heads(list(self._hosted)), self._store.last()
-        behind = self._reader.at is not None and last < self._reader.at
-        for shard, head in heads.items():
-            ledger = self._hosted[shard][0].ledger
-            epoch = int(head.token.partition(":")[0] or 0)
-            if head.version < ledger.version or epoch < int(ledger.token.partition(":")[0]):
-                self._had[shard] = ledger.version
-                behind = True
+        # Ours first: the hosts go on meanwhile, and what they commit after this is no loss.
+        ours = {shard: (seat.ledger.version, _epoch(seat.ledger.token)) for shard, (seat, _) in self._hosted.items()}
+        read_to = self._reader.at
+        behind = read_to is not None and not self._knows(read_to)
+        for shard, head in self._heads(list(ours)).items():
+            version, epoch = ours[shard]
+            behind |= head.version < version or _epoch(head.token) < epoch
         if behind:
             self._lose_tail()
+
+    def _knows(self, at: Position) -> bool:
+        """Whether the log has the entry at a position that was read from it, or has trimmed it since."""
+        return bool(self._store.read_log(Position(at.milliseconds, at.n - 1), 1, at)) or at <= self._store.archived()[1]
 
     def _lose_tail(self) -> None:
         """Stop everything; the next tick begins anew with what the server has."""
@@ -275,7 +311,7 @@ class Supervisor(pykka.ThreadingActor):
             self._let_go(shard)
         self._reader.stop()
         self._reload = True
-        self.actor_ref.tell(Tick())
+        self._tell(Tick())
 
     def _begin_anew(self) -> None:
         self._given.phase("beginning")
@@ -297,21 +333,35 @@ class Supervisor(pykka.ThreadingActor):
     def _every(self, seconds: float, message: Tick | Upkeep) -> None:
         def ring() -> None:
             if self.actor_ref.is_alive():
-                self.actor_ref.tell(message)
+                self._tell(message)
                 self._every(seconds, message)
 
         self._given.services.around.timers.after(seconds, ring)
 
     def _retire(self) -> None:
         tokens = [(shard, seat.ledger.token) for shard, (seat, _) in self._hosted.items()]
+        for seat, _ in self._hosted.values():
+            seat.stopping.set()  # all at once: each may have to wait for a call that the server does not answer
         for shard in list(self._hosted):
             self._let_go(shard)
         self._reader.stop()
         self._given.lease.stop()
-        self._store.retire(self._given.lease.process, tokens)
+        try:
+            self._store.retire(self._given.lease.process, tokens)
+        except (StoreUnreachable, StoreBroken) as error:
+            log.warning("ended without handing over: others wait for the lease to run out", error=str(error))
         self.stop()
 
     def _new_reader(self) -> Reader:
-        reader = Reader(self._store, self._router, lambda: self.actor_ref.tell(ServerBack()))
+        reader = Reader(
+            self._store,
+            self._router,
+            lambda: self._tell(ServerBack()),
+            lambda error: self._tell(ReaderFailed(error)),
+        )
         reader.start()
         return reader
+
+
+def _epoch(token: str) -> int:
+    return int(token.partition(":")[0] or 0)

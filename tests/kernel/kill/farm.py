@@ -1,0 +1,82 @@
+"""Worker processes that cost next to nothing to start: one parent has imported everything, and forks.
+
+Comes in: `WorkerJob`s on standard input, one JSON line each. Goes out: the pid of each worker. At the end of its input (the
+test is over, or was itself killed) it kills all that it has forked. Next: the tests hold a `Farm`.
+"""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from tests.kernel.kill import worker
+from tests.support import scratch
+
+ROOT = Path(__file__).parents[3]
+
+
+class Farm:
+    """The parent of the workers, and those that live."""
+
+    def __init__(self) -> None:
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.kernel.kill.farm"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+        )
+        self.living: list[int] = []
+
+    def start(self, job: worker.WorkerJob) -> int:
+        """Fork one more worker; its pid."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(msgspec.json.encode(job) + b"\n")
+        self._server.stdin.flush()
+        pid = int(self._server.stdout.readline())
+        self.living.append(pid)
+        return pid
+
+    def kill9(self, pid: int) -> None:
+        self.living.remove(pid)
+        scratch.kill([pid])
+
+    def end(self) -> None:
+        """Kill all that still live, and the parent."""
+        assert self._server.stdin is not None
+        self._server.stdin.close()
+        assert self._server.wait(timeout=20) == 0
+
+
+def _serve() -> None:
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reaped by the system
+    workers = []
+    for line in sys.stdin.buffer:
+        job = msgspec.json.decode(line, type=worker.WorkerJob)
+        pid = os.fork()
+        if pid == 0:
+            _become(job)
+        workers.append(pid)
+        print(pid, flush=True)  # noqa: T201 - the protocol
+    scratch.kill([pid for pid in workers if _ours(pid)])
+
+
+def _ours(pid: int) -> bool:
+    return pid in scratch.children(os.getpid())
+
+
+def _become(job: worker.WorkerJob) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.close(0)
+    os.dup2(2, 1)
+    try:
+        worker.run(job)
+    except BaseException:  # noqa: BLE001 - the worker has written it down; a fork must not go on as its parent
+        os._exit(1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,85 @@
+"""Those who send: commands with explicit request ids, in order for each key, sent again on doubt and after a loss.
+
+Comes in: how far the log is (the watcher). Goes out: commands; how many of each key. One thread; `lock` keeps it from
+sending. Next: `story` compares what was sent with what became of it.
+"""
+
+import threading
+from collections.abc import Callable
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import StoreUnreachable
+from chronolet_schemas import codec, registry
+from chronolet_schemas.keys import shard_for
+from tests.kernel import tally
+from tests.kernel.kill.gate import Gate
+from tests.kernel.kill.worker import SHARDS
+
+ADD = registry.type_of(tally.Add)
+
+
+class Feeder:
+    """Sends in turn to all its keys until `finish`."""
+
+    def __init__(self, url: str, node: str, keys: list[str], has_room: Callable[[int], bool]) -> None:
+        self.sent = dict.fromkeys(keys, 0)
+        self.doubts = 0
+        self.sent_again = 0
+        self.gate = Gate()
+        self._store = RedisStore(url, node)
+        self._has_room = has_room
+        self._finishing = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
+        self._thread.start()
+
+    @property
+    def total(self) -> int:
+        return sum(self.sent.values())
+
+    def finish(self) -> None:
+        """Send the last command of each key (it arms a timer), and no more."""
+        self._finishing.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        self._store.close()
+
+    def send_again(self, answered: dict[str, int]) -> None:
+        """With the `gate` closed, after the server lost a tail: send all that the log has no answer for, in order."""
+        for key, count in self.sent.items():
+            for number in range(answered.get(key, 0) + 1, count + 1):
+                self.sent_again += self._surely(key, number) == "sent"
+
+    def _run(self) -> None:
+        try:
+            while not self._finishing.is_set():
+                for key in self.sent:
+                    if self._has_room(self.total):
+                        self._next(key, rest_after=20 if self.sent[key] % 7 == 6 else 0)
+            for key in self.sent:
+                self._next(key, rest_after=1)
+        except BaseException as error:  # noqa: BLE001 - raised again by finish
+            self._error = error
+
+    def _next(self, key: str, rest_after: int) -> None:
+        with self.gate.passing():
+            number = self.sent[key] + 1
+            if self._once(key, number, rest_after) is None:
+                self.doubts += 1
+                return  # the same number again, next time round: the loss may have to be looked at first
+            self.sent[key] = number
+
+    def _surely(self, key: str, number: int) -> str:
+        while (answer := self._once(key, number, 1 if number == self.sent[key] else 0)) is None:
+            self.doubts += 1
+        return answer
+
+    def _once(self, key: str, number: int, rest_after: int) -> str | None:
+        add = tally.Add(request=f"{key}/{number}", key=key, number=number, rest_after=rest_after)
+        shard = shard_for("tally", SHARDS["tally"], key)
+        try:
+            answer = self._store.send(shard, ADD, f"tally/{key}", add.request, codec.encode(add))
+        except StoreUnreachable:
+            return None
+        return None if answer == "busy" else answer

@@ -1,0 +1,25 @@
+"""A lock between one busy thread and those who want it to pause: whoever closes the gate is let in next."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Gate:
+    """The busy thread does each piece of work while `passing`; others hold it up while `closed`."""
+
+    def __init__(self) -> None:
+        self._turnstile = threading.Lock()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        with self._turnstile:
+            pass
+        with self._lock:
+            yield
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        with self._turnstile, self._lock:
+            yield

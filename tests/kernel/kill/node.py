@@ -1,0 +1,173 @@
+"""A node under attack: a server, its workers, a feeder and a watcher, and what can be done to them.
+
+Comes in: a private redis-server. Goes out: attacks (each waits until it has had its effect), and at the end the verdict of
+`story`, printed with its counts. Next: the tests, which say how often.
+"""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import StoreUnreachable
+from chronolet_schemas.keys import shards_of
+from tests.kernel.kill import story
+from tests.kernel.kill.farm import Farm
+from tests.kernel.kill.feeder import Feeder
+from tests.kernel.kill.watcher import Watcher
+from tests.kernel.kill.worker import SHARDS, WorkerJob
+from tests.support import scratch
+from tests.support.redis import PrivateRedis
+
+NODE = "n1"
+KEYS = [f"k{number}" for number in range(12)]
+ALL_SHARDS = [shard for kind, count in SHARDS.items() for shard in shards_of(kind, count)]
+
+
+class Node:
+    """Everything of one run. `jobs` are handed out in turn to the workers that are started."""
+
+    def __init__(self, server: PrivateRedis, folder: Path, jobs: Sequence[WorkerJob], workers: int) -> None:
+        self.server = server
+        self.folder = folder
+        self.done: Counter[str] = Counter()
+        self.store = RedisStore(server.url, NODE)
+        self.farm = Farm()
+        self._jobs = jobs
+        for _ in range(workers):
+            self.start_worker()
+        scratch.wait_until(self._begun, "the log's first event")
+        self.watcher = Watcher(server.url, NODE)
+        self.feeder = Feeder(server.url, NODE, KEYS, self.watcher.has_room)
+
+    def start_worker(self) -> int:
+        self.done["workers"] += 1
+        return self.farm.start(self._jobs[self.done["workers"] % len(self._jobs)])
+
+    # -- attacks -------------------------------------------------------------------------------------------------
+    def kill_worker(self) -> None:
+        """kill -9 to any worker; another takes its place."""
+        self.farm.kill9(random.choice(self.farm.living))  # noqa: S311 - no secret
+        self.done["worker kills"] += 1
+        self.start_worker()
+
+    def stop_worker(self) -> None:
+        """SIGSTOP to any worker until its lease is over and others have its shards; then SIGCONT."""
+        pid = random.choice(self.farm.living)  # noqa: S311 - no secret
+        os.kill(pid, signal.SIGSTOP)
+        held = self._processes(pid)
+        scratch.wait_until(lambda: not self._processes(pid), f"the end of {pid}'s lease")
+        scratch.wait_until(lambda: not held & self._owners(), "a take-over")
+        os.kill(pid, signal.SIGCONT)
+        self.done["stops"] += 1
+
+    def kill_server(self) -> None:
+        """kill -9 to redis-server, and start it again on what it has kept."""
+        self.server.kill9()
+        self.server.start()
+        self.done["server kills"] += 1
+
+    def lose_tail(self) -> None:
+        """Kill the server while it has acknowledged what no file has. Who sends looks at the log before going on."""
+        self.server.slow_down(1500)
+        self.server.wait_for_fsync()
+        self.watcher.wait_for_more(20, 200)
+        self.server.kill9()
+        self.server.slow_down(0)
+        with self.feeder.gate.closed(), self.watcher.gate.closed():
+            self.server.start()
+            lost = self.watcher.compare()
+            self.feeder.send_again(self.watcher.answered())
+        self.done["server kills"] += 1
+        self.done["server kills with loss"] += lost > 0
+        self.done["entries lost"] += lost
+
+    def load(self, least: int = 20, most: int = 200) -> None:
+        """Let some work be done."""
+        self.watcher.wait_for_more(least, most)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+    def verdict(self, *, least: int, lossless: bool = True) -> Counter[str]:
+        """Let everything come to rest, then hold the story against the guarantees. Prints all counts."""
+        self.feeder.finish()
+        self.watcher.wait_for(self.feeder.total)
+        scratch.wait_until(self._at_rest, "the last timers and notes")
+        entries = self.watcher.entries
+        counts = story.check_log(entries, self.feeder.sent)
+        lines = story.diaries(self.folder)
+        versions = {str(shard): head.version for shard, head in self.store.heads(ALL_SHARDS).items()}
+        words = story.check_steps(lines, versions, lossless=lossless)
+        notes = story.check_notes(self.folder, entries, lines, self.interruptions())
+        errors = [path.read_text() for path in (self.folder / "errors").iterdir()]
+        assert not errors, errors[0]
+        assert self.feeder.total >= least, f"only {self.feeder.total} inputs"
+        figures = Counter(inputs=self.feeder.total, doubts=self.feeder.doubts, sent_again=self.feeder.sent_again)
+        self._print("attacks", self.done)
+        self._print("sent", figures)
+        self._print("log", counts)
+        self._print("steps", words)
+        self._print("notes", notes)
+        return words
+
+    def interruptions(self) -> int:
+        return self.done["worker kills"] + self.done["stops"] + self.done["server kills"]
+
+    def close(self) -> None:
+        self.farm.end()
+        self.watcher.stop()
+        self.store.close()
+
+    # -- within --------------------------------------------------------------------------------------------------
+    def _print(self, title: str, counts: Counter[str]) -> None:
+        print(f"{title}: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))  # noqa: T201
+
+    def _begun(self) -> bool:
+        try:
+            return self.store.last().n > 0
+        except StoreUnreachable:
+            return False
+
+    def _processes(self, pid: int) -> set[str]:
+        """The process ids (as the kernel knows them) with a lease that a worker of this pid holds."""
+        return {process for process, info in self.store.alive().items() if info.endswith(f" {pid}")}
+
+    def _owners(self) -> set[str]:
+        return {head.token.partition(":")[2] for head in self.store.heads(ALL_SHARDS).values()}
+
+    def _at_rest(self) -> bool:
+        with self.watcher.gate.closed():
+            entries = self.watcher.entries
+        last = {(entry.type.partition("@")[0], entry.entity): entry.position for entry in entries}
+        return all(
+            last.get(("tally.Rested", f"tally/{key}"), (0, 0)) > last["tally.Added", f"tally/{key}"]
+            and last.get(("tally.NoteTaken", f"tally/{key}"), (0, 0))
+            >= last.get(("tally.NoteRequested", f"tally/{key}"), (0, 0))
+            for key in KEYS
+        )
+
+
+@contextmanager
+def attacked(server: PrivateRedis, jobs: Sequence[dict[str, object]] = ({},), workers: int = 3) -> Iterator[Node]:
+    """A node at work on this server; `jobs` are what its workers differ in. Gone at the end."""
+    started = time.monotonic()
+    folder = server.folder / "workers"
+    for name in ("diary", "errors", "locks", "log"):
+        (folder / name).mkdir(parents=True)
+    base = WorkerJob(url=server.url, node=NODE, folder=str(folder))
+    node = Node(server, folder, [_with(base, job) for job in jobs], workers)
+    try:
+        yield node
+    finally:
+        node.close()
+        print(f"took {time.monotonic() - started:.1f} s")  # noqa: T201
+
+
+def _with(base: WorkerJob, fields: dict[str, object]) -> WorkerJob:
+    import msgspec
+
+    return msgspec.structs.replace(base, **fields)

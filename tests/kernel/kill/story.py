@@ -1,0 +1,170 @@
+"""What must hold after all of it, read from the log, the workers' diaries and the notes.
+
+Comes in: entries, how many commands each key was sent, the folder. Goes out: figures to print; AssertionError where a
+guarantee of DESIGN 3 was broken. Nothing here knows what was killed, but for how often.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from chronolet_schemas import codec, kernel, registry
+from chronolet_schemas.envelope import Entry
+from chronolet_schemas.keys import shard_for
+from tests.kernel import mirror, tally
+from tests.kernel.kill.worker import SHARDS
+
+
+def check_log(entries: Sequence[Entry], sent: Mapping[str, int]) -> Counter[str]:
+    """Every input changed state exactly once and in order, the mirror saw the same, `n` has no gap, tokens only grow."""
+    assert [entry.position.n for entry in entries] == list(range(1, len(entries) + 1)), "n has a gap"
+    assert all(a.position.milliseconds <= b.position.milliseconds for a, b in pairwise(entries)), "time goes back"
+    added, seen = defaultdict(list), defaultdict(list)
+    for entry in entries:
+        key = entry.entity.partition("/")[2]
+        if entry.type == registry.type_of(tally.Added):
+            added[key].append((entry, codec.decode(entry.type, entry.data, tally.Added)))
+        elif entry.type == registry.type_of(mirror.Seen):
+            seen[key].append((entry, codec.decode(entry.type, entry.data, mirror.Seen)))
+    assert sorted(added) == sorted(seen) == sorted(sent)
+    for key, count in sent.items():
+        _check_key(key, count, added[key], seen[key])
+    _check_tokens(entries)
+    return Counter(entry.type.partition("@")[0] for entry in entries)
+
+
+def _check_key(
+    key: str, count: int, added: list[tuple[Entry, tally.Added]], seen: list[tuple[Entry, mirror.Seen]]
+) -> None:
+    numbers = [event.number for _, event in added]
+    assert numbers == list(range(1, count + 1)), f"{key}: sent 1..{count}, the tally has {_difference(numbers, count)}"
+    mirrored = [event.number for _, event in seen]
+    assert mirrored == numbers, f"{key}: the mirror has {_difference(mirrored, count)}"
+    checksum = 0
+    for (entry, one), (echo, other) in zip(added, seen, strict=True):
+        checksum = tally.chained(checksum, one.number)
+        assert one.checksum == other.checksum == checksum, f"{key}: another state at {entry.position}"
+        assert one.count == other.count == one.number
+        assert entry.cause == f"{key}/{one.number}"
+        assert echo.cause == str(entry.position)
+        assert echo.position > entry.position
+
+
+def _difference(found: list[int], count: int) -> str:
+    twice = sorted(number for number, times in Counter(found).items() if times > 1)
+    missing = sorted(set(range(1, count + 1)) - set(found))
+    return f"{len(found)}, {len(twice)} of them twice {twice[:9]}, {len(missing)} missing {missing[:9]}"
+
+
+def _check_tokens(entries: Sequence[Entry]) -> None:
+    epochs: dict[str, int] = {}
+    for entry in entries:
+        shard, _, epoch = entry.actor.partition("#")
+        if epoch:
+            assert int(epoch) >= epochs.get(shard, 0), f"{entry.position}: {entry.actor} after {epochs[shard]}"
+            epochs[shard] = int(epoch)
+
+
+class Line(NamedTuple):
+    """One line of a diary."""
+
+    at: int
+    pid: str
+    word: str
+    shard: str
+    token: str
+    version: int
+    step_id: str
+
+    @property
+    def epoch(self) -> int:
+        return int(self.token.partition(":")[0])
+
+
+def diaries(folder: Path) -> list[Line]:
+    """All lines of all workers, oldest first."""
+    lines = []
+    for path in (folder / "diary").iterdir():
+        for line in path.read_text().splitlines():
+            at, word, shard, token, version, step_id = line.split()
+            lines.append(Line(int(at), path.name, word, shard, token, int(version), step_id))
+    return sorted(lines)
+
+
+def check_steps(lines: Sequence[Line], versions: Mapping[str, int], *, lossless: bool) -> Counter[str]:
+    """Stale owners only ever got FENCED; versions are contiguous and each was committed by one step only."""
+    fenced: dict[str, set[str]] = defaultdict(set)
+    committed: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    asked: dict[str, set[int]] = defaultdict(set)
+    for line in lines:
+        if line.word == "asked":
+            asked[line.shard].add(line.version)
+        elif line.word == "fenced":
+            fenced[line.shard].add(line.token)
+        elif line.word == "committed":
+            assert line.token not in fenced[line.shard], f"{line} was fenced before"
+            committed[line.shard][line.version].add(line.step_id)
+    for shard, version in versions.items():
+        assert set(range(version)) <= asked[shard], f"{shard}: not every version up to {version} was asked for"
+    words = Counter(line.word for line in lines)
+    if lossless:
+        assert words["conflict"] == 0, "only a loss can make a step differ from what the server has"
+        assert all(len(ids) == 1 for each in committed.values() for ids in each.values()), "a version committed twice"
+        _check_epochs(lines)
+    return words
+
+
+def _check_epochs(lines: Sequence[Line]) -> None:
+    """No token commits a version after a later token has committed an earlier one."""
+    by_shard: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for line in lines:
+        if line.word == "committed":
+            by_shard[line.shard].append((line.version, line.epoch))
+    for shard, pairs in by_shard.items():
+        pairs.sort()
+        assert all(a[1] <= b[1] for a, b in pairwise(pairs)), f"{shard}: a stale owner has committed"
+
+
+def check_notes(folder: Path, entries: Sequence[Entry], lines: Sequence[Line], interruptions: int) -> Counter[str]:
+    """Effects happened; more than once only around an interruption; never by who had lost the shard before."""
+    taken = {(e.entity.partition("/")[2], _count(e)) for e in entries if e.type == registry.type_of(tally.NoteTaken)}
+    notes = [line.split() for line in (folder / "notes").read_text().splitlines()]
+    times = Counter((key, int(count)) for _, _, key, count, _ in notes)
+    missing = taken - times.keys()
+    assert not missing, f"notes that were never written: {sorted(missing)[:9]}"
+    again = sum(times.values()) - len(times)
+    keys = len({key for key, _ in times})
+    assert again <= interruptions * keys, f"{again} notes were repeated around {interruptions} interruptions"
+    owners = _owners(lines)
+    for _, asked, key, count, process in notes:
+        owner = _owner_at(owners[str(shard_for("tally", SHARDS["tally"], key))], int(asked), process)
+        assert owner == process, f"note {key} {count} by {process}, when {owner} had the shard"
+    return Counter(taken=len(taken), again=again)
+
+
+def _count(entry: Entry) -> int:
+    return codec.decode(entry.type, entry.data, tally.NoteTaken).count
+
+
+def _owners(lines: Sequence[Line]) -> dict[str, list[tuple[int, str]]]:
+    found: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for line in lines:
+        if line.word == "acquired":
+            found[line.shard].append((line.at, line.token.partition(":")[2]))
+    return found
+
+
+def _owner_at(owners: Sequence[tuple[int, str]], at: int, process: str) -> str:
+    """Who had been told before `at` that the shard was his; `process` itself while nobody else was."""
+    owner = process
+    for when, who in owners:
+        if when < at:
+            owner = who
+    return owner
+
+
+def losses(entries: Sequence[Entry]) -> int:
+    """How often an owner said that its server had lost a tail."""
+    return sum(entry.type == registry.type_of(kernel.TailLost) for entry in entries)

@@ -1,0 +1,91 @@
+"""One who reads along: every entry of the log as it appears, and what a loss took away.
+
+Comes in: the log. Goes out: how many inputs were taken in so far, to wait for; the entries; after a loss, the check that what
+is left is a prefix of what was seen. Next: the tests pace their kills by it, `story` reads its entries.
+"""
+
+import random
+import threading
+from collections import Counter
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import StoreUnreachable
+from chronolet_schemas import codec, registry
+from chronolet_schemas.envelope import START, Entry
+from tests.kernel import mirror, tally
+from tests.kernel.kill.gate import Gate
+
+ADDED = registry.type_of(tally.Added)
+SEEN = registry.type_of(mirror.Seen)
+
+
+class Watcher:
+    """Reads on a thread of its own. A closed `gate` keeps it from reading."""
+
+    def __init__(self, url: str, node: str) -> None:
+        self.entries: list[Entry] = []
+        self.counts: Counter[str] = Counter()
+        self.gate = Gate()
+        self._store = RedisStore(url, node)
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._store.close()
+
+    def has_room(self, sent: int, window: int = 400) -> bool:
+        """Whether fewer than `window` commands wait; waits a moment if not."""
+        with self._changed:
+            return self._changed.wait_for(lambda: sent - self.counts[ADDED] < window, timeout=0.1)
+
+    def wait_for_more(self, least: int, most: int, seconds: float = 30) -> None:
+        """Until so many more inputs, a number between the two, have been taken in."""
+        with self._changed:
+            wanted = self.counts[ADDED] + random.randint(least, most)  # noqa: S311 - no secret
+            if not self._changed.wait_for(lambda: self.counts[ADDED] >= wanted, timeout=seconds):
+                raise TimeoutError(f"no {wanted} inputs after {seconds} s, only {dict(self.counts)}")
+
+    def wait_for(self, inputs: int, seconds: float = 60) -> None:
+        """Until all inputs have been taken in and seen by the mirror."""
+        with self._changed:
+            done = self._changed.wait_for(lambda: min(self.counts[ADDED], self.counts[SEEN]) >= inputs, timeout=seconds)
+        assert done, f"waited {seconds} s for {inputs} inputs; there are {dict(self.counts)}"
+
+    def answered(self) -> dict[str, int]:
+        """The last number of each key that the log has."""
+        numbers: dict[str, int] = {}
+        for entry in self.entries:
+            if entry.type == ADDED:
+                added = codec.decode(entry.type, entry.data, tally.Added)
+                numbers[added.key] = added.number
+        return numbers
+
+    def compare(self) -> int:
+        """With the `gate` closed, after a restart of the server: how many entries are lost. They must be the last ones."""
+        now = list(self._store.scan(START))
+        common = 0
+        while common < min(len(now), len(self.entries)) and now[common] == self.entries[common]:
+            common += 1
+        lost = set(self.entries[common:])
+        assert not lost & set(now), "entries were lost before others that are still there"
+        with self._changed:
+            self.entries = now
+            self.counts = Counter(entry.type for entry in now)
+        return len(lost)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            with self.gate.passing():
+                at = self.entries[-1].position if self.entries else START
+                try:
+                    found = self._store.wait(at, {}, 1000, 20).log
+                except StoreUnreachable:
+                    continue
+                with self._changed:
+                    self.entries += found
+                    self.counts.update(entry.type for entry in found)
+                    self._changed.notify_all()

@@ -1,0 +1,131 @@
+"""A worker process of the kill suite: the two guinea-pig kinds on the real kernel, with a diary of what it was told.
+
+Comes in: a `Job` from the farm. Goes out: lines in `<folder>/diary/<pid>` (every step asked and answered, every shard
+acquired) and in `<folder>/notes` (the effects), each written by one call, so that kill -9 leaves whole lines.
+"""
+
+import dataclasses
+import os
+import signal
+import time
+import traceback
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from chronolet.kernel import host, kind, redis_store
+from chronolet.kernel.process import Process, Setup
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import Acquired, Committed, Conflict, Fenced, NotFree, Step
+from chronolet_schemas.envelope import Entry, Position, Signal
+from chronolet_schemas.keys import Shard
+from tests.kernel import mirror, tally
+
+SHARDS: Mapping[str, int] = {"tally": 4, "mirror": 2}
+
+
+class WorkerJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is started with."""
+
+    url: str
+    node: str
+    folder: str
+    lease_milliseconds: int = 300
+    locks: bool = True
+    slow_recovery: float = 0.0
+    """For so many seconds each recovery keeps the interpreter busy."""
+    snapshot_events: int = 400
+    step_timeout: float = 5.0
+
+
+class Diary:
+    """Lines that outlive a kill."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+
+    def say(self, *words: object) -> None:
+        os.write(self._file, (" ".join(map(str, (time.monotonic_ns(), *words))) + "\n").encode())
+
+
+class WatchedStore(RedisStore):
+    """The real store; what goes over it is written down."""
+
+    def __init__(self, url: str, node: str, diary: Diary) -> None:
+        super().__init__(url, node)
+        self._diary = diary
+
+    def step(self, step: Step) -> Committed | Fenced | Conflict:
+        what = (step.shard, step.token, step.version, step.step_id)
+        self._diary.say("asked", *what)
+        answer = super().step(step)
+        self._diary.say(type(answer).__name__.lower(), *what)
+        return answer
+
+    def acquire(
+        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+    ) -> Acquired | NotFree:
+        answer = super().acquire(shard, expected_token, process, schema, proven_dead=proven_dead)
+        if isinstance(answer, Acquired):
+            self._diary.say("acquired", shard, answer.head.token, answer.head.version, "-")
+        return answer
+
+
+def note_taker(path: Path, process: list[str]) -> kind.Job:
+    """One line a note: when the lease was about to be asked, key, count, process."""
+    diary = Diary(path)
+
+    def run(effect: tally.TakeNote, context: kind.EffectContext) -> Signal:
+        asked = time.monotonic_ns()
+        context.fence("note")
+        diary.say(asked, context.entity, effect.count, process[0])
+        context.done("note")
+        return tally.TookNote(subject=effect.subject, intent=effect.intent, count=effect.count)
+
+    return kind.Job(run, timeout_seconds=5.0)
+
+
+def run(job: WorkerJob) -> None:
+    """Until killed, or until SIGTERM."""
+    folder = Path(job.folder)
+    structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log" / str(os.getpid())).open("w")))
+    host.SNAPSHOT_EVENTS = job.snapshot_events  # type: ignore[misc]
+    redis_store.STEP_TIMEOUT_SECONDS = job.step_timeout  # type: ignore[misc]
+    store = WatchedStore(job.url, job.node, Diary(folder / "diary" / str(os.getpid())))
+    us: list[str] = []
+    tallies = dataclasses.replace(
+        tally.kind(SHARDS["tally"]), effects={tally.TakeNote: note_taker(folder / "notes", us)}
+    )
+    process = Process(
+        Setup(
+            node=job.node,
+            store=store,
+            kinds={"tally": tallies, "mirror": mirror.kind(SHARDS["mirror"])},
+            shards=SHARDS,
+            history=lambda after: _slowly(store.scan(after), job.slow_recovery),
+            locks=folder / "locks" if job.locks else None,
+            address=str(os.getpid()),
+            lease_milliseconds=job.lease_milliseconds,
+        )
+    )
+    us.append(process.id)
+    signal.signal(signal.SIGTERM, lambda *_: process.retire())
+    try:
+        process.start()
+        process.wait()
+        if process.error is not None:
+            raise process.error
+    except BaseException:
+        (folder / "errors" / str(os.getpid())).write_text(traceback.format_exc())
+        raise
+
+
+def _slowly(entries: Iterable[Entry], seconds: float) -> Iterable[Entry]:
+    """The history, with a replay that takes long: busy, not asleep, for the lease's thread has to compete with it."""
+    until = time.monotonic() + seconds
+    for entry in entries:
+        yield entry
+        while time.monotonic() < until:
+            Position.parse("1-1")
