@@ -62,7 +62,7 @@ def follow(store: Store, after: Position, idle: Callable[[], None] = lambda: Non
 
 
 def _answers(store: Store, request: str, after: Position) -> list[Answer]:
-    owner = _Watch(store, f"request {request} stays in the mailbox and is carried out when an agent runs again")
+    owner = Watch(store, f"request {request} stays in the mailbox and is carried out when an agent runs again")
     found: list[Answer] = []
     for entry in follow(store, after, owner.look):
         if entry.cause == request:
@@ -92,13 +92,13 @@ def owner_alive(store: Store) -> bool:
 
 
 def _wait_for_owner(store: Store, otherwise: str) -> None:
-    watch = _Watch(store, otherwise)
+    watch = Watch(store, otherwise)
     while not owner_alive(store):
         watch.look()
         store.wait(store.last(), {}, 1, _LOOK_MILLISECONDS)
 
 
-class _Watch:
+class Watch:
     """Fails once nobody has owned `manifests` for five seconds."""
 
     def __init__(self, store: Store, otherwise: str) -> None:

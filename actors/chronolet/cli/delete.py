@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from chronolet.cli.asking import Answer, ask, follow, new_request
+from chronolet.cli.asking import Answer, Watch, ask, follow, new_request
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import read
 from chronolet.cli.naming import types_and_names
@@ -87,7 +87,8 @@ def _sorted(answers: Sequence[Answer]) -> tuple[dict[str, str], list[str]]:
 def _wait(node: Session, withdrawn: dict[str, str], after: Position) -> None:
     left = dict(withdrawn)
     with progress(f"waiting for the end of {', '.join(left)}") as line:
-        for entry in follow(node.store, after):
+        watch = Watch(node.store, "the deletion goes on when one runs again")
+        for entry in follow(node.store, after, watch.look):
             ended = _ended(entry)
             if ended and left.get(ended.pod) == ended.uid:
                 del left[ended.pod]

@@ -40,9 +40,10 @@ def _head(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[
     yield from _mapping("Labels", metadata.get("labels", {}), "=")
     yield from _mapping("Annotations", metadata.get("annotations", {}), ": ")
     if metadata.get("deletionTimestamp"):
-        since = ages.ago(pods.milliseconds(metadata["deletionTimestamp"]), now)
-        yield _line("Status", f"Terminating (lasts {since})")
-        yield _line("Termination Grace Period", f" {metadata.get('deletionGracePeriodSeconds', 0)}s")
+        # The API's timestamp is that of the deadline: asked for plus grace.
+        grace = metadata.get("deletionGracePeriodSeconds", 0)
+        since = ages.ago(pods.milliseconds(metadata["deletionTimestamp"]) - grace * 1000, now)
+        yield _line("Status", f"Terminating (lasts {since}, grace period {grace}s)")
     else:
         yield _line("Status", status.get("phase", "Unknown"))
     for name in ("reason", "message"):
@@ -85,7 +86,7 @@ def _list(title: str, lines: Sequence[str], absent: str = "") -> Iterator[str]:
 
 def _state(title: str, state: Object) -> Iterator[str]:
     """`State: Running` and what belongs to it, indented."""
-    word, detail = next(iter(state.items()), ("waiting", {}))
+    word, detail = next(iter((state or {"waiting": {}}).items()))
     yield _line(title, word.capitalize(), 4)
     for name in ("reason", "message"):
         if detail.get(name):

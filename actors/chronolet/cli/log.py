@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 
 from chronolet.cli import ages, table
 from chronolet.cli.asking import follow

@@ -1,7 +1,7 @@
 """Pods as the Kubernetes API has them, made of the pods' states.
 
-Comes in: a `Moment`. Goes out: v1 Pods with status, as plain data, ordered by namespace and name. Next: `get`, `describe`,
-`logs`.
+Comes in: a `Moment`. Goes out: v1 Pods with status, as plain data, ordered by namespace and name. Next: `get`,
+`describe`, `logs`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 from chronolet.cli import ages
 from chronolet.cli.errors import Failure
 from chronolet.history.state import Moment
+from chronolet.pod.state import State
+from chronolet.pod.status import plain_status
 from chronolet_schemas import podspec
 
 Object = dict[str, Any]
@@ -30,7 +32,7 @@ def api_pod(moment: Moment, node: str, namespace: str, name: str) -> Object:
     return _api_pod(state, node, moment)
 
 
-def _api_pod(state: Any, node: str, moment: Moment) -> Object:
+def _api_pod(state: State, node: str, moment: Moment) -> Object:
     plain = podspec.to_plain(state.manifest)
     metadata = {
         **plain.get("metadata", {}),
@@ -38,4 +40,7 @@ def _api_pod(state: Any, node: str, moment: Moment) -> Object:
         "creationTimestamp": ages.rfc3339(state.accepted_at),
         "resourceVersion": str(moment.position),
     }
-    return {**plain, "metadata": metadata, "spec": {**plain["spec"], "nodeName": node}, "status": {}}
+    if state.termination:
+        metadata["deletionTimestamp"] = ages.rfc3339(state.termination.deadline)
+        metadata["deletionGracePeriodSeconds"] = state.termination.grace_period_seconds
+    return {**plain, "metadata": metadata, "spec": {**plain["spec"], "nodeName": node}, "status": plain_status(state)}

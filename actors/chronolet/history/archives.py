@@ -1,6 +1,7 @@
 """The archive of whatever run the node's log is in now.
 
-Comes in: the state folder, the node, its store. Goes out: `ArchiveReader`, and the archive to write to. Next: `entries`.
+Comes in: the state folder, the node, its store. Goes out: `ArchiveReader`, and the archive to write to. Next:
+`entries`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def entries(
         trimmed = store.archived()[1]
         if trimmed > at:
             goal = trimmed if upto is None else min(trimmed, upto)
-            yield from _archived(archive, at, goal)
+            yield from _archived(archive, at, goal, trimmed)
             at = goal
         if upto is not None and at >= upto:
             return
@@ -58,17 +58,21 @@ def entries(
             at = entry.position
 
 
-def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Iterator[Entry]:
-    expected = after.n + 1 if after == START else 0
+def _archived(archive: ArchiveReader, after: Position, upto: Position, trimmed: Position) -> Iterator[Entry]:
+    """The archive's part, checked for holes: `n` has no gaps, and the archive reaches as far as was trimmed."""
+    at, sure = after, after.n != LARGEST_N
     for entry in archive.entries(after, upto):
-        if expected and entry.position.n != expected:
-            break
-        expected = entry.position.n + 1
+        if entry.type and sure and entry.position.n != at.n + 1:
+            raise _missing(at, entry.position)
+        # What somebody else put into the log has a number of his own choice, and no type.
+        at, sure = entry.position, bool(entry.type)
         yield entry
-    else:
-        if expected:
-            return
-    raise HistoryMissing(
+    if upto == trimmed and at != trimmed:
+        raise _missing(at, trimmed)
+
+
+def _missing(after: Position, upto: Position) -> HistoryMissing:
+    return HistoryMissing(
         f"the log's entries after {after} up to {upto} were archived, and the archive files are not here: "
         "ask on the node, or give its --root-dir"
     )

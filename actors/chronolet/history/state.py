@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from chronolet.history.entries import ArchiveReader, entries
+from chronolet.history.entries import ArchiveReader, HistoryMissing, entries
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.states import decode_states
 from chronolet.kernel.store import Store
@@ -70,6 +70,14 @@ def state_at(
     store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]], position: Position | None = None
 ) -> Moment:
     """States as of `position`, or of now."""
+    try:
+        return _folded(store, archive, kinds, position)
+    except HistoryMissing:
+        # Where no archive is at hand: newer snapshots were kept and the log behind them trimmed while we read.
+        return _folded(store, archive, kinds, position)
+
+
+def _folded(store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]], position: Position | None) -> Moment:
     folds = {kind.name: _Fold(kind) for kind in kinds}
     for fold in folds.values():
         fold.restore(store, position)
