@@ -1,0 +1,40 @@
+"""`scripts/bench [NAME...]`: ratios measured in one run, as a table and as JSON.
+
+Comes in: names (`engine`, `pods`; all without). Goes out: tables on standard output, JSON in the file that `--json` names
+or below the tables. Exit status 0 whether goals are met or not: the table says; 1 if a benchmark could not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.bench import engine
+from tests.bench.figures import Figure, as_json, table
+
+BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {"engine": engine.figures}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description="Ratios measured in one run.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHES)} (default: all)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the JSON there (default: print it)")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and events: to see that it runs")
+    parser.add_argument("--only", action="append", metavar="PART", help="engine: only these parts (repeat)")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in BENCHES]
+    if unknown:
+        parser.error(f"no benchmark is named {', '.join(unknown)}: expected {', '.join(BENCHES)}")
+    found = {}
+    for name in options.names or BENCHES:
+        found[name] = BENCHES[name](options)
+        print(f"\n{name}\n\n{table(found[name])}\n", flush=True)  # noqa: T201
+    if options.json:
+        options.json.write_text(as_json(found) + "\n", encoding="utf-8")
+    else:
+        print(as_json(found))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

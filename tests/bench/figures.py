@@ -1,0 +1,84 @@
+"""What a benchmark has to tell: figures beside their references and goals, as a table and as JSON.
+
+Comes in: measured values. Goes out: text for people, JSON for programs. A missed goal stays a row, marked.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, Literal
+
+import msgspec
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One row. `compared` is what the goal bounds: `ours / reference`, or `ours` itself where there is no reference."""
+
+    name: str
+    ours: float
+    unit: str
+    reference: float | None = None
+    reference_name: str = ""
+    goal: float | None = None
+    bound: Literal["at least", "at most"] = "at most"
+    note: str = ""
+
+    @property
+    def compared(self) -> float:
+        return self.ours if self.reference is None else self.ours / self.reference
+
+    @property
+    def met(self) -> bool | None:
+        """None for a row that is only told."""
+        if self.goal is None:
+            return None
+        return self.compared >= self.goal if self.bound == "at least" else self.compared <= self.goal
+
+    def row(self) -> tuple[str, ...]:
+        reference = "-" if self.reference is None else f"{_number(self.reference)} {self.reference_name}".strip()
+        ratio = "-" if self.reference is None else f"{self.compared:.2f}"
+        goal = "-" if self.goal is None else f"{'>=' if self.bound == 'at least' else '<='} {self.goal:g}"
+        met = {True: "yes", False: "NO", None: "-"}[self.met]
+        return self.name, f"{_number(self.ours)} {self.unit}".strip(), reference, ratio, goal, met
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        compared = {"compared": round(self.compared, 4), "met": self.met}
+        return {name: value for name, value in msgspec.to_builtins(self).items() if value not in (None, "")} | compared
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """All rows under their headings, the notes below."""
+    rows = [("figure", "ours", "reference", "ratio", "goal", "met"), *(figure.row() for figure in figures)]
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    notes = [f"* {figure.name}: {figure.note}" for figure in figures if figure.note]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def as_json(benches: Mapping[str, Sequence[Figure]]) -> str:
+    """Every figure of every benchmark, with the machine's load and cores: absolute figures mean little without."""
+    load = Path("/proc/loadavg").read_text(encoding="ascii").split()[:3]
+    found = {name: [figure.plain() for figure in figures] for name, figures in benches.items()}
+    return json.dumps({"load": load, **found}, indent=1)
+
+
+def interleaved(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """The median of each case over some rounds, the cases of each round in another order (always the same orders)."""
+    found: dict[str, list[float]] = {name: [] for name in cases}
+    order, chance = list(cases), Random(7)
+    for _ in range(rounds):
+        chance.shuffle(order)
+        for name in order:
+            found[name].append(cases[name]())
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def _number(value: float) -> str:
+    digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
+    return f"{value:,.{digits}f}"
