@@ -1,7 +1,7 @@
 """The keeper's hands: measuring the log, writing archive files, trimming.
 
-Comes in: effects of `wanted`. Goes out: signals. All of it touches the node's own log and archive folder only; each call
-carries the keeper's token, so that a keeper that lost its shard changes nothing. Next: `decider`.
+Comes in: effects of `wanted`. Goes out: signals. All of it touches the node's own log and archive folder only; each
+call carries the keeper's token, so that a keeper that lost its shard changes nothing. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from chronolet_schemas.envelope import START, Position, Signal
 from chronolet_schemas.keys import Shard
 
 MEASURE_SECONDS = 60.0
+KEEPER = Shard("keeper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,6 @@ class Keeping:
     now: Callable[[], int]
     """Milliseconds since the epoch."""
     disk: queue.SimpleQueue[signals.BallastGone | signals.BallastBack]
-    keeper: Shard = Shard("keeper")
 
     def measure(self, _effect: wanted.MeasureLog, context: EffectContext) -> None:
         """Measure now, and every minute."""
@@ -73,7 +73,7 @@ class Keeping:
             return signals.JobRefused(subject=effect.subject, intent=effect.intent, error=str(error))
         context.done("archive.write")
         context.fence("archive.mark")
-        if not self.store.mark_archived(self.keeper, context.token, written.last):
+        if not self.store.mark_archived(KEEPER, context.token, written.last):
             return signals.JobRefused(subject=effect.subject, intent=effect.intent, error="the keeper has a new owner")
         context.done("archive.mark")
         return signals.ArchiveDone(
@@ -93,7 +93,7 @@ class Keeping:
         removed = 0
         while True:
             context.fence("log.trim")
-            answer = self.store.trim(self.keeper, context.token, Position.parse(effect.upto), holding)
+            answer = self.store.trim(KEEPER, context.token, Position.parse(effect.upto), holding)
             if isinstance(answer, Fenced):
                 return signals.JobRefused(
                     subject=effect.subject, intent=effect.intent, error="the keeper has a new owner"

@@ -1,4 +1,4 @@
-"""When the log is long or old enough to be archived, and when a shard is given up. Pure numbers; called by `decider`."""
+"""When the log is long or old enough to be archived, and when a shard is given up. Pure; called by `decider`."""
 
 from __future__ import annotations
 

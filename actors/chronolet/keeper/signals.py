@@ -12,7 +12,7 @@ class LogMeasured(Signal, frozen=True, kw_only=True):
     archived: str
     begun_at: int
     """When the oldest entry in the stream was written, in milliseconds."""
-    unowned: dict[str, int] = {}
+    unowned: dict[str, int]
     """Shards without a living owner, and since when (milliseconds)."""
 
 

@@ -17,7 +17,7 @@ import structlog
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.store import StoreUnreachable
 from chronolet.node.http import HttpServer, health_pages
-from chronolet.node.redis_guard import RedisGuard, RedisUnavailable
+from chronolet.node.redis_guard import RedisGuard
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
 from chronolet.node.wiring import Node, build
@@ -33,9 +33,9 @@ def run(settings: Settings, faults: Faults | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     node = build(settings, faults)
     try:
-        with _Serving(node, stop):
+        with _Serving(node):
             return _until_over(node, stop)
-    except (SettingsError, RedisUnavailable, StoreUnreachable) as error:
+    except (SettingsError, StoreUnreachable) as error:
         log.error("cannot run", error=str(error))
         return 1
 
@@ -43,11 +43,10 @@ def run(settings: Settings, faults: Faults | None = None) -> int:
 class _Serving:
     """Everything beside the process itself: the agent's own Redis, the HTTP pages."""
 
-    def __init__(self, node: Node, stop: threading.Event) -> None:
+    def __init__(self, node: Node) -> None:
         self._node = node
-        self._stop = stop
         settings = node.settings
-        self._guard = None if settings.redis else RedisGuard(settings, node.disk)
+        self._guard = None if settings.redis else RedisGuard(settings.root_dir, settings.redis_appendfsync, node.disk)
         pages = {**health_pages(node.health), "/metrics": node.metrics.page}
         self._http = HttpServer(settings.address, settings.port, pages) if settings.port else None
 
@@ -74,8 +73,13 @@ class _Serving:
 
 def _until_over(node: Node, stop: threading.Event) -> int:
     process = node.process
-    # Starting waits for a server that may heal; a signal must end that wait too.
-    threading.Thread(target=lambda: (stop.wait(), process.give_up()), name="signals", daemon=True).start()
+
+    def give_up_when_told() -> None:
+        stop.wait()
+        process.give_up()
+
+    # A thread, for `start` waits by itself for a server that may heal, and a signal must end that wait too.
+    threading.Thread(target=give_up_when_told, name="signals", daemon=True).start()
     process.start()
     process.wait()
     if process.error is not None:

@@ -30,7 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     root_dir: Path
     redis: str = ""
     """URL; empty: the agent's own server below `root_dir`."""
-    redis_appendfsync: Literal["always", "everysec", "no"] = "always"
+    redis_appendfsync: Literal["always", "everysec"] = "always"
     actors: tuple[str, ...] = ALL_ACTORS
     docker: str = "unix:///var/run/docker.sock"
     pod_manifest_path: str = ""
@@ -102,8 +102,8 @@ SETTINGS: tuple[Setting, ...] = (
         "redis_appendfsync",
         "--redis-appendfsync",
         "CHRONOLET_REDIS_APPENDFSYNC",
-        "how the agent's own Redis writes: always, everysec or no [default: always]",
-        one_of("always", "everysec", "no"),
+        "how the agent's own Redis writes: always or everysec [default: always]",
+        one_of("always", "everysec"),
         metavar="WORD",
     ),
     Setting(
