@@ -1,7 +1,7 @@
 """Starting, hearing and ending the kernel's process; committing to a shard from the benchmark's own.
 
-Comes in: a redis-server's url. Goes out: `Child`, whose lines are numbers and moments; `Writer`, a shard's owner that is
-no host.
+Comes in: a redis-server's url. Goes out: `Child`, whose lines are numbers and moments; `Writer`, a shard's owner that
+is no host.
 """
 
 from __future__ import annotations
