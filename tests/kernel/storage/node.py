@@ -1,0 +1,52 @@
+"""A node with one owned shard on a real server, and the steps that fit it. For the tests beside this file."""
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import Acquired, Step, Store
+from chronolet_schemas.envelope import START, Position, Record
+from chronolet_schemas.keys import Keys, Shard
+
+SHARD = Shard("pod", 0)
+KEEPER = Shard("keeper")
+KEYS = Keys("n")
+STARTED = Record("kernel.LogStarted@1", "node/n", "", "kernel#0", "", b"\x80")
+
+
+def record(number: int = 0) -> Record:
+    return Record("pod.Happened@1", "pod/default/web", "", "pod/0#1", f"request-{number}", b"\x80")
+
+
+def connect(url: str, **options: object) -> RedisStore:
+    """A store whose server was checked and has the functions."""
+    store = RedisStore(url, "n", **options)  # type: ignore[arg-type]
+    store.check()
+    return store
+
+
+def begin(store: Store) -> str:
+    """Start the log and take the shard; its token."""
+    store.begin("run-1", {"pod": 2, "keeper": 1}, STARTED)
+    store.renew("p", "info", 60_000)
+    return take(store, SHARD)
+
+
+def take(store: Store, shard: Shard, process: str = "p") -> str:
+    acquired = store.acquire(shard, store.heads([shard])[shard].token, process, 1, proven_dead=False)
+    assert isinstance(acquired, Acquired)
+    return acquired.head.token
+
+
+def fitting(store: Store, token: str, count: int = 1, *, step_id: str = "s", **changes: object) -> Step:
+    """The step of `count` events that fits the shard as it is now."""
+    head = store.heads([SHARD])[SHARD]
+    cursors = {
+        "log_cursor": head.log_cursor,
+        "new_log_cursor": head.log_cursor,
+        "mail_cursor": head.mail_cursor,
+        "new_mail_cursor": head.mail_cursor,
+    }
+    fields = {"version": head.version, "schema": 1, "records": tuple(map(record, range(count))), **cursors, **changes}
+    return Step(shard=SHARD, token=token, step_id=step_id, **fields)  # type: ignore[arg-type]
+
+
+def numbers(store: Store, after: Position = START) -> list[int]:
+    return [entry.position.n for entry in store.scan(after)]
