@@ -26,6 +26,7 @@ passed over.
     exited          RestartScheduled               backing_off      CrashLoopBackOff unless at once
     exited          ContainerStarted               running          somebody else started the very container again
     backing_off     ContainerStarted               running          likewise
+    backing_off     RestartScheduled               backing_off      its definition changed: at once
     backing_off     ImageEnsureRequested           pulling
 
     sandbox         event                          to
@@ -60,7 +61,7 @@ CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
     pod.ContainerStopRequested: frozenset(("running", "stopping")),
     pod.ContainerStopFailed: frozenset(("stopping",)),
     pod.ContainerExited: frozenset(("running", "stopping")),
-    pod.RestartScheduled: frozenset(("exited",)),
+    pod.RestartScheduled: frozenset(("exited", "backing_off")),
 }
 """From which phases of a container an event may lead away."""
 

@@ -187,7 +187,8 @@ def _advance(state: State, one: Container, now: int) -> Iterator[Event]:
     definition = next(each for each in state.manifest.spec.containers if each.name == one.name)
     wanted = state.container_hashes.get(one.name, "")
     same_image = one.image == definition.image
-    if one.phase == "exited":
+    changed_while_waiting = one.phase == "backing_off" and one.spec_hash != wanted and not _over(one.retry_at, now)
+    if one.phase == "exited" or changed_while_waiting:
         yield _restart(state, one, wanted, now)
     elif one.phase == "image_ready" and same_image:
         yield _start(state, one, wanted, now)
@@ -205,8 +206,10 @@ def _may_try(one: Container, now: int, *, same_image: bool, same_definition: boo
             return True
         case "image_back_off":
             return not same_image or _over(one.retry_at, now)
-        case "start_failed" | "backing_off":
+        case "start_failed":
             return not same_definition or _over(one.retry_at, now)
+        case "backing_off":
+            return _over(one.retry_at, now)
         case _:
             return one.phase in ("pulling", "image_ready", "image_failed") and not same_image
 

@@ -1,0 +1,133 @@
+"""given / when / then for deciders, with the laws that hold for all of them checked on the way.
+
+    given(DECIDER, happened).when(message, at=5_000).then(expected, expected)
+
+Every event and message goes over the wire and back, the state through its snapshot form; evolve must not raise, each
+subject has one effect, `outstanding` says the same twice, and a Due yields something and moves on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from chronolet.kernel.kind import Decider, Due, Effect
+from chronolet.kernel.states import EntityImage, decode_states, encode_states
+from chronolet_schemas import codec, kube_events, registry
+from chronolet_schemas.envelope import Command, Event, Message, Signal
+
+E = TypeVar("E", bound=Event)
+
+
+class Scene:
+    """A decider with the state it has come to. `said` holds the events of the last decision."""
+
+    def __init__(self, decider: Decider[Any], events: Iterable[Event] = ()) -> None:
+        self.decider = decider
+        self.state: Any = decider.initial
+        self.said: Sequence[Event] = ()
+        self.at = 0
+        self.history: list[Event] = []
+        for event in events:
+            self._fold(event)
+
+    def when(self, message: Message, *, at: int | None = None) -> Self:
+        """One message; `at` in milliseconds, else no time has passed."""
+        self.at = self.at if at is None else at
+        before = None if self.state is None else self.decider.due(self.state)
+        state = self.decider.initial if self.state is None else self.state
+        self.said = tuple(self.decider.decide(state, over_the_wire(message), self.at))
+        for event in self.said:
+            self._fold(event)
+        if isinstance(message, Due):
+            assert self.said, f"a Due at {message.at} yielded nothing"
+            after = None if self.state is None else self.decider.due(self.state)
+            assert after is None or after != before, f"due stayed at {before}"
+        return self
+
+    def then(self, *expected: Event) -> Self:
+        """The events of the last decision, KubeEvents apart."""
+        assert self.facts == expected
+        return self
+
+    def tells(self, *expected: tuple[str, str]) -> Self:
+        """The KubeEvents of the last decision, as (reason, message)."""
+        assert self.told == expected
+        return self
+
+    @property
+    def facts(self) -> tuple[Event, ...]:
+        """The events of the last decision without KubeEvents."""
+        return tuple(event for event in self.said if not isinstance(event, kube_events.Recorded))
+
+    @property
+    def kinds(self) -> list[str]:
+        """Their class names."""
+        return [type(event).__name__ for event in self.facts]
+
+    def only(self, kind: type[E]) -> E:
+        """The one event of this class in the last decision."""
+        (found,) = (event for event in self.facts if isinstance(event, kind))
+        return found
+
+    @property
+    def told(self) -> tuple[tuple[str, str], ...]:
+        """Reason and message of the KubeEvents of the last decision."""
+        return tuple((event.reason, event.message) for event in self.said if isinstance(event, kube_events.Recorded))
+
+    @property
+    def effects(self) -> dict[str, Effect]:
+        """What should be running, by subject."""
+        wanted = [] if self.state is None else self.decider.outstanding(self.state)
+        return {effect.subject: effect for effect in wanted}
+
+    @property
+    def due(self) -> int | None:
+        """When the entity is to be woken."""
+        return None if self.state is None else self.decider.due(self.state)
+
+    def wake(self) -> Self:
+        """Let the time come that `due` names."""
+        assert self.due is not None
+        return self.when(Due(at=self.due), at=max(self.due, self.at))
+
+    def _fold(self, event: Event) -> None:
+        state = self.decider.initial if self.state is None else self.state
+        self.history.append(event)
+        self.state = self.decider.evolve(state, over_the_wire(event))
+        if self.state is not None:
+            self.state = through_snapshot(self.state)
+            check_effects(self.decider, self.state)
+
+
+def given(decider: Decider[Any], *events: Event) -> Scene:
+    """A scene in which these events have happened."""
+    return Scene(decider, events)
+
+
+def over_the_wire(message: Any) -> Any:
+    """The message as the other side reads it."""
+    if isinstance(message, Signal):
+        back = msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=type(message))
+    else:
+        base: Any = Command if isinstance(message, Command) else Event
+        back = codec.decode(registry.type_of(type(message)), codec.encode(message), base)
+    assert back == message
+    return back
+
+
+def through_snapshot(state: Any) -> Any:
+    """The state as a snapshot would give it back."""
+    back = decode_states(type(state), encode_states({"one": EntityImage(state=state)}))["one"].state
+    assert back == state
+    return back
+
+
+def check_effects(decider: Decider[Any], state: Any) -> None:
+    """One effect a subject, and the same wishes when asked again."""
+    wanted = list(decider.outstanding(state))
+    subjects = [effect.subject for effect in wanted]
+    assert len(subjects) == len(set(subjects)), subjects
+    assert wanted == list(decider.outstanding(state))

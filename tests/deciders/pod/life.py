@@ -1,0 +1,152 @@
+"""A pod's life in tests: a Scene whose effects are answered by subject."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from chronolet.kernel.kind import EffectFailed
+from chronolet.pod import signals
+from chronolet.pod.decider import DECIDER
+from chronolet_schemas import manifests, pleg, podspec
+from chronolet_schemas.podspec import Container, ContainerPort, ObjectMeta, Pod, PodSpec
+from tests.deciders.given import Scene
+
+POD = "default/web"
+T0 = 1_700_000_000_000
+
+
+def container(name: str = "app", image: str = "busybox:1", **fields: Any) -> Container:
+    return Container(name=name, image=image, **fields)
+
+
+def manifest(*containers: Container, **spec: Any) -> Pod:
+    """A pod that chronolet honours as it is written."""
+    return podspec.defaulted(
+        Pod(
+            metadata=ObjectMeta(name="web"),
+            spec=PodSpec(dns_policy="Default", containers=containers or (container(),), **spec),
+        )
+    )
+
+
+def with_port(port: int) -> Pod:
+    return manifest(container(ports=(ContainerPort(container_port=80, host_port=port),)))
+
+
+class Life(Scene):
+    """One pod. Ids are `<container>-<attempt>` and `sandbox-<attempt>`."""
+
+    def __init__(self) -> None:
+        super().__init__(DECIDER)
+        self.at = T0
+
+    def apply(self, pod: Pod, uid: str = "u1", source: str = "apply") -> Self:
+        return self.when(
+            manifests.PodApplied(pod=pod.key, uid=uid, source=source, digest=podspec.digest(pod), manifest=pod)
+        )
+
+    def withdraw(self, uid: str = "u1", grace: int | None = None) -> Self:
+        return self.when(manifests.PodWithdrawn(pod=POD, uid=uid, source="apply", grace_period_seconds=grace))
+
+    def answer(self, subject: str, kind: type[signals.Answer], **fields: Any) -> Self:
+        effect = self.effects[subject]
+        return self.when(kind(subject=subject, intent=effect.intent, **fields))
+
+    def fail(self, subject: str, error: str = "boom", *, timed_out: bool = False) -> Self:
+        effect = self.effects[subject]
+        return self.when(
+            EffectFailed(
+                effect=type(effect).__name__,
+                subject=subject,
+                intent=effect.intent,
+                error=error,
+                timed_out=timed_out,
+            )
+        )
+
+    def sandbox_up(self) -> Self:
+        attempt = self.state.sandbox.attempt
+        return self.answer("sandbox", signals.SandboxUp, id=f"sandbox-{attempt}", ip="10.1.0.2", started_at=self.at)
+
+    def image_there(self, name: str = "app") -> Self:
+        return self.answer(f"container/{name}", signals.ImagePresent, image_id="sha256:1", pulled=False)
+
+    def up(self, name: str = "app") -> Self:
+        attempt = self.state.container(name).attempt
+        return self.answer(f"container/{name}", signals.ContainerUp, id=f"{name}-{attempt}", started_at=self.at)
+
+    def start(self, name: str = "app") -> Self:
+        """From the image to a running container."""
+        return self.image_there(name).up(name)
+
+    def dies(self, name: str = "app", code: int = 1, *, after: int = 1000, reason: str = "Error") -> Self:
+        """The running attempt ends `after` milliseconds from now, and pleg says so."""
+        one = self.state.container(name)
+        self.at += after
+        return self.when(
+            pleg.ContainerDied(
+                pod=POD,
+                uid=self.state.uid,
+                container=name,
+                attempt=one.attempt,
+                id=one.id,
+                exit_code=code,
+                reason=reason,
+                started_at=one.started_at,
+                finished_at=self.at,
+            )
+        )
+
+    def sandbox_dies(self, *, after: int = 60_000) -> Self:
+        sandbox = self.state.sandbox
+        self.at += after
+        return self.when(
+            pleg.ContainerDied(
+                pod=POD,
+                uid=self.state.uid,
+                container=pleg.SANDBOX,
+                attempt=sandbox.attempt,
+                id=sandbox.id,
+                exit_code=137,
+                reason="Error",
+                started_at=sandbox.started_at,
+                finished_at=self.at,
+            )
+        )
+
+    def runs(
+        self, container_id: str, name: str = "app", attempt: int = 0, uid: str = "u1", started_at: int = 0
+    ) -> Self:
+        return self.when(
+            pleg.ContainerStarted(
+                pod=POD,
+                uid=uid,
+                container=name,
+                attempt=attempt,
+                id=container_id,
+                started_at=started_at or self.at,
+            )
+        )
+
+    def stopped(self, subject: str = "container/app", code: int = 0) -> Self:
+        effect: Any = self.effects[subject]
+        return self.answer(
+            subject,
+            signals.ContainerDead,
+            id=effect.id,
+            exit_code=code,
+            reason="Error" if code else "Completed",
+            finished_at=self.at,
+        )
+
+    def end(self) -> Self:
+        """The sandbox stops and everything is removed."""
+        return self.answer("sandbox", signals.SandboxDown, id=self.state.sandbox.id).answer("pod", signals.CleanedUp)
+
+
+def running(*containers: Container, **spec: Any) -> Life:
+    """A pod all of whose containers run."""
+    life = Life().apply(manifest(*containers, **spec)).sandbox_up()
+    for one in life.state.containers:
+        life.start(one.name)
+    return life

@@ -1,0 +1,113 @@
+"""A changed spec of a pod that lives: what is replaced in place, what needs another sandbox."""
+
+from __future__ import annotations
+
+from chronolet.pod import signals
+from chronolet_schemas import pod
+from tests.deciders.pod.life import T0, Life, container, manifest, running, with_port
+
+
+def test_the_same_spec_again_says_nothing() -> None:
+    running().apply(manifest()).then()
+
+
+def test_a_changed_container_is_replaced_in_place() -> None:
+    life = running(container("app"), container("log"))
+    life.at += 5000
+    life.apply(manifest(container("app", "busybox:2"), container("log")))
+    assert life.kinds == ["SpecAccepted", "ContainerStopRequested"]
+    assert life.facts[1].reason == "SpecChanged"
+    life.tells(("Killing", "Container app definition changed, will be restarted"))
+    assert life.stopped("container/app").kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
+    assert life.effects["container/app"].image == "busybox:2"
+    life.start("app")
+    assert (life.state.container("app").attempt, life.state.container("log").attempt) == (1, 0)
+    assert (life.state.accepted_at, life.state.sandbox.attempt) == (T0, 0)
+
+
+def test_a_changed_container_is_replaced_under_any_policy() -> None:
+    life = running(restart_policy="Never").apply(manifest(container(args=("x",)), restart_policy="Never")).stopped()
+    assert life.kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
+    life.start()
+    assert life.effects == {}
+
+
+def test_a_changed_definition_has_a_back_off_of_its_own() -> None:
+    life = running().dies().start().dies()
+    assert life.state.container("app").phase == "backing_off"
+    life.apply(manifest(container(args=("better",))))
+    assert life.kinds == ["SpecAccepted", "RestartScheduled", "ImageEnsureRequested"]
+    life.start().dies()
+    assert life.only(pod.RestartScheduled).back_off_seconds == 10
+
+
+def test_another_image_is_tried_at_once() -> None:
+    life = Life().apply(manifest()).sandbox_up()
+    assert life.apply(manifest(container(image="busybox:2"))).kinds == ["SpecAccepted", "ImageEnsureRequested"]
+    life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="no")
+    assert life.apply(manifest(container(image="busybox:3"))).kinds == ["SpecAccepted", "ImageEnsureRequested"]
+    life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="no").wake()
+    assert life.apply(manifest(container(image="busybox:4"))).kinds == ["SpecAccepted", "ImageEnsureRequested"]
+    life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="no")
+    assert life.state.container("app").image_failures == 1
+
+
+def test_another_definition_is_started_at_once_after_a_failed_start() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there().fail("container/app")
+    assert life.apply(manifest(container(args=("x",)))).kinds == ["SpecAccepted", "ImageEnsureRequested"]
+
+
+def test_a_definition_that_changes_during_the_start_is_replaced_afterwards() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there().apply(manifest(container(args=("x",))))
+    assert life.kinds == ["SpecAccepted"]
+    assert life.up().kinds == ["ContainerStarted", "ContainerStopRequested"]
+
+
+def test_another_host_port_needs_another_sandbox() -> None:
+    life = Life().apply(with_port(8080)).sandbox_up().start().apply(with_port(8081))
+    assert life.kinds == ["SpecAccepted", "ContainerStopRequested"]
+    assert life.stopped().kinds == ["ContainerExited", "SandboxStopRequested"]
+    assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").kinds == [
+        "SandboxExited",
+        "SandboxStartRequested",
+    ]
+    assert life.state.sandbox.attempt == 1
+    assert life.sandbox_up().kinds == ["SandboxStarted", "RestartScheduled", "ImageEnsureRequested"]
+
+
+def test_a_ready_image_waits_for_the_new_sandbox() -> None:
+    life = running(container("app"), container("log")).dies("log").sandbox_dies().image_there("log")
+    assert life.kinds == ["ImageReady"]
+    life.stopped("container/app")
+    assert "ContainerStartRequested" in life.sandbox_up().kinds
+
+
+def test_a_ready_image_that_is_no_longer_wanted_is_not_started() -> None:
+    life = running(container("app"), container("log")).dies("log").sandbox_dies().image_there("log")
+    life.apply(manifest(container("app"), container("log", "busybox:2")))
+    life.stopped("container/app").sandbox_up()
+    assert life.effects["container/log"].image == "busybox:2"
+
+
+def test_a_change_to_what_is_not_honoured_stops_and_stays_so() -> None:
+    life = running().apply(manifest(container(tty=True)))
+    assert life.kinds == ["SpecAccepted", "ContainerBlocked", "ContainerStopRequested"]
+    assert life.stopped().kinds == ["ContainerExited"]
+    assert (life.effects, life.due) == ({}, None)
+    assert life.apply(manifest()).kinds == ["SpecAccepted", "RestartScheduled", "ImageEnsureRequested"]
+
+
+def test_a_change_to_host_namespaces_stops_the_sandbox_too() -> None:
+    life = running().apply(manifest(host_network=True)).stopped()
+    assert life.kinds == ["ContainerExited", "SandboxStopRequested"]
+    life.answer("sandbox", signals.SandboxDown, id="sandbox-0")
+    assert (life.effects, life.due) == ({}, None)
+
+
+def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started() -> None:
+    life = running(container("app"), container("old")).apply(manifest(container("app"), container("new")))
+    assert life.kinds == ["SpecAccepted", "ContainerStopRequested", "ImageEnsureRequested"]
+    assert (life.facts[1].container, life.facts[1].reason) == ("old", "Superseded")
+    assert life.stopped("stray/old-0").kinds == ["ContainerExited", "ContainerRemoveRequested"]
+    life.answer("dead/old-0", signals.Removed).start("new")
+    assert life.effects == {}

@@ -1,0 +1,147 @@
+"""The end of a pod, and the pod that follows it."""
+
+from __future__ import annotations
+
+from chronolet.pod import signals, wanted
+from chronolet_schemas import manifests, pod, podspec
+from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
+
+
+def test_containers_end_first_then_the_sandbox_then_all_is_removed() -> None:
+    life = running(container("app"), container("log")).withdraw()
+    assert life.kinds == ["TerminationRequested", "ContainerStopRequested", "ContainerStopRequested"]
+    assert [event.reason for event in life.facts] == ["Deleted"] * 3
+    life.tells(("Killing", "Stopping container app"), ("Killing", "Stopping container log"))
+    stop = life.effects["container/app"]
+    assert isinstance(stop, wanted.StopContainer)
+    assert (stop.id, stop.grace_period_seconds, stop.deadline) == ("app-0", 30, T0 + 30_000)
+    assert life.stopped("container/app").kinds == ["ContainerExited"]
+    assert life.stopped("container/log").kinds == ["ContainerExited", "SandboxStopRequested"]
+    assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").kinds == ["SandboxExited", "CleanupRequested"]
+    assert isinstance(life.effects["pod"], wanted.Cleanup)
+    life.answer("pod", signals.CleanedUp).then(pod.PodEnded(pod=POD, uid="u1"))
+    assert life.state is None
+
+
+def test_a_container_gets_two_seconds_at_least() -> None:
+    stop = running().withdraw(grace=0).effects["container/app"]
+    assert isinstance(stop, wanted.StopContainer)
+    assert (stop.grace_period_seconds, stop.deadline) == (2, T0 + 2000)
+
+
+def test_a_shorter_grace_holds_a_longer_one_does_not() -> None:
+    life = running().withdraw(grace=60)
+    before = life.effects["container/app"].intent
+    assert life.withdraw(grace=90).kinds == []
+    assert life.withdraw(grace=5).kinds == ["TerminationRequested", "ContainerStopRequested"]
+    life.tells()
+    assert life.effects["container/app"].intent != before
+    assert life.effects["container/app"].deadline == T0 + 5000
+
+
+def test_what_is_being_started_is_waited_for_and_stopped() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there().withdraw()
+    assert isinstance(life.effects["container/app"], wanted.StartContainer)
+    assert life.up().kinds == ["ContainerStarted", "ContainerStopRequested"]
+    life.stopped().end()
+    assert life.state is None
+
+
+def test_what_is_being_pulled_is_let_go() -> None:
+    life = Life().apply(manifest()).sandbox_up().withdraw()
+    assert life.kinds == ["TerminationRequested", "SandboxStopRequested"]
+    assert list(life.effects) == ["sandbox"]
+
+
+def test_a_sandbox_that_is_being_started_is_waited_for() -> None:
+    life = Life().apply(manifest()).withdraw()
+    assert life.kinds == ["TerminationRequested"]
+    assert life.sandbox_up().kinds == ["SandboxStarted", "SandboxStopRequested"]
+    life.end()
+    assert life.state is None
+
+
+def test_a_start_that_fails_during_the_end_needs_no_stop() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there().withdraw().fail("container/app")
+    assert life.kinds == ["ContainerStartFailed", "SandboxStopRequested"]
+
+
+def test_a_stop_that_is_refused_during_the_end_is_tried_again() -> None:
+    life = running().withdraw().answer("container/app", signals.StopRefused, message="no")
+    assert life.wake().kinds == ["ContainerStopRequested"]
+    life.stopped().fail("sandbox")
+    assert life.wake().kinds == ["SandboxStopRequested"]
+    life.end()
+    assert life.state is None
+
+
+def test_a_clean_up_that_fails_is_tried_again() -> None:
+    life = running(restart_policy="Never").dies(code=0).answer("sandbox", signals.SandboxDown, id="sandbox-0")
+    life.withdraw()
+    first = life.effects["pod"].intent
+    life.answer("pod", signals.CleanupRefused, message="busy").tells(("FailedKillPod", "error killing pod: busy"))
+    assert life.effects == {}
+    assert life.wake().kinds == ["CleanupRequested"]
+    assert life.effects["pod"].intent != first
+    assert life.fail("pod").kinds == ["CleanupFailed"]
+    assert life.wake().answer("pod", signals.CleanedUp).state is None
+
+
+def test_an_unfit_answer_of_the_clean_up_is_passed_over() -> None:
+    life = Life().apply(manifest(host_network=True)).withdraw()
+    life.answer("pod", signals.Removed).then()
+
+
+def test_a_changed_file_ends_the_old_pod_and_begins_the_new_one() -> None:
+    new = manifest(container("app", "busybox:2"))
+    life = running().withdraw()
+    life.apply(new, uid="u2", source="file:/x").then(
+        pod.SuccessorAwaits(
+            pod=POD, uid="u1", successor="u2", source="file:/x", digest=podspec.digest(new), manifest=new
+        )
+    )
+    life.stopped().answer("sandbox", signals.SandboxDown, id="sandbox-0")
+    life.answer("pod", signals.CleanedUp)
+    assert life.kinds == ["PodEnded", "SpecAccepted", "SandboxStartRequested"]
+    assert (life.state.uid, life.state.source, life.state.successor) == ("u2", "file:/x", None)
+    assert life.effects["sandbox"].intent.startswith("start/u2/")
+    assert life.sandbox_up().start().state.container("app").attempt == 0
+
+
+def test_a_successor_that_came_without_a_withdrawal_ends_the_old_pod_too() -> None:
+    life = running().apply(manifest(), uid="u2")
+    assert life.kinds == ["SuccessorAwaits", "TerminationRequested", "ContainerStopRequested"]
+    assert life.facts[1].reason == "Replaced"
+
+
+def test_a_successor_may_be_withdrawn_and_replaced() -> None:
+    life = running().withdraw().apply(manifest(), uid="u2").apply(manifest(), uid="u3")
+    assert life.withdraw("u2").kinds == []
+    assert life.withdraw("u3").kinds == ["SuccessorAwaits"]
+    life.stopped().end()
+    assert life.state is None
+
+
+def test_a_file_that_comes_back_begins_its_pod_anew() -> None:
+    life = running().withdraw().apply(manifest())
+    assert life.kinds == ["SuccessorAwaits"]
+    life.stopped().end()
+    assert (life.state.uid, life.kinds[:2]) == ("u1", ["PodEnded", "SpecAccepted"])
+
+
+def test_a_file_that_comes_and_goes_during_the_end_is_gone() -> None:
+    life = running().withdraw().apply(manifest()).withdraw()
+    assert life.kinds == ["SuccessorAwaits"]
+    life.stopped().end()
+    assert life.state is None
+
+
+def test_a_withdrawal_of_somebody_else_says_nothing() -> None:
+    running().withdraw("u0").then()
+
+
+def test_the_end_during_a_wait() -> None:
+    life = running().dies().start().dies().withdraw()
+    assert life.kinds == ["TerminationRequested", "SandboxStopRequested"]
+    assert life.due is None
+    life.when(manifests.PodWithdrawn(pod=POD, uid="u1", source="apply")).then()

@@ -1,0 +1,155 @@
+"""Whatever a pod is told, in whatever order: no decision fails, every wait ends in something, and an end ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given as with_data
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from chronolet.kernel.kind import Due, Effect
+from chronolet.pod import signals, wanted
+from chronolet.pod.status import plain_status
+from chronolet_schemas import pleg
+from chronolet_schemas.podspec import Pod
+from tests.deciders.pod.life import POD, Life, container, manifest
+
+MANIFESTS = (
+    manifest(container("app"), container("log")),
+    manifest(container("app", "busybox:2"), container("log")),
+    manifest(container("app"), container("new"), restart_policy="OnFailure"),
+    manifest(container("app", args=("x",)), restart_policy="Never"),
+    manifest(container("app", tty=True)),
+    manifest(host_network=True),
+)
+NAMES = ("app", "log", "new", pleg.SANDBOX)
+
+
+def good_answer(effect: Effect, at: int) -> signals.Answer:
+    """What a worker says when all goes well."""
+    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
+    match effect:
+        case wanted.StartSandbox():
+            return signals.SandboxUp(id=f"sandbox-{effect.uid}-{effect.attempt}", ip="10.1.0.2", started_at=at, **to)
+        case wanted.StopSandbox():
+            return signals.SandboxDown(id=effect.id, **to)
+        case wanted.EnsureImage():
+            return signals.ImagePresent(image_id="i", pulled=False, **to)
+        case wanted.StartContainer():
+            return signals.ContainerUp(id=f"{effect.container}-{effect.uid}-{effect.attempt}", started_at=at, **to)
+        case wanted.StopContainer():
+            return signals.ContainerDead(id=effect.id, exit_code=0, reason="Completed", finished_at=at, **to)
+        case wanted.RemoveContainer():
+            return signals.Removed(**to)
+        case _:
+            return signals.CleanedUp(**to)
+
+
+def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.Answer | None:
+    """What a worker says when it goes wrong; None for one that can only raise."""
+    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
+    match effect:
+        case wanted.StartSandbox():
+            return signals.SandboxDown(id="s", **to) if made else signals.SandboxRefused(message="no", **to)
+        case wanted.EnsureImage():
+            return signals.ImageRefused(reason="ErrImagePull", message="no", **to)
+        case wanted.StartContainer() if made:
+            name = f"{effect.container}-{effect.uid}-{effect.attempt}"
+            return signals.ContainerDead(id=name, exit_code=1, reason="Error", started_at=at, **to)
+        case wanted.StartContainer():
+            return signals.ContainerRefused(reason="RunContainerError", message="no", id="x" * (at % 2), **to)
+        case wanted.StopContainer():
+            return signals.StopRefused(message="no", **to)
+        case _:
+            return None
+
+
+def step(life: Life, data: st.DataObject) -> None:
+    """One thing that may happen to a pod."""
+    life.at += data.draw(st.sampled_from((0, 1, 900, 11_000, 400_000)))
+    uid = data.draw(st.sampled_from(("u1", "u2")))
+    what = data.draw(
+        st.sampled_from(("good", "good", "good", "bad", "raise", "wake", "apply", "withdraw", "up", "die"))
+    )
+    effects = sorted(life.effects)
+    if what in ("good", "bad", "raise") and effects:
+        effect = life.effects[data.draw(st.sampled_from(effects))]
+        answer = bad_answer(effect, life.at, made=data.draw(st.booleans())) if what == "bad" else None
+        if what == "good":
+            answer = good_answer(effect, life.at)
+        if answer is None:
+            life.fail(effect.subject)
+        else:
+            life.when(answer)
+    elif what == "wake" and life.due is not None:
+        life.wake()
+    elif what == "apply":
+        life.apply(data.draw(st.sampled_from(MANIFESTS)), uid=uid)
+    elif what == "withdraw" and life.state is not None:
+        life.withdraw(uid, data.draw(st.sampled_from((None, 0, 60))))
+    elif what in ("up", "die") and life.state is not None:
+        news(life, data, uid, what)
+
+
+def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
+    """Something that pleg may say, true or outdated."""
+    name, attempt = data.draw(st.sampled_from(NAMES)), data.draw(st.integers(0, 2))
+    stem = "sandbox" if name == pleg.SANDBOX else name
+    container_id = data.draw(st.sampled_from((f"{stem}-{uid}-{attempt}", "stranger")))
+    who: dict[str, Any] = {"pod": POD, "uid": uid, "container": name, "attempt": attempt, "id": container_id}
+    began = life.at - data.draw(st.sampled_from((0, 500, 1_000_000)))
+    if what == "up":
+        life.when(pleg.ContainerStarted(started_at=began, **who))
+    else:
+        life.when(pleg.ContainerDied(exit_code=1, reason="Error", started_at=began, finished_at=life.at, **who))
+
+
+def ends(life: Life) -> None:
+    """Withdrawn, with every effect answering, it is soon gone."""
+    for uid in ("u1", "u2"):
+        if life.state is not None:
+            life.withdraw(uid)
+    for _ in range(100):
+        if life.state is None:
+            return
+        if life.effects:
+            life.when(good_answer(life.effects[min(life.effects)], life.at))
+        else:
+            assert life.due is not None, life.state
+            life.wake()
+    raise AssertionError(f"it never ends: {life.state}")
+
+
+@settings(max_examples=120, deadline=None)
+@with_data(data=st.data())
+def test_no_sequence_of_messages_fails_and_every_end_ends(data: st.DataObject) -> None:
+    life = Life().apply(MANIFESTS[0])
+    for _ in range(data.draw(st.integers(0, 40))):
+        step(life, data)
+        if life.state is not None and life.state.uid:
+            plain_status(life.state)
+    ends(life)
+
+
+@settings(max_examples=40, deadline=None)
+@with_data(data=st.data(), wanted_one=st.sampled_from(MANIFESTS[:2]))
+def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: Pod) -> None:
+    life = Life().apply(wanted_one)
+    for _ in range(data.draw(st.integers(0, 25))):
+        step(life, data)
+    ends(life)
+    life.apply(wanted_one)
+    for _ in range(100):
+        if life.effects:
+            life.when(good_answer(life.effects[min(life.effects)], life.at))
+        elif life.due is not None:
+            life.wake()
+    assert [one.phase for one in life.state.containers] == ["running", "running"]
+
+
+def test_a_timer_of_a_wait_never_rings_twice() -> None:
+    life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no")
+    assert life.due is not None
+    life.when(Due(at=life.due), at=life.due)
+    assert life.due is None

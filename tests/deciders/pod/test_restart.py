@@ -1,0 +1,181 @@
+"""Exits and what follows: policies, CrashLoopBackOff, sandboxes that die, dead containers that are let go."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronolet.pod import signals, wanted
+from chronolet_schemas import pleg, pod
+from tests.deciders.pod.life import POD, T0, container, manifest, running
+
+
+def test_the_first_restart_is_at_once_and_the_next_ones_wait() -> None:
+    life = running()
+    waits = []
+    for attempt in range(8):
+        life.dies(code=1)
+        died = life.at
+        if life.due:
+            life.wake()
+        waits.append((life.at - died) // 1000)
+        life.start()
+        assert life.state.container("app").restarts == attempt + 1
+    assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
+
+
+def test_a_back_off_is_told_once_and_shown() -> None:
+    life = running().dies().start().dies()
+    life.tells(("BackOff", "Back-off restarting failed container app in pod web_default(u1)"))
+    one = life.state.container("app")
+    assert (one.phase, one.reason, one.waited_seconds) == ("backing_off", "CrashLoopBackOff", 10)
+    assert life.facts[-1] == pod.RestartScheduled(
+        pod=POD,
+        uid="u1",
+        container="app",
+        attempt=1,
+        at=life.at + 10_000,
+        back_off_seconds=10,
+        next_back_off_seconds=20,
+    )
+
+
+def test_a_good_run_of_more_than_ten_minutes_begins_anew() -> None:
+    life = running().dies().start().dies().wake().start()
+    life.dies(after=601_000)
+    scheduled = life.only(pod.RestartScheduled)
+    assert (scheduled.back_off_seconds, scheduled.next_back_off_seconds) == (0, 10)
+
+
+def test_the_wait_counts_from_the_end_of_the_run() -> None:
+    life = running().dies().start()
+    finished = life.at + 1
+    life.at += 4000
+    one = life.state.container("app")
+    life.when(
+        pleg.ContainerDied(
+            pod=POD,
+            uid="u1",
+            container="app",
+            attempt=1,
+            id=one.id,
+            exit_code=1,
+            reason="Error",
+            started_at=one.started_at,
+            finished_at=finished,
+        )
+    )
+    assert life.due == finished + 10_000
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "restarts"),
+    [("Always", 0, True), ("OnFailure", 1, True), ("OnFailure", 0, False), ("Never", 1, False), ("Never", 0, False)],
+)
+def test_the_policy_says_whether_there_is_a_restart(policy: str, code: int, restarts: bool) -> None:
+    life = running(restart_policy=policy).dies(code=code)
+    assert ("RestartScheduled" in life.kinds) == restarts
+    assert ("SandboxStopRequested" in life.kinds) != restarts
+
+
+def test_a_finished_pod_stops_its_sandbox_and_stays() -> None:
+    life = running(restart_policy="Never").dies(code=0)
+    life.answer("sandbox", signals.SandboxDown, id="sandbox-0").then(
+        pod.SandboxExited(pod=POD, uid="u1", attempt=0, id="sandbox-0", exit_code=0, finished_at=life.at)
+    )
+    assert (life.effects, life.due) == ({}, None)
+    assert life.state.container("app").exit.exit_code == 0
+
+
+def test_one_dead_container_is_kept_and_older_ones_go() -> None:
+    life = running().dies().start()
+    assert life.effects == {}
+    life.dies()
+    effect = life.effects["dead/app-0"]
+    assert isinstance(effect, wanted.RemoveContainer)
+    assert (effect.container, effect.attempt, effect.id) == ("app", 0, "app-0")
+    life.answer("dead/app-0", signals.Removed).then(
+        pod.ContainerRemoved(pod=POD, uid="u1", container="app", attempt=0, id="app-0")
+    )
+    assert life.effects == {}
+
+
+def test_a_dead_container_that_cannot_be_removed_waits_for_the_end() -> None:
+    life = running().dies().start().dies().fail("dead/app-0", "busy")
+    life.then(pod.ContainerRemoveFailed(pod=POD, uid="u1", container="app", attempt=0, id="app-0", message="busy"))
+    assert life.effects == {}
+    life = running().dies().start().dies().answer("dead/app-0", signals.StopRefused, message="?")
+    life.then()
+
+
+def test_a_dead_sandbox_takes_its_containers_along() -> None:
+    life = running(container("app"), container("log")).sandbox_dies()
+    assert life.kinds == ["SandboxExited", "ContainerStopRequested", "ContainerStopRequested"]
+    assert {event.reason for event in life.facts[1:]} == {"SandboxGone"}
+    life.stopped("container/app", 137)
+    assert life.kinds == ["ContainerExited"]
+    assert life.stopped("container/log", 0).kinds == ["ContainerExited", "SandboxStartRequested"]
+    life.tells(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
+    life.sandbox_up()
+    assert life.kinds.count("RestartScheduled") == 2
+    life.start("app").start("log")
+    assert [one.attempt for one in life.state.containers] == [1, 1]
+    start = life.state.sandbox
+    assert (start.attempt, start.id) == (1, "sandbox-1")
+
+
+def test_a_sandbox_that_dies_young_is_not_made_anew_at_once() -> None:
+    life = running().sandbox_dies(after=1000).stopped()
+    assert life.kinds == ["ContainerExited"]
+    assert life.due == T0 + 10_000
+    assert life.wake().kinds == ["SandboxStartRequested"]
+
+
+def test_under_never_a_dead_sandbox_is_the_end() -> None:
+    life = running(restart_policy="Never").sandbox_dies().stopped(code=137)
+    assert life.kinds == ["ContainerExited"]
+    assert (life.effects, life.due) == ({}, None)
+
+
+def test_a_container_that_is_starting_is_waited_for_when_the_sandbox_dies() -> None:
+    life = running(container("app"), container("log")).dies("log").image_there("log").sandbox_dies()
+    life.stopped("container/app")
+    assert "container/log" in life.effects
+    assert life.up("log").kinds == ["ContainerStarted", "ContainerStopRequested"]
+    assert life.stopped("container/log").kinds[-1] == "SandboxStartRequested"
+
+
+def test_a_stop_that_is_refused_is_tried_again() -> None:
+    life = running().sandbox_dies()
+    deadline = life.effects["container/app"].deadline
+    life.answer("container/app", signals.StopRefused, message="daemon is down")
+    life.tells(("FailedKillPod", "error killing pod: daemon is down"))
+    assert life.effects == {}
+    assert life.wake().kinds == ["ContainerStopRequested"]
+    life.tells()
+    assert life.effects["container/app"].deadline == deadline
+    assert life.stopped().kinds == ["ContainerExited", "SandboxStartRequested"]
+
+
+def test_a_sandbox_that_cannot_be_stopped_is_tried_again() -> None:
+    life = running(restart_policy="Never").dies(code=0).fail("sandbox", "stuck")
+    life.tells(("FailedKillPod", "error killing pod: stuck"))
+    assert life.effects == {}
+    assert life.wake().kinds == ["SandboxStopRequested"]
+    assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").state.sandbox.phase == "dead"
+
+
+def test_a_clock_that_went_back_puts_nothing_off_for_days() -> None:
+    life = running().dies().start().dies()
+    life.at -= 86_400_000
+    assert life.apply(manifest(container("app"), container("log"))).kinds == [
+        "SpecAccepted",
+        "ImageEnsureRequested",
+        "ImageEnsureRequested",
+    ]
+    assert life.state.container("app").phase == "pulling"
+
+
+def test_out_of_memory_is_kept_as_the_reason() -> None:
+    life = running().dies(code=137, reason="OOMKilled")
+    assert life.state.container("app").exit.reason == "OOMKilled"
+    assert manifest().key == POD

@@ -1,0 +1,150 @@
+"""What pleg says: the pod's own containers, old news, and strays."""
+
+from __future__ import annotations
+
+from chronolet.pod import signals
+from chronolet_schemas import pleg
+from tests.deciders.pod.life import POD, Life, container, manifest, running
+
+
+def starting() -> Life:
+    return Life().apply(manifest()).sandbox_up().image_there()
+
+
+def died(life: Life, *, started_at: int, container_id: str = "app-0", attempt: int = 0, name: str = "app") -> Life:
+    return life.when(
+        pleg.ContainerDied(
+            pod=POD,
+            uid="u1",
+            container=name,
+            attempt=attempt,
+            id=container_id,
+            exit_code=1,
+            reason="Error",
+            started_at=started_at,
+            finished_at=life.at,
+        )
+    )
+
+
+def test_pleg_may_tell_of_a_start_before_the_effect_does() -> None:
+    life = starting()
+    intent = life.effects["container/app"].intent
+    assert life.runs("app-0").kinds == ["ContainerStarted"]
+    life.when(signals.ContainerUp(subject="container/app", intent=intent, id="app-0", started_at=life.at)).then()
+    life.runs("app-0").then()
+
+
+def test_pleg_may_tell_of_a_death_before_the_effect_tells_of_the_start() -> None:
+    life = died(starting(), started_at=starting().at)
+    assert life.kinds[:2] == ["ContainerStarted", "ContainerExited"]
+
+
+def test_what_never_ran_is_the_effects_to_tell() -> None:
+    died(starting(), started_at=0).then()
+
+
+def test_news_of_an_earlier_life_under_the_same_uid_is_passed_over() -> None:
+    life = starting()
+    died(life, started_at=life.at - 1).then()
+    life.runs("app-0", started_at=life.at - 1).then()
+    early = Life().apply(manifest())
+    died(early, started_at=early.at - 1, container_id="sandbox-x", name=pleg.SANDBOX).then()
+
+
+def test_deaths_of_what_is_not_at_hand_are_passed_over() -> None:
+    life = running()
+    died(life, started_at=1, container_id="other").then()
+    died(life, started_at=1, name="unknown").then()
+    died(life, started_at=1, container_id="other", name=pleg.SANDBOX).then()
+    died(life, started_at=1, attempt=7, name=pleg.SANDBOX).then()
+
+
+def test_a_sandbox_may_die_before_its_start_is_told() -> None:
+    life = Life().apply(manifest())
+    died(life, started_at=life.at, container_id="sandbox-0", name=pleg.SANDBOX)
+    assert life.kinds == ["SandboxStarted", "SandboxExited"]
+
+
+def test_an_old_start_of_the_last_dead_container_is_no_news() -> None:
+    life = running().dies()
+    life.runs("app-0", started_at=life.at - 500).then()
+
+
+def test_the_last_dead_container_may_be_started_by_hand() -> None:
+    life = running().dies().start().dies()
+    life.at += 2000
+    assert life.runs("app-1", attempt=1).kinds == ["ContainerStarted"]
+    life.tells(("Started", "Container started"))
+    assert life.due is None
+    life.dies()
+    assert "dead/app-1" not in life.effects
+
+
+def test_the_last_dead_container_started_by_hand_while_the_next_is_made_is_a_stray() -> None:
+    life = running().dies()
+    life.at += 2000
+    assert life.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
+    life.stopped("stray/app-0")
+    assert life.kinds == ["ContainerExited", "ContainerRemoveRequested"]
+    life.start().dies()
+    assert list(life.effects) == ["dead/app-0"]
+    life.runs("app-0").then()
+
+
+def test_what_runs_and_is_not_the_current_attempt_is_stopped() -> None:
+    life = running().runs("x1", name="app", attempt=9)
+    assert life.kinds == ["StrayFound", "ContainerStopRequested"]
+    assert life.facts[1].reason == "Superseded"
+    life.tells(("Killing", "Stopping container app"))
+    life.runs("x1", name="app", attempt=9).then()
+    life.runs("x2", name="ghost")
+    life.runs("x3", uid="u0")
+    assert life.effects["stray/x3"].uid == "u0"
+    assert set(life.effects) == {"stray/x1", "stray/x2", "stray/x3"}
+
+
+def test_a_stray_sandbox_is_stopped_the_own_one_is_not() -> None:
+    life = running().runs("sandbox-0", name=pleg.SANDBOX)
+    life.then()
+    assert life.runs("s9", name=pleg.SANDBOX, attempt=9).kinds == ["StrayFound", "ContainerStopRequested"]
+    assert life.said[-1].field_path == ""
+
+
+def test_a_stray_that_cannot_be_stopped_is_tried_again() -> None:
+    life = running().runs("x1", attempt=9).answer("stray/x1", signals.StopRefused, message="no")
+    assert life.effects == {}
+    assert life.wake().kinds == ["ContainerStopRequested"]
+    assert life.when(
+        pleg.ContainerDied(
+            pod=POD,
+            uid="u1",
+            container="app",
+            attempt=9,
+            id="x1",
+            exit_code=0,
+            reason="Completed",
+            started_at=0,
+            finished_at=0,
+        )
+    ).kinds == ["ContainerExited", "ContainerRemoveRequested"]
+
+
+def test_the_end_waits_for_strays() -> None:
+    life = running().runs("x1", attempt=9).withdraw().stopped()
+    assert life.kinds == ["ContainerExited"]
+    assert life.stopped("stray/x1").kinds == ["ContainerExited", "SandboxStopRequested"]
+    life.end()
+    assert life.state is None
+
+
+def test_a_stray_that_is_found_during_the_end_is_stopped() -> None:
+    life = running().withdraw().runs("x1", attempt=9)
+    assert life.kinds == ["StrayFound", "ContainerStopRequested"]
+    life.stopped().stopped("stray/x1").end()
+    assert life.state is None
+
+
+def test_an_unfit_answer_to_a_stop_is_passed_over() -> None:
+    life = running(container("app")).withdraw()
+    life.answer("container/app", signals.Removed).then()

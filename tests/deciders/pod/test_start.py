@@ -1,0 +1,241 @@
+"""From a spec to running containers: sandbox, images, starts, and what can go wrong on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronolet.kernel.kind import Due
+from chronolet.pod import signals, wanted
+from chronolet.pod.decider import DECIDER
+from chronolet_schemas import pod, podspec
+from chronolet_schemas.podspec import Container
+from tests.deciders.given import Scene
+from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
+
+
+def test_a_spec_asks_for_a_sandbox_then_images_then_starts() -> None:
+    life = Life().apply(manifest(container("app"), container("log")))
+    assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
+    effect = life.effects["sandbox"]
+    assert isinstance(effect, wanted.StartSandbox)
+    assert (effect.pod, effect.uid, effect.attempt, effect.manifest.key) == (POD, "u1", 0, POD)
+
+    assert life.sandbox_up().kinds == ["SandboxStarted", "ImageEnsureRequested", "ImageEnsureRequested"]
+    image = life.effects["container/log"]
+    assert isinstance(image, wanted.EnsureImage)
+    assert (image.image, image.policy, image.attempt) == ("busybox:1", "IfNotPresent", 0)
+
+    assert life.image_there("log").kinds == ["ImageReady", "ContainerStartRequested"]
+    life.tells(("Pulled", 'Container image "busybox:1" already present on machine and can be accessed by the pod'))
+    start = life.effects["container/log"]
+    assert isinstance(start, wanted.StartContainer)
+    assert (start.sandbox_id, start.sandbox_ip, start.image_id) == ("sandbox-0", "10.1.0.2", "sha256:1")
+    assert start.spec_hash == life.state.container_hashes["log"]
+
+    life.up("log").then(
+        pod.ContainerStarted(pod=POD, uid="u1", container="log", attempt=0, id="log-0", started_at=T0)
+    ).tells(("Created", "Container created"), ("Started", "Container started"))
+    life.start("app")
+    assert (life.effects, life.due) == ({}, None)
+
+
+def test_pod_events_name_the_container_field() -> None:
+    life = running()
+    told = life.said[-1]
+    assert (told.namespace, told.name, told.uid, told.field_path) == ("default", "web", "u1", "spec.containers{app}")
+
+
+def test_a_slow_image_does_not_hold_up_the_next_container() -> None:
+    life = Life().apply(manifest(container("slow"), container("app"))).sandbox_up().start("app")
+    assert life.state.container("app").phase == "running"
+    assert life.state.container("slow").phase == "pulling"
+
+
+def test_a_pull_is_told_when_it_begins_and_when_it_ends() -> None:
+    life = Life().apply(manifest()).sandbox_up()
+    life.answer("container/app", signals.PullBegan).tells(("Pulling", 'Pulling image "busybox:1"'))
+    assert life.state.container("app").phase == "pulling"
+    life.answer(
+        "container/app", signals.ImagePresent, image_id="i", pulled=True, milliseconds=1234, size_bytes=4711
+    ).tells(
+        (
+            "Pulled",
+            'Successfully pulled image "busybox:1" in 1.234s (1.234s including waiting). Image size: 4711 bytes.',
+        )
+    )
+
+
+def test_an_image_that_cannot_be_pulled_waits_longer_each_time() -> None:
+    life = Life().apply(manifest()).sandbox_up()
+    waits = []
+    for _ in range(7):
+        life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="no such image")
+        life.tells(("Failed", 'Failed to pull image "busybox:1": no such image'), ("Failed", "Error: ErrImagePull"))
+        failed = life.at
+        assert life.state.container("app").reason == "ErrImagePull"
+        life.wake().tells(("BackOff", 'Back-off pulling image "busybox:1"'), ("Failed", "Error: ImagePullBackOff"))
+        assert life.state.container("app").reason == "ImagePullBackOff"
+        assert life.wake().kinds == ["ImageEnsureRequested"]
+        waits.append((life.at - failed) // 1000)
+    assert waits == [10, 20, 40, 80, 160, 300, 300]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (
+            "ErrImageNeverPull",
+            ("ErrImageNeverPull", 'Container image "busybox:1" is not present with pull policy of Never'),
+        ),
+        ("InvalidImageName", ("InspectFailed", 'Failed to apply default image tag "busybox:1": bad')),
+    ],
+)
+def test_other_troubles_with_an_image(reason: str, told: tuple[str, str]) -> None:
+    life = Life().apply(manifest()).sandbox_up()
+    life.answer("container/app", signals.ImageRefused, reason=reason, message="bad").tells(
+        told, ("Failed", f"Error: {reason}")
+    )
+    assert life.state.container("app").reason == reason
+
+
+def test_a_worker_that_fails_counts_as_a_failed_pull() -> None:
+    life = Life().apply(manifest()).sandbox_up().fail("container/app", "no answer", timed_out=True)
+    assert life.facts[0].message == "timed out: no answer"
+
+
+def test_an_image_without_policy_is_asked_for_by_its_tag() -> None:
+    bare = podspec.Pod(
+        metadata=podspec.ObjectMeta(name="web", namespace="default"),
+        spec=podspec.PodSpec(dns_policy="Default", containers=(Container(name="app", image="busybox"),)),
+    )
+    effect = Life().apply(bare).sandbox_up().effects["container/app"]
+    assert isinstance(effect, wanted.EnsureImage)
+    assert effect.policy == "Always"
+
+
+def test_a_sandbox_that_cannot_be_started_is_tried_again_under_the_same_number() -> None:
+    life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="port is taken")
+    life.then(pod.SandboxStartFailed(pod=POD, uid="u1", attempt=0, message="port is taken", retry_at=T0 + 10_000))
+    life.tells(("FailedCreatePodSandBox", "Failed to create pod sandbox: port is taken"))
+    assert life.effects == {}
+    first = Life().apply(manifest()).effects["sandbox"].intent
+    assert life.wake().kinds == ["SandboxStartRequested"]
+    assert life.effects["sandbox"].intent != first
+    assert life.state.sandbox.attempt == 0
+    assert life.sandbox_up().state.sandbox.failures == 0
+
+
+def test_the_second_sandbox_that_cannot_be_started_keeps_its_number() -> None:
+    life = running().sandbox_dies().stopped().fail("sandbox")
+    assert life.wake().kinds == ["SandboxStartRequested"]
+    assert life.state.sandbox.attempt == 1
+
+
+def test_a_container_that_cannot_be_created_is_made_again_under_the_same_number() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there()
+    life.answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message="bad mount")
+    life.tells(("Failed", "Error: bad mount"))
+    one = life.state.container("app")
+    assert (one.phase, one.reason, one.attempt, one.restarts) == ("start_failed", "CreateContainerError", 0, 0)
+    assert life.due == T0 + 10_000
+    life.wake().start()
+    assert (life.state.container("app").phase, life.state.container("app").attempt) == ("running", 0)
+
+
+def test_a_start_that_raises_is_tried_again() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there().fail("container/app")
+    assert life.state.container("app").reason == "CreateContainerError"
+
+
+def test_a_container_that_cannot_be_run_counts_as_an_exit() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there()
+    life.answer(
+        "container/app", signals.ContainerRefused, reason="RunContainerError", message="no such file", id="app-0"
+    )
+    life.tells(("Created", "Container created"), ("Failed", "Error: no such file"))
+    assert life.kinds == ["ContainerStartFailed", "RestartScheduled", "ImageEnsureRequested"]
+    one = life.state.container("app")
+    assert (one.attempt, one.reason, one.exit.exit_code, one.exit.reason) == (
+        1,
+        "RunContainerError",
+        128,
+        "ContainerCannotRun",
+    )
+    life.image_there().answer(
+        "container/app", signals.ContainerRefused, reason="RunContainerError", message="no such file", id="app-1"
+    )
+    assert life.state.container("app").reason == "CrashLoopBackOff"
+
+
+def test_under_never_a_container_that_cannot_be_run_is_not_made_again() -> None:
+    life = Life().apply(manifest(restart_policy="Never")).sandbox_up().image_there()
+    life.answer(
+        "container/app", signals.ContainerRefused, reason="RunContainerError", message="no such file", id="app-0"
+    )
+    assert life.kinds == ["ContainerStartFailed", "SandboxStopRequested"]
+
+
+def test_a_container_found_dead_by_its_start_both_started_and_exited() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there()
+    life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=3, reason="Error")
+    assert life.kinds[:2] == ["ContainerStarted", "ContainerExited"]
+    assert (life.state.container("app").exit.exit_code, life.state.container("app").attempt) == (3, 1)
+
+
+def test_a_sandbox_found_dead_by_its_start_is_made_anew_after_a_while() -> None:
+    life = Life().apply(manifest()).answer("sandbox", signals.SandboxDown, id="sandbox-0")
+    assert life.kinds == ["SandboxStarted", "SandboxExited"]
+    assert life.due == T0 + 10_000
+    assert life.wake().kinds == ["SandboxStartRequested"]
+    life.tells(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
+    assert life.state.sandbox.attempt == 1
+
+
+def test_a_field_that_is_not_honoured_keeps_its_container_waiting() -> None:
+    blocked = container("odd", tty=True)
+    life = Life().apply(manifest(blocked, container("app")))
+    assert life.kinds == ["SpecAccepted", "ContainerBlocked", "SandboxStartRequested"]
+    assert life.told[0][1].startswith("Error: spec.containers[0].tty: ")
+    assert life.sandbox_up().kinds == ["SandboxStarted", "ImageEnsureRequested"]
+    assert life.state.container("odd").phase == "waiting"
+
+
+def test_a_field_of_the_pod_that_the_sandbox_has_no_part_in_lets_it_run() -> None:
+    life = Life().apply(manifest(init_containers=(container("first"),)))
+    assert life.kinds == ["SpecAccepted", "ContainerBlocked", "SandboxStartRequested"]
+
+
+def test_host_namespaces_start_no_sandbox() -> None:
+    life = Life().apply(manifest(host_network=True))
+    assert life.kinds == ["SpecAccepted", "SandboxBlocked", "ContainerBlocked"]
+    assert life.told[0][0] == "FailedCreatePodSandBox"
+    assert (life.effects, life.due) == ({}, None)
+    assert life.withdraw().kinds == ["TerminationRequested", "CleanupRequested"]
+    assert life.answer("pod", signals.CleanedUp).state is None
+
+
+def test_answers_that_nobody_waits_for_are_passed_over() -> None:
+    life = running()
+    life.when(signals.ContainerUp(subject="container/app", intent="start/u1/0/0", id="x", started_at=1)).then()
+    life.when(signals.SandboxUp(subject="sandbox", intent="start/u1/0/0", id="x", started_at=1)).then()
+
+
+@pytest.mark.parametrize("subject", ["sandbox", "container/app"])
+def test_an_answer_of_another_kind_is_passed_over(subject: str) -> None:
+    life = Life().apply(manifest())
+    if subject != "sandbox":
+        life.sandbox_up()
+        life.answer(subject, signals.Removed).then()
+        life.image_there()
+    life.answer(subject, signals.Removed).then()
+
+
+def test_a_due_that_came_too_early_says_nothing() -> None:
+    life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no")
+    assert tuple(DECIDER.decide(life.state, Due(at=life.at), life.at)) == ()
+
+
+def test_before_any_spec_there_is_nothing() -> None:
+    scene = Scene(DECIDER)
+    assert (scene.effects, scene.due) == ({}, None)
+    assert tuple(DECIDER.decide(scene.state, Due(at=0), 0)) == ()
