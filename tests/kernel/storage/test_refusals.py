@@ -1,0 +1,375 @@
+"""What the store says of servers and data that cannot serve: one clear line, and nothing written."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+
+from chronolet.kernel import redis_library
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import (
+    Acquired,
+    Committed,
+    DeadLetter,
+    Fenced,
+    Snapshot,
+    StoreBroken,
+    StoreUnreachable,
+)
+from chronolet_schemas.envelope import START, Position
+from tests.kernel.storage.node import KEEPER, KEYS, SHARD, begin, connect, fitting, numbers, take
+from tests.support.redis import PrivateRedis, private_redis
+
+Refused = Callable[[RedisStore, str], object]
+LETTER = DeadLetter("log", "1-1", "t@1", "e", b"", "why")
+
+
+@pytest.fixture
+def store(redis_server: PrivateRedis) -> Iterator[RedisStore]:
+    made = connect(redis_server.url)
+    yield made
+    made.close()
+
+
+def state(client: redis.Redis) -> dict[bytes, bytes | None]:
+    """Everything the server holds, key by key."""
+    return {key: client.dump(key) for key in client.keys()}
+
+
+# -- keys of the wrong type ----------------------------------------------------------------------------------------------
+
+WRONG_KEYS: dict[str, tuple[str, Refused]] = {
+    "step, log": (KEYS.log, lambda s, t: s.step(_step)),
+    "step, shard": (KEYS.shard(SHARD), lambda s, t: s.step(_step)),
+    "step, mailbox": (KEYS.mailbox(SHARD), lambda s, t: s.step(_step)),
+    "step, dead letters": (KEYS.dead, lambda s, t: s.step(_step)),
+    "begin, log": (KEYS.log, lambda s, t: begin(s)),
+    "begin, meta": (KEYS.meta, lambda s, t: begin(s)),
+    "acquire": (KEYS.shard(SHARD), lambda s, t: s.acquire(SHARD, t, "p", 1, proven_dead=False)),
+    "heads": (KEYS.shard(SHARD), lambda s, t: s.heads([KEEPER, SHARD])),
+    "renew": (KEYS.alive("p"), lambda s, t: s.renew("p", "", 1000)),
+    "retire": (KEYS.shard(SHARD), lambda s, t: s.retire("p", [(SHARD, t)])),
+    "try": (KEYS.shard(SHARD), lambda s, t: s.count_try(SHARD, t, "m", 1)),
+    "send, mailbox": (KEYS.mailbox(SHARD), lambda s, t: s.send(SHARD, "t@1", "e", "r", b"")),
+    "send, requests": (KEYS.requests(SHARD), lambda s, t: s.send(SHARD, "t@1", "e", "r", b"")),
+    "snapshot": (KEYS.snapshot(SHARD), lambda s, t: s.snapshot(SHARD, t, Snapshot(START, 1, b""))),
+    "read snapshot": (KEYS.snapshot(SHARD), lambda s, t: s.read_snapshot(SHARD)),
+    "archived": (KEYS.meta, lambda s, t: s.archived()),
+    "mark archived": (KEYS.meta, lambda s, t: s.mark_archived(SHARD, t, START)),
+    "trim, a holding snapshot": (KEYS.snapshot(KEEPER), lambda s, t: s.trim(SHARD, t, START, [KEEPER])),
+    "read log": (KEYS.log, lambda s, t: s.read_log(START, 1)),
+    "scan": (KEYS.log, lambda s, t: list(s.scan(START))),
+    "wait": (KEYS.mailbox(SHARD), lambda s, t: s.wait(START, {SHARD: START}, 1, 10)),
+}
+_step = None
+
+
+@pytest.mark.parametrize("name", WRONG_KEYS)
+def test_a_key_of_the_wrong_type(name: str, store: RedisStore, redis_server: PrivateRedis) -> None:
+    global _step  # noqa: PLW0603 - the step has to be made before its keys are spoilt
+    key, call = WRONG_KEYS[name]
+    token = begin(store)
+    _step = fitting(store, token, 3, dead=(LETTER,))
+    client = redis_server.client()
+    client.delete(key)
+    client.geoadd(key, (1.0, 2.0, "what is this")) if key != KEYS.requests(SHARD) else client.set(key, "what")
+    before = state(client)
+    with pytest.raises(StoreBroken) as caught:
+        call(store, token)
+    assert key in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert state(client) == before
+
+
+def test_a_log_that_is_gone(store: RedisStore, redis_server: PrivateRedis) -> None:
+    token = begin(store)
+    client = redis_server.client()
+    client.delete(KEYS.log)
+    before = state(client)
+    with pytest.raises(StoreBroken, match="is gone"):
+        store.step(fitting(store, token))
+    with pytest.raises(StoreBroken, match="is gone"):
+        begin(store)
+    assert state(client) == before
+
+
+def test_a_log_without_its_meta(store: RedisStore, redis_server: PrivateRedis) -> None:
+    begin(store)
+    redis_server.client().delete(KEYS.meta)
+    with pytest.raises(StoreBroken, match="does not tell the run"):
+        begin(store)
+
+
+@pytest.mark.parametrize("field", ["version", "log_cursor", "at", "schema"])
+def test_a_shard_with_a_senseless_field(field: str, store: RedisStore, redis_server: PrivateRedis) -> None:
+    begin(store)
+    redis_server.client().hset(KEYS.shard(SHARD), field, "many")
+    with pytest.raises(StoreBroken, match=f"{field} is 'many'"):
+        store.heads([SHARD])
+
+
+# -- ids -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("last", ["1000000000000000-1", "18446744073709551615-18446744073709551615"])
+def test_no_room_in_the_log(last: str, store: RedisStore, redis_server: PrivateRedis) -> None:
+    token = begin(store)
+    client = redis_server.client()
+    client.xadd(KEYS.log, {"foreign": "entry"}, id=last)
+    step = fitting(store, token)
+    before = state(client)
+    with pytest.raises(StoreBroken, match="room"):
+        store.step(step)
+    assert state(client) == before
+
+
+def test_a_step_that_would_use_up_the_ids_writes_nothing(store: RedisStore, redis_server: PrivateRedis) -> None:
+    token = begin(store)
+    client = redis_server.client()
+    client.xadd(KEYS.log, {"foreign": "entry"}, id="99999999999999-999999999999990")
+    before = state(client)
+    with pytest.raises(StoreBroken, match="exhausted"):
+        store.step(fitting(store, token, 10))
+    assert state(client) == before
+    assert isinstance(store.step(fitting(store, token, 9)), Committed)
+    assert store.last() == Position(99999999999999, 999999999999999)
+
+
+def test_large_ids_stay_exact(store: RedisStore, redis_server: PrivateRedis) -> None:
+    token = begin(store)
+    redis_server.client().xadd(KEYS.log, {"foreign": "entry"}, id="99999999999999-900719925474991")
+    store.step(fitting(store, token, 3))
+    assert numbers(store)[2:] == [900719925474992, 900719925474993, 900719925474994]
+
+
+def test_no_room_in_a_mailbox(store: RedisStore, redis_server: PrivateRedis) -> None:
+    begin(store)
+    client = redis_server.client()
+    client.xadd(KEYS.mailbox(SHARD), {"foreign": "mail"}, id="99999999999999999-0")
+    before = state(client)
+    with pytest.raises(StoreBroken, match="exhausted"):
+        store.send(SHARD, "t@1", "e", "r", b"")
+    assert state(client) == before
+
+
+def test_a_clock_that_went_back_does_no_harm(store: RedisStore, redis_server: PrivateRedis) -> None:
+    """The log's last entry is a day ahead of the server's clock."""
+    token = begin(store)
+    ahead = store.last().milliseconds + 86_400_000
+    redis_server.client().xadd(KEYS.log, {"foreign": "entry"}, id=f"{ahead}-2")
+    store.step(fitting(store, token, 2))
+    assert [entry.position for entry in store.read_log(Position(ahead, 2), 10)] == [
+        Position(ahead, 3),
+        Position(ahead, 4),
+    ]
+
+
+# -- entries that are not ours -------------------------------------------------------------------------------------------
+
+FOREIGN: list[dict[bytes, bytes]] = [
+    {b"hello": b"world"},
+    {b"type": b"pod.X@1", b"data": b"\x80"},
+    {b"type": b"pod.X@1", b"entity": b"\xff\xfe", b"subject": b"", b"actor": b"", b"cause": b"", b"data": b"\x80"},
+    {b"entity": b"pod/a/b", b"type": b"pod.X@1", b"subject": b"", b"actor": b"", b"cause": b"", b"data": b"\x80"},
+]
+
+
+@pytest.mark.parametrize("fields", FOREIGN)
+def test_a_foreign_entry_comes_out_for_quarantine(
+    fields: dict[bytes, bytes], store: RedisStore, redis_server: PrivateRedis
+) -> None:
+    token = begin(store)
+    client = redis_server.client()
+    client.xadd(KEYS.log, fields)
+    client.xadd(KEYS.mailbox(SHARD), fields)
+    store.step(fitting(store, token))
+    inputs = store.wait(START, {SHARD: START}, 10, 0)
+    for entries in (list(inputs.log), list(store.scan(START))):
+        assert [(entry.type, entry.data) for entry in entries[1:2]] == [("", b"")]
+        # It took a number: the next event has the one after.
+        assert [entries[0].position.n, entries[2].position.n] == [1, 3]
+    mail = inputs.mail[SHARD][0]
+    assert (mail.type, mail.data) == ("", b"")
+
+
+# -- a full server -------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_server(store: RedisStore, redis_server: PrivateRedis) -> None:
+    """What adds to the log waits; what leads to less, and what keeps the node alive, goes on."""
+    token, client = begin(store), redis_server.client()
+    for turn in range(3):
+        store.step(fitting(store, token, 100, step_id=f"before {turn}"))
+    store.send(SHARD, "t@1", "e", "r1", b"")
+    mail = store.wait(store.last(), {SHARD: START}, 1, 0).mail[SHARD][0]
+    keeper = take(store, KEEPER)
+    client.config_set("maxmemory", 1)
+    before = store.last()
+    for call in (
+        lambda: store.step(fitting(store, token, 1)),
+        lambda: store.step(fitting(store, token, 0, dead=(LETTER,))),
+        lambda: store.send(SHARD, "t@1", "e", "r2", b""),
+    ):
+        with pytest.raises(StoreUnreachable, match="is full") as caught:
+            call()
+        assert caught.value.healing
+    assert store.last() == before
+    store.renew("p", "info", 60_000)
+    consumed = fitting(store, token, 0, step_id="c", new_mail_cursor=mail.id, new_log_cursor=before)
+    assert isinstance(store.step(consumed), Committed)
+    assert isinstance(store.step(fitting(store, token, 1, step_id="k", even_if_full=True)), Committed)
+    assert store.count_try(SHARD, token, "m", 1) is None
+    assert store.snapshot(SHARD, token, Snapshot(before, 1, b"state"))
+    assert store.mark_archived(KEEPER, keeper, before)
+    assert store.trim(KEEPER, keeper, before, [SHARD]) in range(200, 302)
+    assert isinstance(store.acquire(SHARD, token, "q", 1, proven_dead=True), Acquired)
+    store.retire("q", [(SHARD, "2:q")])
+    assert store.heads([SHARD])[SHARD].token == ""
+    client.config_set("maxmemory", 0)
+    assert store.send(SHARD, "t@1", "e", "r2", b"") == "sent"
+
+
+# -- servers that cannot serve -------------------------------------------------------------------------------------------
+
+
+def test_no_server(tmp_path: object) -> None:
+    store = RedisStore(f"unix://{tmp_path}/none", "n")
+    with pytest.raises(StoreUnreachable, match="cannot be reached") as caught:
+        store.check()
+    assert caught.value.healing
+    assert f"{tmp_path}/none" in str(caught.value)
+
+
+def test_passwords() -> None:
+    with private_redis(requirepass="secret") as server:
+        connect(server.url).close()
+        for url in (f"unix://{server.socket}", f"unix://:wrong@{server.socket}"):
+            store = RedisStore(url, "n")
+            for call in (store.check, store.last, lambda: store.renew("p", "", 1000)):
+                with pytest.raises(StoreUnreachable, match="password") as caught:
+                    call()
+                assert not caught.value.healing
+                assert "wrong@" not in str(caught.value)
+                assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
+def test_an_evicting_policy(policy: str) -> None:
+    with private_redis(maxmemory_policy=policy) as server:
+        with pytest.raises(StoreUnreachable, match=f"{policy}.*noeviction") as caught:
+            RedisStore(server.url, "n").check()
+        assert not caught.value.healing
+
+
+def test_no_append_only_file_is_a_warning_or_a_refusal() -> None:
+    with private_redis(more=("--appendonly", "no")) as server:
+        assert ["append-only" in text for text in RedisStore(server.url, "n").check()] == [True]
+        with pytest.raises(StoreUnreachable, match="append-only"):
+            RedisStore(server.url, "n", strict=True).check()
+
+
+def test_a_good_server_gives_no_warning(redis_server: PrivateRedis) -> None:
+    assert RedisStore(redis_server.url, "n", strict=True).check() == []
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_replica() -> None:
+    port = free_port()
+    with (
+        private_redis(port=port) as master,
+        private_redis(more=("--replicaof", f"127.0.0.1 {port}")) as replica,
+    ):
+        store = connect(f"redis://127.0.0.1:{port}")
+        token = begin(store)
+        with pytest.raises(StoreUnreachable, match="read-only replica"):
+            RedisStore(replica.url, "n").check()
+        # The master becomes a replica under a running store, as after a fail-over.
+        step = fitting(store, token)
+        master.client().replicaof("127.0.0.1", str(free_port()))
+        with pytest.raises(StoreUnreachable, match="read-only replica") as caught:
+            store.step(step)
+        assert caught.value.healing
+        store.close()
+
+
+def test_a_server_that_is_too_old() -> None:
+    """No such server is at hand: a socket that answers INFO as one would."""
+    text = b"# Server\r\nredis_version:6.2.14\r\nrole:master\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            client, _ = listener.accept()
+            with client:
+                assert b"INFO" in client.recv(4096)
+                client.sendall(b"$%d\r\n%s\r\n" % (len(text), text))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(StoreUnreachable, match=r"6\.2\.14.*7\.0") as caught:
+            RedisStore(f"redis://127.0.0.1:{listener.getsockname()[1]}", "n").check()
+        thread.join()
+    assert not caught.value.healing
+
+
+# -- the library ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_library_of_the_same_name_with_other_code(redis_server: PrivateRedis) -> None:
+    other = redis_library.code().replace("local MAILBOX_FULL = 10000", "local MAILBOX_FULL = 1")
+    assert other != redis_library.code()
+    redis_server.client().function_load(other)
+    with pytest.raises(StoreUnreachable, match="other code") as caught:
+        RedisStore(redis_server.url, "n").check()
+    assert not caught.value.healing
+    assert redis_server.client().function_list(library=redis_library.NAME, withcode=True)[0][7] == other.encode()
+
+
+def test_many_load_at_once(redis_server: PrivateRedis) -> None:
+    errors: list[Exception] = []
+
+    def check() -> None:
+        try:
+            connect(redis_server.url).close()
+        except StoreUnreachable as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=check) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(redis_server.client().function_list()) == 1
+
+
+def test_functions_outlive_the_server(store: RedisStore, redis_server: PrivateRedis) -> None:
+    token = begin(store)
+    redis_server.kill9()
+    redis_server.start()
+    assert len(redis_server.client().function_list()) == 1
+    assert isinstance(store.step(fitting(store, token)), Committed)
+
+
+def test_lost_functions_are_loaded_again(store: RedisStore, redis_server: PrivateRedis) -> None:
+    token = begin(store)
+    redis_server.client().function_flush()
+    assert isinstance(store.step(fitting(store, token)), Committed)
+    redis_server.client().function_flush()
+    store.renew("p", "", 1000)
+
+
+def test_an_emptied_server_fences(store: RedisStore, redis_server: PrivateRedis) -> None:
+    token = begin(store)
+    step = fitting(store, token)
+    redis_server.client().flushall()
+    redis_server.client().function_flush()
+    assert store.step(step) == Fenced("")
+    assert store.last() == START
+    assert redis_server.client().dbsize() == 0
