@@ -5,7 +5,7 @@ import json
 import pytest
 
 from chronolet.cli.asking import follow
-from chronolet_schemas import pod
+from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Record
 from tests.cli.written import NOON, WrittenNode
 
@@ -31,14 +31,26 @@ def test_a_line_says_when_who_what_about_what_and_why(node: WrittenNode) -> None
         "2027-01-15T08:00:00.000Z #1 node/node-1 kernel.LogStarted run=r node=node-1 shards={}",
         (
             "2027-01-15T08:00:00.000Z #2 pod/default/web pod.ContainerStarted container/app <-#1"
-            " pod=default/web uid=u container=app attempt=0 id=c0ffee started_at=5"
+            " uid=u attempt=0 id=c0ffee started_at=5"
         ),
         (
             "2027-01-15T08:01:01.000Z #3 pod/default/web pod.ContainerExited container/app <-#2"
-            " pod=default/web uid=u container=app attempt=0 id=c0ffee exit_code=1 reason=Error"
+            " uid=u attempt=0 id=c0ffee exit_code=1 reason=Error"
             ' message="\\u001b[2Jboom boom" started_at=5 finished_at=6'
         ),
     ]
+
+
+def test_hashes_are_shortened_and_long_things_cut(node: WrittenNode) -> None:
+    started = {"pod": "a/b", "uid": "0123456789abcdef" * 2, "container": "c", "attempt": 0, "started_at": 1}
+    node.write("pleg/node", pleg.ContainerStarted(**started, id="f" * 64))
+    failed = pod.CleanupFailed(pod="default/web", uid="u", message="x" * 999, retry_at=1)
+    node.write("pod/default/web", failed)
+    first, second = node.run("log", "-n", "2").out.splitlines()
+    assert first.endswith(
+        "pleg.ContainerStarted container/c pod=a/b uid=0123456789ab attempt=0 id=ffffffffffff started_at=1"
+    )
+    assert f"message={'x' * 60}... " in second
 
 
 def test_json_has_every_field(node: WrittenNode) -> None:

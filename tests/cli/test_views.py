@@ -243,10 +243,10 @@ Volumes:
   data:
     Type:           EmptyDir
 Events:
-  Type      Reason    Age                     From   Message
-  ----      ------    ---                     ----   -------
-  Normal    Started   2m20s (x2 over 3m20s)   pod    Started container app
-  Warning   BackOff   2m10s                   pod    Back-off restarting failed container app
+  Type      Reason    Age                     From        Message
+  ----      ------    ---                     ----        -------
+  Normal    Started   2m20s (x2 over 3m20s)   pod (app)   Started container app
+  Warning   BackOff   2m10s                   pod (app)   Back-off restarting failed container app
 """
 
 

@@ -5,9 +5,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.kernel.observer import Observer
-from chronolet.node.measured_runtime import observed
+from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime, go_duration
 from chronolet.node.metrics import Metrics
-from chronolet.ports.runtime import Refusal
+from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
 from chronolet_schemas import pod
 from chronolet_schemas.keys import Shard
 
@@ -33,11 +33,12 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 
 
 def test_the_dashboards_names_are_there_before_anything_happened(metrics: Metrics) -> None:
-    metrics.watch_running(lambda: (2, {"running": 3, "exited": 1}))
+    metrics.running(2, {"running": 3, "exited": 1})
     assert value(metrics, "kubelet_node_name", node="node-1") == 1
     assert value(metrics, "kubelet_running_pods") == 2
     assert value(metrics, "kubelet_running_containers", container_state="running") == 3
     names = {name for name, _ in samples(metrics)}
+    assert not [name for name in names if name.endswith("_created")]
     assert names >= {
         "kubelet_started_pods_total",
         "kubelet_pleg_relist_duration_seconds_bucket",
@@ -93,7 +94,7 @@ def test_the_observer_port_is_kept(metrics: Metrics) -> None:
 
 def test_calls_to_the_runtime_are_counted_and_refusals_are_errors(metrics: Metrics) -> None:
     fake = FakeRuntime()
-    runtime = observed(fake, metrics)
+    runtime = MeasuredRuntime(fake, metrics)
     runtime.list({})
     fake.go_down()
     with pytest.raises(Refusal):
@@ -104,9 +105,53 @@ def test_calls_to_the_runtime_are_counted_and_refusals_are_errors(metrics: Metri
     assert value(metrics, "kubelet_runtime_operations_duration_seconds_count", **operation) == 2
 
 
-def test_relists_have_durations_and_from_the_second_on_intervals(metrics: Metrics) -> None:
-    metrics.relisted(0.01)
-    metrics.relisted(0.02)
+def labelled(name: str) -> dict[str, str]:
+    return {"io.kubernetes.container.name": name, "chronolet/node": "node-1"}
+
+
+def test_a_relist_tells_what_runs(metrics: Metrics) -> None:
+    fake = FakeRuntime(images=["box"])
+    sandbox = SandboxSpec(name="s", labels=labelled("POD"), image="box", hostname="h")
+    ids = [fake.create_sandbox(sandbox)]
+    for name in ("a", "b"):
+        spec = ContainerSpec(name=name, labels=labelled(name), sandbox_id=ids[0], image="box")
+        ids.append(fake.create_container(spec))
+    fake.start(ids[0])
+    fake.start(ids[1])
+    runtime = RelistedRuntime(fake, metrics, 60_000)
+    assert runtime.unhealthy() == "pleg has yet to be successful"
+    assert len(runtime.list({"chronolet/node": "node-1"})) == 3
+    assert runtime.unhealthy() == ""
+    assert value(metrics, "kubelet_running_pods") == 1
+    assert value(metrics, "kubelet_running_containers", container_state="running") == 1
+    assert value(metrics, "kubelet_running_containers", container_state="created") == 1
+    fake.end(ids[1])
+    runtime.list({})
+    assert value(metrics, "kubelet_running_containers", container_state="running") == 0
+    assert value(metrics, "kubelet_running_containers", container_state="exited") == 1
+
+
+def test_relists_have_durations_from_the_second_on_intervals_and_an_age(metrics: Metrics) -> None:
+    fake = FakeRuntime()
+    runtime = RelistedRuntime(fake, metrics, 0)
+    runtime.list({})
+    seen = value(metrics, "kubelet_pleg_last_seen_seconds")
+    assert seen > 1_000_000_000
+    fake.go_down()
+    with pytest.raises(Refusal):
+        runtime.list({})
     assert value(metrics, "kubelet_pleg_relist_duration_seconds_count") == 2
     assert value(metrics, "kubelet_pleg_relist_interval_seconds_count") == 1
-    assert value(metrics, "kubelet_pleg_last_seen_seconds") > 1_000_000_000
+    assert value(metrics, "kubelet_pleg_last_seen_seconds") == seen, "a relist that failed is no sign of life"
+    assert runtime.unhealthy() == "pleg was last seen active 0s ago; threshold is 0s"
+
+
+def test_durations_read_as_gos() -> None:
+    assert [go_duration(m * 1000) for m in (0, 59, 60, 185, 3600, 3725)] == [
+        "0s",
+        "59s",
+        "1m0s",
+        "3m5s",
+        "1h0m0s",
+        "1h2m5s",
+    ]

@@ -46,7 +46,7 @@ def test_every_field_of_the_file_is_taken_or_remarked(tmp_path: Path) -> None:
         ({"actors": "pod,cook"}, "--actors: found 'pod,cook', expected some of manifests, pod, pleg, keeper"),
         ({"pleg_relist_period": "10"}, "--pleg-relist-period: found '10', expected a duration above zero"),
         ({"node": " "}, "--hostname-override: found ' ', expected text"),
-        ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec, no"),
+        ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec"),
     ],
 )
 def test_a_wrong_value_names_flag_found_and_expected(flags: dict[str, str], message: str) -> None:

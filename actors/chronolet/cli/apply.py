@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from chronolet.cli.asking import Answer, ask, new_request
+from chronolet.cli.asking import Answer, ask, new_request, refusal
 from chronolet.cli.differences import differences
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import Read, read
@@ -85,7 +85,7 @@ def _outcome(request: str, answers: Sequence[Answer]) -> tuple[dict[str, str], l
             case manifests.ApplyUnchanged(pod=pod):
                 done[pod] = "unchanged"
             case manifests.PodRefused(pod=pod, reason=reason):
-                refused.append(f"pod {pod}: {reason}")
+                refused.append(refusal(pod, reason))
             case _:
                 pass
     return done, refused

@@ -50,6 +50,11 @@ def ask(session: Session, command: Command) -> list[Answer]:
         return _answers(store, command.request, after)
 
 
+def refusal(pod: str, reason: str) -> str:
+    """Why something was refused; the reasons that name the pod need no help."""
+    return reason if pod in reason else f"pod {pod}: {reason}"
+
+
 def follow(store: Store, after: Position, idle: Callable[[], None] = lambda: None) -> Iterator[Entry]:
     """The log from there on, without end; `idle` is called whenever a while has brought nothing."""
     while True:

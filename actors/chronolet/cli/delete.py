@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from chronolet.cli.asking import Answer, Watch, ask, follow, new_request
+from chronolet.cli.asking import Answer, Watch, ask, follow, new_request, refusal
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import read
 from chronolet.cli.naming import types_and_names
@@ -80,7 +80,7 @@ def _sorted(answers: Sequence[Answer]) -> tuple[dict[str, str], list[str]]:
         if isinstance(event, manifests.PodWithdrawn):
             withdrawn[event.pod] = event.uid
         elif isinstance(event, manifests.PodRefused):
-            refused.append(f"pod {event.pod}: {event.reason}")
+            refused.append(refusal(event.pod, event.reason))
     return withdrawn, refused
 
 

@@ -123,13 +123,19 @@ def _events(told: Sequence[Told], now: int) -> Iterator[str]:
         yield _line("Events", "<none>")
         return
     yield "Events:"
-    rows = [(one.severity, one.reason, _age(one, now), one.source, one.message) for one in told]
+    rows = [(one.severity, one.reason, _age(one, now), _source(one), one.message) for one in told]
     yield from table.lines(_EVENTS, [["-" * len(name) for name in _EVENTS], *rows], indent="  ")
 
 
 def _age(told: Told, now: int) -> str:
     last = ages.ago(told.last, now)
     return last if told.count == 1 else f"{last} (x{told.count} over {ages.ago(told.first, now)})"
+
+
+def _source(told: Told) -> str:
+    """The actor, with the container where it is about one: the kubelet's messages do not always name it."""
+    container = told.field_path.removeprefix("spec.containers{").removesuffix("}")
+    return f"{told.source} ({container})" if container else told.source
 
 
 def _mapping(title: str, values: Mapping[str, str], mark: str) -> Iterator[str]:

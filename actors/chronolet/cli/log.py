@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import re
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +27,8 @@ from chronolet.node.values import duration
 from chronolet_schemas.envelope import START, Entry, Position
 
 _LONG = 60
+_SHORT_HASH = 12
+_HASH = re.compile("[0-9a-f]{32,}")
 
 
 @click.command()
@@ -132,7 +135,7 @@ def as_line(entry: Entry) -> str:
     words = [time, f"#{entry.position.n}", entry.entity, entry.type.removesuffix("@1")]
     words += [entry.subject] if entry.subject else []
     words += [f"<-{_cause(entry.cause)}"] if entry.cause else []
-    return table.plain(" ".join([*words, _compact(decoded(entry))]).rstrip())
+    return table.plain(" ".join([*words, _compact(decoded(entry), entry)]).rstrip())
 
 
 def _cause(cause: str) -> str:
@@ -141,13 +144,17 @@ def _cause(cause: str) -> str:
     return f"#{number}" if dash and milliseconds.isdigit() and number.isdigit() else cause
 
 
-def _compact(data: Any) -> str:
+def _compact(data: Any, entry: Entry) -> str:
+    """The fields, without those that only repeat what the line has named already."""
     if not isinstance(data, dict):
         return _short(data)
-    return " ".join(f"{name}={_short(value)}" for name, value in data.items())
+    said = {("pod", entry.entity.partition("/")[2]), ("container", entry.subject.removeprefix("container/"))}
+    return " ".join(f"{name}={_short(value)}" for name, value in data.items() if (name, str(value)) not in said)
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, str) and _HASH.fullmatch(value):
+        return value[:_SHORT_HASH]
     if isinstance(value, str) and value and value.isprintable() and " " not in value:
         return value if len(value) <= _LONG else f"{value[:_LONG]}..."
     text = json.dumps(value, default=repr)

@@ -6,9 +6,12 @@ the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from chronolet.node.metrics import Metrics
+from chronolet.ports.labels import CONTAINER_NAME
 from chronolet.ports.runtime import (
     ContainerSpec,
     ContainerState,
@@ -19,6 +22,7 @@ from chronolet.ports.runtime import (
     SandboxSpec,
     Stream,
 )
+from chronolet.rules.names import SANDBOX
 
 
 class MeasuredRuntime:
@@ -91,6 +95,40 @@ class MeasuredRuntime:
         self._runtime.close()
 
 
-def observed(runtime: Runtime, metrics: Metrics) -> Runtime:
-    """The runtime with its calls measured."""
-    return MeasuredRuntime(runtime, metrics)
+class RelistedRuntime(MeasuredRuntime):
+    """The runtime as `pleg` has it: each listing is a relist, which tells what runs and that PLEG lives.
+
+    `threshold` in milliseconds: how old the last good relist may be. Source: pkg/kubelet/pleg/generic.go (Healthy,
+    updateRunningPodAndContainerMetrics).
+    """
+
+    def __init__(self, runtime: Runtime, metrics: Metrics, threshold: int) -> None:
+        super().__init__(runtime, metrics)
+        self._metrics = metrics
+        self._threshold = threshold
+        self._last_seen: float | None = None
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        with self._metrics.relist():
+            found = super().list(labels)
+        self._last_seen = time.monotonic()
+        sandboxes = [one for one in found if one.labels.get(CONTAINER_NAME) == SANDBOX]
+        containers = Counter(str(one.state) for one in found if one.labels.get(CONTAINER_NAME) != SANDBOX)
+        self._metrics.running(sum(one.state == "running" for one in sandboxes), containers)
+        return found
+
+    def unhealthy(self) -> str:
+        """A health check: why PLEG is not healthy, empty if it is."""
+        if self._last_seen is None:
+            return "pleg has yet to be successful"
+        age = int((time.monotonic() - self._last_seen) * 1000)
+        if age < self._threshold:
+            return ""
+        return f"pleg was last seen active {go_duration(age)} ago; threshold is {go_duration(self._threshold)}"
+
+
+def go_duration(milliseconds: int) -> str:
+    """As Go prints a duration, to the second: 3m0s."""
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{seconds}s"

@@ -8,12 +8,19 @@ Next: Prometheus, by `http`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from chronolet.kernel.observer import Outcome
 from chronolet.node.http import Answer, Query
@@ -25,14 +32,15 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _OPERATION_BUCKETS = tuple(0.005 * 2.5**n for n in range(14))
 _STEP_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 
-Running = tuple[int, Mapping[str, int]]
-"""Pods whose sandbox runs, and containers by state (created, running, exited, unknown)."""
+CONTAINER_STATES = ("created", "running", "exited", "unknown")
 
 
 class Metrics:
     """The process's metrics; a kernel `Observer`."""
 
     def __init__(self, node: str) -> None:
+        # The kubelet has no `_created` series beside each counter, and nobody asks for them.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._kubelet(node)
@@ -42,6 +50,10 @@ class Metrics:
     def _kubelet(self, node: str) -> None:
         registry = self.registry
         Gauge("kubelet_node_name", "The node's name", ["node"], registry=registry).labels(node).set(1)
+        self.running_pods = Gauge("kubelet_running_pods", "Pods whose sandbox runs", registry=registry)
+        self.running_containers = Gauge(
+            "kubelet_running_containers", "Containers by state", ["container_state"], registry=registry
+        )
         self.started_pods = Counter(
             "kubelet_started_pods_total", "Pods whose sandbox was started, cumulative", registry=registry
         )
@@ -190,40 +202,27 @@ class Metrics:
         finally:
             self.operation_seconds.labels(name).observe(time.monotonic() - began)
 
-    def relisted(self, seconds: float) -> None:
-        """A relist has ended well just now, after so long."""
-        now = time.monotonic()
+    @contextmanager
+    def relist(self) -> Iterator[None]:
+        """Time one relist and the distance to the one before; one that raises is no sign of life."""
+        began = time.monotonic()
         if self._last_relist:
-            self.relist_interval.observe(now - self._last_relist)
-        self._last_relist = now
-        self.relist_seconds.observe(seconds)
-        self.pleg_seen.set_to_current_time()
+            self.relist_interval.observe(began - self._last_relist)
+        self._last_relist = began
+        try:
+            yield
+            self.pleg_seen.set_to_current_time()
+        finally:
+            self.relist_seconds.observe(time.monotonic() - began)
 
-    def watch_running(self, look: Callable[[], Running]) -> None:
-        """Ask `look` at each scrape for what runs; for processes that host `pod`."""
-        self.registry.register(_RunningCollector(look))
+    def running(self, pods: int, containers: Mapping[str, int]) -> None:
+        """So many sandboxes run, and so many containers are in each state."""
+        self.running_pods.set(pods)
+        for state in CONTAINER_STATES:
+            self.running_containers.labels(state).set(containers.get(state, 0))
 
     # -- the page --------------------------------------------------------------------------------------------------
     def page(self, query: Query) -> Answer:
         """/metrics."""
         del query
         return Answer(200, generate_latest(self.registry), CONTENT_TYPE)
-
-
-class _RunningCollector:
-    """kubelet_running_pods and kubelet_running_containers, made when they are asked for."""
-
-    def __init__(self, look: Callable[[], Running]) -> None:
-        self._look = look
-
-    def describe(self) -> Iterator[Metric]:
-        """Nothing: a registry would otherwise look in order to learn the names."""
-        return iter(())
-
-    def collect(self) -> Iterator[Metric]:
-        pods, containers = self._look()
-        yield GaugeMetricFamily("kubelet_running_pods", "Pods whose sandbox runs", value=pods)
-        family = GaugeMetricFamily("kubelet_running_containers", "Containers by state", labels=["container_state"])
-        for state, count in sorted(containers.items()):
-            family.add_metric([state], count)
-        yield family

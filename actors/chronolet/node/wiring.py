@@ -28,7 +28,7 @@ from chronolet.kernel.redis_store import RedisStore
 from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
 from chronolet.node.health import Health
-from chronolet.node.measured_runtime import MeasuredRuntime
+from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
 from chronolet.node.settings import Settings
 from chronolet.pleg import actor as pleg
@@ -70,7 +70,11 @@ def build(settings: Settings, faults: Faults | None = None) -> Node:
     """Put the process together; nothing runs yet, and nothing outside was asked."""
     metrics, health = Metrics(settings.node), Health()
     store = RedisStore(settings.redis_url, settings.node)
-    runtime = MeasuredRuntime(DockerRuntime(settings.docker), metrics)
+    docker = DockerRuntime(settings.docker)
+    runtime = MeasuredRuntime(docker, metrics)
+    relisted = RelistedRuntime(docker, metrics, settings.pleg_relist_threshold)
+    if "pleg" in settings.actors:
+        health.add("pleg", relisted.unhealthy, ready_only=True)
     archive = NodeArchive(settings.root_dir, settings.node, store)
     disk: queue.SimpleQueue[BallastGone | BallastBack] = queue.SimpleQueue()
     keeping = Keeping(
@@ -84,7 +88,7 @@ def build(settings: Settings, faults: Faults | None = None) -> Node:
         Setup(
             node=settings.node,
             store=store,
-            kinds=_kinds(settings, runtime, keeping),
+            kinds=_kinds(settings, runtime, relisted, keeping),
             shards=SHARDS,
             history=lambda after: entries(store, archive, after),
             locks=settings.root_dir / "locks",
@@ -96,7 +100,7 @@ def build(settings: Settings, faults: Faults | None = None) -> Node:
     return Node(settings, store, runtime, metrics, health, process, disk)
 
 
-def _kinds(settings: Settings, runtime: Runtime, keeping: Keeping) -> dict[str, Kind[Any]]:
+def _kinds(settings: Settings, runtime: Runtime, relisted: Runtime, keeping: Keeping) -> dict[str, Kind[Any]]:
     node = settings.node
     rescan, relist = settings.file_check_frequency / 1000, settings.pleg_relist_period / 1000
     folder = ManifestFolder(settings.pod_manifest_path, rescan) if settings.pod_manifest_path else NoFolder()
@@ -110,7 +114,7 @@ def _kinds(settings: Settings, runtime: Runtime, keeping: Keeping) -> dict[str, 
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: manifests.kind(manifests_effects.jobs(folder, node, read_documents)),
         "pod": lambda: pod.kind(pod_effects.jobs(outside)),
-        "pleg": lambda: pleg.kind(pleg_effects.jobs(runtime, node, steady_seconds=relist)),
+        "pleg": lambda: pleg.kind(pleg_effects.jobs(relisted, node, steady_seconds=relist)),
         "keeper": lambda: keeper.kind(keeping),
     }
     return {name: makers[name]() for name in settings.actors}
