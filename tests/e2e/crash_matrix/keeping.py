@@ -1,0 +1,69 @@
+"""The service manager of a life: an agent that has died is started again, and so is its redis-server.
+
+Comes in: how the first agent is started. Goes out: agents, one after the other, until `stop`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import msgspec
+
+from tests.e2e.crash_matrix.farm import AgentJob, Farm
+from tests.support import scratch
+from tests.support.redis import PrivateRedis
+
+
+class Keeping:
+    """Keeps one agent running."""
+
+    def __init__(self, farm: Farm, server: PrivateRedis, job: AgentJob) -> None:
+        self._farm = farm
+        self._server = server
+        self._job = job
+        self.deaths: list[int] = []
+        """Exit statuses of the agents that died unasked."""
+        self._stopping = threading.Event()
+        self._agent = farm.start(job)
+        self._thread = threading.Thread(target=self._run, name="keeping", daemon=True)
+        self._thread.start()
+
+    @property
+    def struck(self) -> bool:
+        """Whether the blow has fallen."""
+        return bool(self._job.struck) and Path(self._job.struck).exists()
+
+    def stop(self) -> int:
+        """SIGTERM to the agent that runs now, which must have come to run; its exit status."""
+        self._stopping.set()
+        self._thread.join()
+        os.kill(self._agent.pid, signal.SIGTERM)
+        assert self._agent.over.wait(20), f"the agent does not end; see {self._job.log}"
+        assert self._agent.status is not None
+        return self._agent.status
+
+    def abandon(self) -> None:
+        """kill -9 to whatever still runs."""
+        self._stopping.set()
+        self._thread.join()
+        if not self._agent.over.is_set():
+            os.kill(self._agent.pid, signal.SIGKILL)
+            self._agent.over.wait(20)
+
+    def _run(self) -> None:
+        server_killed = False
+        while not self._stopping.is_set():
+            if self._agent.over.wait(0.02):
+                assert self._agent.status is not None
+                self.deaths.append(self._agent.status)
+                self._agent = self._farm.start(msgspec.structs.replace(self._job, point=None, record=""))
+            if self._job.victim == "redis" and not server_killed and self._server_is_dead():
+                server_killed = True
+                self._server.kill9()  # it is dead: this only takes note
+                self._server.start()
+
+    def _server_is_dead(self) -> bool:
+        return self.struck and scratch.start_time(self._server.pid) is None

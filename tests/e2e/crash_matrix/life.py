@@ -1,0 +1,249 @@
+"""One life of a pod, from its manifest to its last trace, with at most one blow on the way.
+
+Comes in: a farm, an engine with its witness, a slot (which host port), and the point and victim of the blow. Goes out:
+`Lived`. The pod is the one of `examples/web.yaml` in short: one container writes a page, the other serves it from a
+shared emptyDir on a host port.
+
+    agent starts -> file appears -> both run, the page is served -> the server's process is killed -> it runs again,
+    and serves -> (long: killed again, CrashLoopBackOff, it runs again) -> the file goes -> nothing is left
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chronolet.node.wiring import SHARDS
+from chronolet.ports import labels
+from chronolet_schemas import pleg, pod
+from chronolet_schemas.keys import shards_of
+from tests.e2e.crash_matrix.farm import AgentJob, Farm
+from tests.e2e.crash_matrix.faults import Victim
+from tests.e2e.crash_matrix.keeping import Keeping
+from tests.e2e.crash_matrix.points import Point
+from tests.e2e.crash_matrix.story import Story, status_lines, tell
+from tests.e2e.journal import Journal
+from tests.e2e.witness import Witness
+from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis, private_redis
+
+POD = "default/web"
+HOSTED = [shard for kind in ("manifests", "pod", "pleg", "keeper") for shard in shards_of(kind, SHARDS[kind])]
+
+WRITER = "trap 'exit 0' TERM; echo page > /pages/index.html; sleep 3600 & wait"
+SERVER = "trap 'exit 0' TERM; httpd -f -p 8080 -h /www & wait"
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to happen. `kills` of the server's process: the second one is waited out for ten seconds."""
+
+    point: Point | None = None
+    victim: Victim = "agent"
+    kills: int = 1
+
+
+class Lived(msgspec.Struct, frozen=True, kw_only=True):
+    """What has happened."""
+
+    plan: Plan
+    story: Story
+    names: list[str]
+    """Points passed, if they were recorded."""
+    struck: bool
+    deaths: list[int]
+    """Exit statuses of agents that died unasked."""
+    seconds: float
+
+
+class Stage:
+    """What lives share."""
+
+    def __init__(self, farm: Farm, engine: PrivateDocker, witness: Witness) -> None:
+        self.farm = farm
+        self.engine = engine
+        self.witness = witness
+        self.api = engine.api()
+
+
+def live(stage: Stage, plan: Plan, node: str, port: int, *, record: bool = False) -> Lived:
+    """Live through it all, in a folder and with a redis-server of its own."""
+    began = time.monotonic()
+    with private_redis() as server:
+        one = _Life(stage, server, plan, node, port, record=record)
+        with one.going():
+            story = one.run()
+        return Lived(
+            plan=plan,
+            story=story,
+            names=one.record.read_text().splitlines() if record else [],
+            struck=one.keeping.struck,
+            deaths=one.keeping.deaths,
+            seconds=time.monotonic() - began,
+        )
+
+
+class _Life:
+    def __init__(
+        self, stage: Stage, server: PrivateRedis, plan: Plan, node: str, port: int, *, record: bool
+    ) -> None:
+        self.stage = stage
+        self.plan = plan
+        self.node = node
+        self.port = port
+        self.root = server.folder / "agent"
+        self.folder = self.root / "manifests"
+        self.folder.mkdir(parents=True)
+        self.record = self.root / "points"
+        self.journal = Journal(server.url, node)
+        self.statuses: dict[str, list[str]] = {}
+        self.keeping = Keeping(stage.farm, server, self._job(server, record=record))
+
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        """Ends what was begun; what a failure is about is shown with the agent's own last words."""
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(f"{self.plan} in {self.node}; struck: {self.keeping.struck}\n{self.journal.tail()}")
+            error.add_note("agent: " + "\n".join(Path(self.root / "log").read_text().splitlines()[-15:]))
+            raise
+        finally:
+            self.keeping.abandon()
+            self.journal.close()
+
+    def run(self) -> Story:
+        self._write_manifest()
+        self._mark("running", lambda: self._running(0))
+        before = self._started_at()
+        for kill in range(1, self.plan.kills + 1):
+            self._kill_server_process()
+            self._mark(f"restarted {kill}", lambda kill=kill: self._running(kill))
+        after = self._started_at()
+        # The writer and the sandbox ran all the time, whoever was killed meanwhile.
+        assert {name: before[name] for name in before if "server" not in name}.items() <= after.items()
+        (self.folder / "web.json").unlink()
+        ended = self.journal.wait_for_event(pod.PodEnded)
+        self.journal.wait_for("what pleg sees of the end", self._all_seen_gone)
+        self._come_to_rest()
+        self._nothing_is_left(ended.uid)
+        lives, signals = self.stage.witness.lives(self.node), self.stage.witness.signals(self.node)
+        return tell(self.journal.lines, lives, signals, self.statuses, ended.uid)
+
+    # -- what is done ----------------------------------------------------------------------------------------------
+
+    def _job(self, server: PrivateRedis, *, record: bool) -> AgentJob:
+        return AgentJob(
+            flags={
+                "redis": server.url,
+                "root_dir": str(self.root),
+                "node": self.node,
+                "docker": self.stage.engine.host,
+                "pod_manifest_path": str(self.folder),
+                "port": "0",
+            },
+            log=str(self.root / "log"),
+            record=str(self.record) if record else "",
+            point=self.plan.point,
+            victim=self.plan.victim,
+            redis_pid=server.pid,
+            struck=str(self.root / "struck"),
+        )
+
+    def _write_manifest(self) -> None:
+        unfinished = self.folder / ".web.json"
+        unfinished.write_text(json.dumps(_manifest(self.port)))
+        unfinished.rename(self.folder / "web.json")
+
+    def _kill_server_process(self) -> None:
+        state = self.journal.pods[POD].container("server")
+        assert state is not None
+        os.kill(self.stage.api.inspect_container(state.id)["State"]["Pid"], signal.SIGKILL)
+
+    # -- what is waited for ----------------------------------------------------------------------------------------
+
+    def _mark(self, name: str, condition: Any) -> None:
+        self.journal.wait_for(name, condition, 40)
+        self.statuses[name] = status_lines(self.journal.status(POD))
+        self.journal.wait_for("the page", self._served)
+
+    def _running(self, restarts: int) -> bool:
+        status = self.journal.status(POD)
+        if status is None or not all(one.state.running for one in status.container_statuses):
+            return False
+        return [one.restart_count for one in status.container_statuses] == [0, restarts]
+
+    def _served(self) -> bool:
+        try:
+            return self.stage.engine.namespace.http(self.port).body == b"page\n"
+        except OSError:
+            return False
+
+    def _started_at(self) -> dict[str, str]:
+        """Name -> when it was started, of each container that runs."""
+        api = self.stage.api
+        found = api.containers(filters={"label": f"{labels.NODE}={self.node}"})
+        states = [api.inspect_container(one["Id"]) for one in found]
+        return {one["Name"]: one["State"]["StartedAt"] for one in states}
+
+    def _all_seen_gone(self) -> bool:
+        removed = {event.id for event in self.journal.events(pleg.ContainerRemoved)}
+        return removed >= {event.id for event in self.journal.events(pleg.ContainerStarted)}
+
+    def _come_to_rest(self) -> None:
+        """The blow has fallen, an agent hosts everything, and has read all there is; it ends when it is told to."""
+        if self.plan.point is not None:
+            deadline = time.monotonic() + 3
+            self.journal.wait_for("the blow", lambda: self.keeping.struck or time.monotonic() > deadline)
+        self.journal.wait_for("an agent that hosts everything", self._hosted)
+        status = self.keeping.stop()
+        assert status == 0, f"the agent's exit status is {status}"
+        self.journal.read()
+
+    def _hosted(self) -> bool:
+        try:
+            heads = self.journal.store.heads(HOSTED)
+            owners = {head.token.partition(":")[2] for head in heads.values()}
+            return len(owners) == 1 and owners <= set(self.journal.store.alive())
+        except Exception as error:  # noqa: BLE001 - a server on its way back
+            if type(error).__name__ != "StoreUnreachable":
+                raise
+            return False
+
+    def _nothing_is_left(self, uid: str) -> None:
+        self.journal.wait_for("the witness", lambda: self.stage.witness.gone(self.node))
+        left = self.stage.api.containers(all=True, filters={"label": f"{labels.NODE}={self.node}"})
+        assert not left, left
+        assert not (self.root / "pods" / uid).exists()
+        assert POD not in self.journal.pods
+
+
+def _manifest(port: int) -> dict[str, Any]:
+    mount = {"name": "pages", "mountPath": "/pages"}
+    shell = {"image": "chronolet/busybox:1", "imagePullPolicy": "IfNotPresent"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {
+            "terminationGracePeriodSeconds": 1,
+            "volumes": [{"name": "pages", "emptyDir": {}}],
+            "containers": [
+                {"name": "writer", **shell, "command": ["/bin/sh", "-c", WRITER], "volumeMounts": [mount]},
+                {
+                    "name": "server",
+                    **shell,
+                    "command": ["/bin/sh", "-c", SERVER],
+                    "ports": [{"containerPort": 8080, "hostPort": port}],
+                    "volumeMounts": [mount | {"mountPath": "/www", "readOnly": True}],
+                },
+            ],
+        },
+    }

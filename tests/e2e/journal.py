@@ -1,0 +1,98 @@
+"""A node's log as a test follows it: decoded, folded, waited for.
+
+Comes in: a redis-server's URL and a node. Goes out: entries, the states of pods, waits for conditions. A server that
+is away is waited for, as the agent does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import StoreUnreachable
+from chronolet.pod.decider import DECIDER
+from chronolet.pod.state import State
+from chronolet.pod.status import PodStatus, pod_status
+from chronolet_schemas import codec
+from chronolet_schemas.envelope import START, Entry, Event
+
+E = TypeVar("E", bound=Event)
+
+
+class Line(NamedTuple):
+    """One entry, with its event."""
+
+    entry: Entry
+    event: Event
+
+
+class Journal:
+    """The log so far. Used by one thread."""
+
+    def __init__(self, url: str, node: str) -> None:
+        self.store = RedisStore(url, node)
+        self.lines: list[Line] = []
+        self.undecodable: list[Entry] = []
+        self.pods: dict[str, State] = {}
+        self._at = START
+
+    def read(self, milliseconds: int = 0) -> None:
+        """What is new; if nothing is, wait so long for something to come."""
+        try:
+            arrived = self.store.wait(self._at, {}, 1000, milliseconds).log
+        except StoreUnreachable:
+            time.sleep(0.01)  # the server is being started again, which this test waits for
+            return
+        for entry in arrived:
+            self._add(entry)
+
+    def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 30) -> Any:
+        """Until the condition holds, looked at after each piece of the log; its answer."""
+        deadline = time.monotonic() + seconds
+        while not (found := condition()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"waited {seconds} s for {what}; the log ends with\n{self.tail()}")
+            self.read(50)
+        return found
+
+    def events(self, kind: type[E], **fields: object) -> list[E]:
+        """All events of a class with these fields."""
+        return [event for event in self._of(kind) if all(getattr(event, name) == fields[name] for name in fields)]
+
+    def wait_for_event(self, kind: type[E], seconds: float = 30, **fields: object) -> E:
+        """The first event of that class with these fields, now or later."""
+        found: list[E] = self.wait_for(f"{kind.__name__} {fields}", lambda: self.events(kind, **fields), seconds)
+        return found[0]
+
+    def status(self, pod: str) -> PodStatus | None:
+        """The pod's PodStatus by the log so far, None without such a pod."""
+        state = self.pods.get(pod)
+        return pod_status(state) if state is not None and state.uid else None
+
+    def tail(self, count: int = 15) -> str:
+        """The last lines, for messages."""
+        return "\n".join(f"{line.entry.position} {line.entry.entity} {line.event!r:.300}" for line in self.lines[-count:])
+
+    def close(self) -> None:
+        self.store.close()
+
+    def _of(self, kind: type[E]) -> Iterator[E]:
+        return (line.event for line in self.lines if isinstance(line.event, kind))
+
+    def _add(self, entry: Entry) -> None:
+        self._at = entry.position
+        try:
+            event = codec.decode(entry.type, entry.data, Event)
+        except codec.Undecodable:
+            self.undecodable.append(entry)
+            return
+        self.lines.append(Line(entry, event))
+        kind, _, key = entry.entity.partition("/")
+        if kind == "pod":
+            state = DECIDER.evolve(self.pods.get(key, DECIDER.initial), event)
+            if state is None:
+                self.pods.pop(key, None)
+            else:
+                self.pods[key] = state
