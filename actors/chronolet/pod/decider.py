@@ -17,8 +17,9 @@ from chronolet.kernel.decider import Decider, Due, EffectFailed
 from chronolet.pod import phases, record, runtime_news, signals, telling
 from chronolet.pod.evolve import evolve
 from chronolet.pod.outstanding import outstanding
-from chronolet.pod.plan import plan, waits
+from chronolet.pod.plan import plan
 from chronolet.pod.state import State
+from chronolet.pod.waits import clamped, waits
 from chronolet_schemas import manifests, pleg
 from chronolet_schemas.envelope import Event
 
@@ -70,7 +71,7 @@ def _settled(state: State, facts: Sequence[Event], now: int) -> Sequence[Event]:
     found: list[Event] = []
     after = _fold(state, facts, found)
     for _ in range(_MOST_ROUNDS):
-        steps = plan(after, now) if after is not None else ()
+        steps = plan(clamped(after, now), now) if after is not None else ()
         if after is None or not steps:
             return found
         after = _fold(after, steps, found)

@@ -20,7 +20,7 @@ passed over.
     start_failed    ImageEnsureRequested           pulling
     running         ContainerStopRequested         stopping
     running         ContainerExited                exited
-    stopping        ContainerStopRequested         stopping         refused before, or sooner than asked before
+    stopping        ContainerStopRequested         stopping         refused before, or to end sooner than asked before
     stopping        ContainerStopFailed            stopping
     stopping        ContainerExited                exited
     exited          RestartScheduled               backing_off      CrashLoopBackOff unless at once

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from chronolet.pod import acceptance
 from chronolet.pod.actions import Actions, pod_actions
-from chronolet.pod.backoff import MAXIMUM_SECONDS, RESYNC_SECONDS, advanced, wait_seconds
+from chronolet.pod.backoff import advanced, wait_seconds
 from chronolet.pod.state import Container, State
 from chronolet.pod.views import pod_view
 from chronolet_schemas import pod
@@ -26,8 +26,6 @@ IMAGE_FAILED_SHOWN_MS = 1000
 MINIMUM_GRACE_SECONDS = 2
 """What a container gets to end by itself, even if less was asked for (minimumGracePeriodInSeconds)."""
 
-_LONGEST_WAIT_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
-
 
 def plan(state: State, now: int) -> Sequence[Event]:
     """The next events, of which each fits the state as it is."""
@@ -36,21 +34,6 @@ def plan(state: State, now: int) -> Sequence[Event]:
     if state.termination:
         return tuple(_ending(state, now))
     return (*_strays(state, now), *_removals(state), *_living(state, now))
-
-
-def waits(state: State) -> Iterator[int]:
-    """Every time at which a wait of this state ends."""
-    times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
-    stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
-    times += [stop.retry_at for stop in stops if stop]
-    for one in state.containers:
-        times.append(one.waits_from + IMAGE_FAILED_SHOWN_MS if one.phase == "image_failed" else one.retry_at)
-    return (time for time in times if time)
-
-
-def _over(retry_at: int, now: int) -> bool:
-    """A wait has ended; one that is longer than any wait is meant to be was written by a clock that has gone back."""
-    return now >= retry_at or retry_at - now > _LONGEST_WAIT_MS
 
 
 def _successor(state: State, now: int) -> Sequence[Event]:
@@ -74,7 +57,7 @@ def _ending(state: State, now: int) -> Iterator[Event]:
         case "running" | "stopping":
             yield from _sandbox_stop(state, now)
         case _:
-            if state.cleanup is None or (state.cleanup.retry_at and _over(state.cleanup.retry_at, now)):
+            if state.cleanup is None or (state.cleanup.retry_at and now >= state.cleanup.retry_at):
                 yield pod.CleanupRequested(pod=state.pod, uid=state.uid)
 
 
@@ -103,7 +86,7 @@ def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
         yield from _stops(state, now)
     elif sandbox.phase == "running":
         yield from _sandbox_stop(state, now)
-    elif actions.create_sandbox and not sandbox.blocked and _over(sandbox.retry_at, now):
+    elif actions.create_sandbox and not sandbox.blocked and now >= sandbox.retry_at:
         yield pod.SandboxStartRequested(
             pod=state.pod,
             uid=state.uid,
@@ -115,7 +98,7 @@ def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
 
 def _sandbox_stop(state: State, now: int) -> Iterator[Event]:
     sandbox = state.sandbox
-    if sandbox.phase == "running" or (sandbox.retry_at and _over(sandbox.retry_at, now)):
+    if sandbox.phase == "running" or (sandbox.retry_at and now >= sandbox.retry_at):
         yield pod.SandboxStopRequested(pod=state.pod, uid=state.uid, attempt=sandbox.attempt, id=sandbox.id)
 
 
@@ -126,17 +109,17 @@ def _stops(state: State, now: int) -> Iterator[Event]:
 
 
 def _stop(state: State, one: Container, reason: pod.StopReason, now: int) -> Iterator[Event]:
-    """Ask for the stop of a running container; again after a refusal, or when it is to end sooner than asked before."""
+    """Ask for the stop of a running container; again after a refusal, whose grace has been running all the time."""
     grace, deadline = _grace(state, now)
-    if one.phase == "stopping" and one.stop is not None:
-        sooner = state.termination is not None and deadline < one.stop.deadline
-        if not sooner and not (one.stop.retry_at and _over(one.stop.retry_at, now)):
-            return
-        # After a refusal the grace has been running since the first request.
-        deadline = min(deadline, one.stop.deadline)
-    elif one.phase != "running":
-        return
-    yield pod.ContainerStopRequested(
+    if one.phase == "running":
+        yield stop_requested(state, one, reason, grace, deadline)
+    elif one.phase == "stopping" and one.stop is not None and one.stop.retry_at and now >= one.stop.retry_at:
+        yield stop_requested(state, one, one.stop.reason, grace, min(deadline, one.stop.deadline))
+
+
+def stop_requested(state: State, one: Container, reason: pod.StopReason, grace: int, deadline: int) -> Event:
+    """The stop of the attempt at hand."""
+    return pod.ContainerStopRequested(
         pod=state.pod,
         uid=state.uid,
         container=one.name,
@@ -150,17 +133,16 @@ def _stop(state: State, one: Container, reason: pod.StopReason, now: int) -> Ite
 
 def _grace(state: State, now: int) -> tuple[int, int]:
     """The grace in seconds for what is stopped now, and when it ends."""
-    least = now + MINIMUM_GRACE_SECONDS * 1000
     if state.termination:
-        grace = max(state.termination.grace_period_seconds, MINIMUM_GRACE_SECONDS)
-        return grace, max(state.termination.deadline, least)
+        least = now + MINIMUM_GRACE_SECONDS * 1000
+        return state.termination.grace_period_seconds, max(state.termination.deadline, least)
     grace = max(state.manifest.spec.termination_grace_period_seconds, MINIMUM_GRACE_SECONDS)
     return grace, now + grace * 1000
 
 
 def _strays(state: State, now: int) -> Iterator[Event]:
     for one in state.strays:
-        if one.stop is None or (one.stop.retry_at and _over(one.stop.retry_at, now)):
+        if one.stop is None or (one.stop.retry_at and now >= one.stop.retry_at):
             grace, deadline = _grace(state, now)
             yield pod.ContainerStopRequested(
                 pod=state.pod,
@@ -187,13 +169,13 @@ def _advance(state: State, one: Container, now: int) -> Iterator[Event]:
     definition = next(each for each in state.manifest.spec.containers if each.name == one.name)
     wanted = state.container_hashes.get(one.name, "")
     same_image = one.image == definition.image
-    changed_while_waiting = one.phase == "backing_off" and one.spec_hash != wanted and not _over(one.retry_at, now)
+    changed_while_waiting = one.phase == "backing_off" and one.spec_hash != wanted and now < one.retry_at
     if one.phase == "exited" or changed_while_waiting:
         yield _restart(state, one, wanted, now)
     elif one.phase == "image_ready" and same_image:
         yield _start(state, one, wanted, now)
     elif one.phase == "image_failed" and same_image:
-        if _over(one.waits_from + IMAGE_FAILED_SHOWN_MS, now):
+        if now >= one.waits_from + IMAGE_FAILED_SHOWN_MS:
             yield _image_back_off(state, one)
     elif _may_try(one, now, same_image=same_image, same_definition=one.spec_hash == wanted):
         yield _ensure_image(state, one, definition)
@@ -205,11 +187,11 @@ def _may_try(one: Container, now: int, *, same_image: bool, same_definition: boo
         case "waiting":
             return True
         case "image_back_off":
-            return not same_image or _over(one.retry_at, now)
+            return not same_image or now >= one.retry_at
         case "start_failed":
-            return not same_definition or _over(one.retry_at, now)
+            return not same_definition or now >= one.retry_at
         case "backing_off":
-            return _over(one.retry_at, now)
+            return now >= one.retry_at
         case _:
             return one.phase in ("pulling", "image_ready", "image_failed") and not same_image
 

@@ -13,6 +13,7 @@ from chronolet.kernel.decider import Effect, EffectFailed
 from chronolet.pod import acceptance, signals, telling, wanted
 from chronolet.pod.backoff import RESYNC_SECONDS, image_wait_seconds
 from chronolet.pod.outstanding import outstanding
+from chronolet.pod.plan import MINIMUM_GRACE_SECONDS, stop_requested
 from chronolet.pod.state import State
 from chronolet_schemas import manifests, pleg, pod
 from chronolet_schemas.envelope import Event
@@ -55,14 +56,18 @@ def withdrawn(state: State, message: manifests.PodWithdrawn, now: int) -> Sequen
 
 
 def _terminate(state: State, reason: pod.EndReason, grace: int | None, now: int) -> Sequence[Event]:
-    seconds = state.manifest.spec.termination_grace_period_seconds if grace is None else grace
+    """The end begins, or comes sooner than it was asked for before: also for what is being stopped already."""
+    asked = state.manifest.spec.termination_grace_period_seconds if grace is None else grace
+    seconds = max(asked, MINIMUM_GRACE_SECONDS)
     deadline = now + seconds * 1000
     if state.termination is not None and deadline >= state.termination.deadline:
         return _NOTHING
+    late = (one for one in state.containers if one.phase == "stopping" and one.stop and one.stop.deadline > deadline)
     return (
         pod.TerminationRequested(
             pod=state.pod, uid=state.uid, reason=reason, grace_period_seconds=seconds, deadline=deadline
         ),
+        *(stop_requested(state, one, reason, seconds, deadline) for one in late),
     )
 
 
