@@ -40,5 +40,5 @@ def _new_run(run: Run, seen: Seen) -> bool:
     if seen.state == "created":
         return False
     if run.state == "exited":
-        return seen.started_at > (run.finished_at or run.started_at)
+        return seen.started_at > max(run.finished_at, run.started_at)
     return seen.detailed and seen.started_at > run.started_at + _SAME_START_MS

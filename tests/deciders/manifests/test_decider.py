@@ -1,0 +1,246 @@
+"""What the sources want: files, apply, delete, and who has a name first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given as with_data
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from chronolet.manifests import signals
+from chronolet.manifests.decider import DECIDER
+from chronolet.manifests.identity import applied_uid, file_uid
+from chronolet_schemas import manifests, podspec
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec
+from tests.deciders.given import given
+
+A, B = "/m/a.yaml", "/m/b.yaml"
+
+
+def pod(name: str = "web", image: str = "busybox:1") -> Pod:
+    return podspec.defaulted(
+        Pod(metadata=ObjectMeta(name=name), spec=PodSpec(containers=(Container(name="app", image=image),)))
+    )
+
+
+def held(one: Pod, path: str = A) -> signals.FilePod:
+    digest = podspec.digest(one)
+    uid = file_uid(node="n", path=path, pod=one.key, digest=digest)
+    return signals.FilePod(uid=uid, digest=digest, manifest=one)
+
+
+def read(*pods: Pod, path: str = A, **fields: Any) -> signals.FileRead:
+    digest = "-".join(podspec.digest(one) for one in pods) or "empty"
+    return signals.FileRead(path=path, digest=digest, pods=[held(one, path) for one in pods], **fields)
+
+
+def apply(*pods: Pod, request: str = "r1") -> manifests.ApplyPods:
+    return manifests.ApplyPods(request=request, pods=pods)
+
+
+def delete(*keys: str, request: str = "r9", grace: int | None = None) -> manifests.DeletePods:
+    return manifests.DeletePods(request=request, pods=keys, grace_period_seconds=grace)
+
+
+def applied(one: Pod, *, request: str = "r1") -> manifests.PodApplied:
+    uid = applied_uid(request=request, pod=one.key)
+    return manifests.PodApplied(pod=one.key, uid=uid, source="apply", digest=podspec.digest(one), manifest=one)
+
+
+def from_file(one: Pod, path: str = A) -> manifests.PodApplied:
+    file = held(one, path)
+    return manifests.PodApplied(pod=one.key, uid=file.uid, source=f"file:{path}", digest=file.digest, manifest=one)
+
+
+def accepted(*pods: Pod, path: str = A, findings: tuple[str, ...] = ()) -> manifests.FileAccepted:
+    return manifests.FileAccepted(
+        path=path,
+        digest=read(*pods, path=path).digest,
+        pods={one.key: held(one, path).uid for one in pods},
+        findings=findings,
+    )
+
+
+def gone(was: manifests.PodApplied, grace: int | None = None) -> manifests.PodWithdrawn:
+    return manifests.PodWithdrawn(pod=was.pod, uid=was.uid, source=was.source, grace_period_seconds=grace)
+
+
+def kinds(said: Sequence[Event]) -> list[str]:
+    return [type(event).__name__ for event in said]
+
+
+def test_a_file_with_pods_is_accepted_and_applied_in_one_step() -> None:
+    one, two = pod("web"), pod("db")
+    scene = given(DECIDER).when(read(one, two, findings=("spec.x: not honoured",)))
+    scene.then(accepted(one, two, findings=("spec.x: not honoured",)), from_file(one), from_file(two))
+    scene.when(read(one, two, findings=("spec.x: not honoured",))).then()
+    scene.when(read(one, two)).then(accepted(one, two))
+
+
+def test_a_changed_pod_of_a_file_is_another_pod() -> None:
+    old, new = pod(), pod(image="busybox:2")
+    given(DECIDER).when(read(old)).when(read(new)).then(accepted(new), gone(from_file(old)), from_file(new))
+    assert from_file(old).uid != from_file(new).uid
+
+
+def test_a_pod_that_left_its_file_is_withdrawn() -> None:
+    one, two = pod("web"), pod("db")
+    given(DECIDER).when(read(one, two)).when(read(two)).then(accepted(two), gone(from_file(one)))
+
+
+def test_a_file_that_cannot_be_used_keeps_what_it_held() -> None:
+    bad = signals.FileRead(path=A, digest="bad", errors=("a.yaml: no",))
+    scene = given(DECIDER).when(read(pod())).when(bad)
+    scene.then(manifests.FileRefused(path=A, digest="bad", errors=("a.yaml: no",)))
+    scene.when(bad).then()
+    assert list(scene.state.pods) == ["default/web"]
+    scene.when(read(pod())).then(accepted(pod()))
+    given(DECIDER).when(bad).then(manifests.FileRefused(path=A, digest="bad", errors=("a.yaml: no",)))
+
+
+def test_a_vanished_file_withdraws_its_pods() -> None:
+    scene = given(DECIDER).when(read(pod())).when(signals.FileGone(path=A))
+    scene.then(manifests.FileVanished(path=A), gone(from_file(pod())))
+    scene.when(signals.FileGone(path=A)).then()
+
+
+def test_what_vanished_while_nobody_looked_is_withdrawn_at_the_first_listing() -> None:
+    scene = given(DECIDER).when(read(pod())).when(read(pod("db"), path=B))
+    scene.when(signals.FolderListed(path="/m", files=[B]))
+    scene.then(manifests.FolderRead(path="/m", files=1), manifests.FileVanished(path=A), gone(from_file(pod())))
+    scene.when(signals.FolderListed(path="/m", files=[B])).then()
+
+
+def test_an_unreadable_folder_keeps_everything() -> None:
+    scene = given(DECIDER).when(read(pod())).when(signals.FolderListed(path="/m", files=[A]))
+    scene.when(signals.FolderUnreadable(path="/m", error="gone")).then(
+        manifests.FolderUnreadable(path="/m", error="gone")
+    )
+    scene.when(signals.FolderUnreadable(path="/m", error="gone")).then()
+    assert list(scene.state.pods) == ["default/web"]
+    scene.when(signals.FolderListed(path="/m", files=[A])).then(manifests.FolderRead(path="/m", files=1))
+    given(DECIDER).when(signals.FolderUnreadable(path="/m", error="")).then(
+        manifests.FolderUnreadable(path="/m", error="cannot be listed")
+    )
+
+
+def test_apply_creates_changes_and_leaves_alone() -> None:
+    new = pod(image="busybox:2")
+    scene = given(DECIDER).when(apply(pod())).then(applied(pod()))
+    scene.when(apply(pod(), request="r2")).then(manifests.ApplyUnchanged(pod="default/web"))
+    scene.when(apply(new, request="r3"))
+    assert scene.only(manifests.PodApplied).uid == applied(pod()).uid
+    scene.when(apply(new, pod("db"), request="r4")).then(
+        manifests.ApplyUnchanged(pod="default/web"), applied(pod("db"), request="r4")
+    )
+
+
+def test_the_same_pod_twice_in_one_apply_is_one_pod() -> None:
+    scene = given(DECIDER).when(apply(pod(), pod(), pod(image="busybox:2")))
+    assert kinds(scene.said) == ["PodApplied", "ApplyUnchanged", "PodApplied"]
+    assert scene.said[0].uid == scene.said[2].uid
+
+
+def test_delete_withdraws_and_a_later_apply_is_another_pod() -> None:
+    scene = given(DECIDER, applied(pod())).when(delete("default/web", "default/web", grace=5))
+    scene.then(gone(applied(pod()), 5))
+    scene.when(apply(pod(), request="r2")).then(applied(pod(), request="r2"))
+    assert applied(pod(), request="r2").uid != applied(pod()).uid
+
+
+def test_delete_of_what_is_not_there_is_refused() -> None:
+    scene = given(DECIDER).when(delete("default/web"))
+    scene.then(manifests.PodRefused(pod="default/web", source="apply", reason='pods "default/web" not found'))
+
+
+def test_delete_of_a_files_pod_is_refused_naming_the_file() -> None:
+    scene = given(DECIDER).when(read(pod())).when(delete("default/web"))
+    assert A in scene.only(manifests.PodRefused).reason
+
+
+def test_empty_commands_are_refused() -> None:
+    assert kinds(given(DECIDER).when(apply()).said) == ["PodRefused"]
+    assert kinds(given(DECIDER).when(delete()).said) == ["PodRefused"]
+
+
+def test_apply_of_a_files_pod_is_refused_naming_both() -> None:
+    scene = given(DECIDER).when(read(pod())).when(apply(pod(), pod("db")))
+    assert kinds(scene.said) == ["PodRefused", "PodApplied"]
+    assert "apply" in scene.said[0].reason
+    assert A in scene.said[0].reason
+
+
+def test_a_file_is_refused_a_name_that_apply_has_and_is_read_again_when_it_is_free() -> None:
+    scene = given(DECIDER).when(apply(pod())).when(read(pod(), pod("db")))
+    assert kinds(scene.said) == ["FileAccepted", "PodRefused", "PodApplied"]
+    scene.when(read(pod(), pod("db"))).then()
+    watch = scene.effects["folder"].intent
+    scene.when(delete("default/web"))
+    assert scene.effects["folder"].intent != watch
+    scene.when(read(pod(), pod("db"))).then(from_file(pod()))
+
+
+def test_of_two_files_the_first_has_the_name_until_it_goes() -> None:
+    scene = given(DECIDER).when(read(pod())).when(read(pod(), path=B))
+    assert kinds(scene.said) == ["FileAccepted", "PodRefused"]
+    watch = scene.effects["folder"].intent
+    scene.when(signals.FileGone(path=A)).then(manifests.FileVanished(path=A), gone(from_file(pod())))
+    assert scene.effects["folder"].intent != watch
+    scene.when(read(pod(), path=B)).then(from_file(pod(), B))
+
+
+def test_one_name_twice_in_a_file_is_the_first_pod() -> None:
+    scene = given(DECIDER).when(read(pod(), pod(image="busybox:2")))
+    assert kinds(scene.said) == ["FileAccepted", "PodApplied", "PodRefused"]
+    assert scene.only(manifests.PodApplied) == from_file(pod())
+
+
+def test_nothing_waits_and_others_events_change_nothing() -> None:
+    scene = given(DECIDER, applied(pod()))
+    assert scene.due is None
+    assert DECIDER.evolve(scene.state, Event()) == scene.state
+    assert DECIDER.evolve(scene.state, manifests.FileVanished(path="/other")) == scene.state
+    nobody = manifests.PodWithdrawn(pod="default/x", uid="u", source="apply")
+    assert DECIDER.evolve(scene.state, nobody) == scene.state
+
+
+def test_uids_tell_node_path_name_and_content_apart() -> None:
+    one = {"node": "n", "path": A, "pod": "default/web", "digest": "d"}
+    uids = {file_uid(**one), *(file_uid(**{**one, field: "other"}) for field in one)}
+    assert len(uids) == 5
+    assert all(len(uid) == 32 for uid in uids)
+
+
+PODS = [pod(name, image) for name in ("web", "db") for image in ("busybox:1", "busybox:2")]
+MESSAGES = st.one_of(
+    st.builds(
+        lambda pods, path: read(*pods, path=path), st.lists(st.sampled_from(PODS), max_size=3), st.sampled_from((A, B))
+    ),
+    st.builds(lambda path: signals.FileRead(path=path, digest="x", errors=("no",)), st.sampled_from((A, B))),
+    st.builds(lambda path: signals.FileGone(path=path), st.sampled_from((A, B))),
+    st.builds(lambda files: signals.FolderListed(path="/m", files=files), st.lists(st.sampled_from((A, B)))),
+    st.just(signals.FolderUnreadable(path="/m", error="no")),
+    st.builds(lambda pods, n: apply(*pods, request=f"r{n}"), st.lists(st.sampled_from(PODS)), st.integers(0, 99)),
+    st.builds(lambda keys: delete(*keys), st.lists(st.sampled_from(("default/web", "default/db")))),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@with_data(st.lists(MESSAGES, max_size=30))
+def test_whatever_is_said_each_pod_is_withdrawn_before_another_of_its_name_comes(said: list[Any]) -> None:
+    scene = given(DECIDER)
+    for message in said:
+        scene.when(message)
+        if isinstance(message, manifests.ApplyPods | manifests.DeletePods):
+            assert scene.said
+    living: dict[str, str] = {}
+    for event in scene.history:
+        if isinstance(event, manifests.PodApplied):
+            assert living.get(event.pod, event.uid) == event.uid
+            living[event.pod] = event.uid
+        elif isinstance(event, manifests.PodWithdrawn):
+            assert living.pop(event.pod) == event.uid
+    assert living == {key: one.uid for key, one in scene.state.pods.items()}

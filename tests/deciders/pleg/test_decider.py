@@ -1,0 +1,210 @@
+"""Notices and listings become facts: each once, in the order of a container's life."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from hypothesis import given as with_data
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from chronolet.pleg import signals, wanted
+from chronolet.pleg.decider import DECIDER
+from chronolet_schemas import pleg
+from chronolet_schemas.envelope import Event
+from tests.deciders.given import Scene, given
+
+WHO: dict[str, Any] = {"pod": "default/web", "uid": "u1", "container": "app", "attempt": 0, "id": "a0"}
+T0 = 1_700_000_000_000
+
+STARTED = pleg.ContainerStarted(started_at=T0, **WHO)
+DIED = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=T0 + 500, **WHO)
+WORKS = pleg.RelistWorking(containers=1)
+
+Action = Literal["create", "start", "die", "destroy", "oom"]
+State = Literal["created", "running", "exited", "removed", "unknown"]
+
+
+def notice(action: Action, at: int = T0, **fields: Any) -> signals.Noticed:
+    return signals.Noticed(action=action, at=at, **{**WHO, **fields})
+
+
+def listed(state: State, **fields: Any) -> signals.Relisted:
+    return signals.Relisted(began_at=T0, count=1, seen=(signals.Seen(state=state, **{**WHO, **fields}),))
+
+
+def pleg_with(*events: Event) -> Scene:
+    return given(DECIDER, WORKS, *events)
+
+
+def test_two_standing_effects_always_run() -> None:
+    scene = given(DECIDER, STARTED)
+    assert list(scene.effects) == ["stream", "relist"]
+    relist = scene.effects["relist"]
+    assert isinstance(relist, wanted.Relist)
+    assert (relist.known, relist.period_seconds) == (("a0",), 1)
+    assert scene.due is None
+
+
+def test_a_start_and_a_death_by_notices() -> None:
+    scene = pleg_with().when(notice("create")).then()
+    scene.when(notice("start")).then(STARTED)
+    scene.when(notice("start")).then()
+    scene.when(notice("die", T0 + 500, exit_code=1)).then(DIED)
+    scene.when(notice("die", T0 + 500, exit_code=1)).then()
+    scene.when(notice("destroy", T0 + 600)).then(pleg.ContainerRemoved(**WHO))
+    assert len(scene.state.containers) == 0
+    scene.when(notice("destroy", T0 + 600)).then()
+
+
+def test_a_death_implies_the_start_that_nobody_saw() -> None:
+    pleg_with().when(notice("die", T0 + 500, exit_code=0, started_at=T0)).then(
+        pleg.ContainerDied(exit_code=0, reason="Completed", started_at=T0, finished_at=T0 + 500, **WHO)
+    )
+
+
+def test_a_late_start_does_not_wake_the_dead() -> None:
+    pleg_with(STARTED, DIED).when(notice("start", T0 + 3)).then()
+    pleg_with(STARTED, DIED).when(listed("running", started_at=T0)).then()
+    pleg_with(STARTED, DIED).when(listed("created")).then()
+
+
+def test_a_start_after_the_end_is_a_new_run() -> None:
+    scene = pleg_with(STARTED, DIED).when(notice("start", T0 + 900))
+    scene.then(pleg.ContainerStarted(started_at=T0 + 900, **WHO))
+    scene.when(notice("die", T0 + 500, finished_at=T0 + 500)).then()
+    assert scene.state.containers["a0"].state == "running"
+
+
+def test_a_new_run_that_is_over_already_is_another_death() -> None:
+    pleg_with(STARTED, DIED).when(
+        listed("exited", exit_code=2, reason="Error", started_at=T0 + 900, finished_at=T0 + 950)
+    ).then(pleg.ContainerDied(exit_code=2, reason="Error", started_at=T0 + 900, finished_at=T0 + 950, **WHO))
+
+
+def test_a_death_without_times_is_only_known_by_its_start() -> None:
+    dead = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=0, **WHO)
+    pleg_with(dead).when(listed("running", started_at=T0)).then()
+    pleg_with(dead).when(listed("running", started_at=T0 + 1)).then(pleg.ContainerStarted(started_at=T0 + 1, **WHO))
+
+
+def test_a_running_container_found_with_a_later_start_is_a_new_run() -> None:
+    scene = pleg_with(STARTED)
+    scene.when(listed("running", started_at=T0 + 20)).then()
+    scene.when(listed("running", started_at=T0 + 60_000, detailed=False)).then()
+    scene.when(listed("running", started_at=T0 + 60_000)).then(pleg.ContainerStarted(started_at=T0 + 60_000, **WHO))
+
+
+def test_a_listing_that_tells_nothing_new_says_nothing() -> None:
+    pleg_with(STARTED).when(listed("running", started_at=T0)).then()
+    pleg_with(STARTED).when(signals.Relisted(began_at=T0, count=1)).then()
+
+
+def test_the_first_listing_and_the_first_after_trouble_say_so() -> None:
+    scene = given(DECIDER).when(signals.Relisted(began_at=T0, count=3)).then(pleg.RelistWorking(containers=3))
+    scene.when(signals.RelistFailed(error="no socket")).then(pleg.RelistFailing(error="no socket"))
+    scene.when(signals.RelistFailed(error="no socket")).then()
+    scene.when(signals.Relisted(began_at=T0, count=0)).then(pleg.RelistWorking(containers=0))
+
+
+def test_the_stream_is_told_once_each_way() -> None:
+    scene = given(DECIDER).when(signals.StreamBroken(error="refused")).then(pleg.StreamLost(error="refused"))
+    scene.when(signals.StreamBroken(error="refused")).then()
+    scene.when(signals.StreamOpened(server="Docker 24")).then(pleg.StreamFollowed(server="Docker 24"))
+    scene.when(signals.StreamBroken(error="end")).then(pleg.StreamLost(error="end"))
+    assert scene.state.stream == "lost"
+
+
+def test_what_vanished_while_it_ran_died_of_nobody_knows_what() -> None:
+    scene = pleg_with(STARTED).when(listed("removed"))
+    scene.then(
+        pleg.ContainerDied(exit_code=137, reason="ContainerStatusUnknown", started_at=T0, finished_at=0, **WHO),
+        pleg.ContainerRemoved(**WHO),
+    )
+    assert len(scene.state.containers) == 0
+
+
+def test_what_vanished_after_it_died_is_only_removed() -> None:
+    pleg_with(STARTED, DIED).when(listed("removed")).then(pleg.ContainerRemoved(**WHO))
+
+
+def test_a_container_that_is_only_created_is_told_once() -> None:
+    scene = pleg_with().when(listed("created")).then(pleg.ContainerChanged(state="created", **WHO))
+    scene.when(listed("created")).then()
+    scene.when(listed("running", started_at=T0)).then(STARTED)
+
+
+def test_an_unknown_state_lowers_nothing_and_the_way_back_is_news() -> None:
+    scene = pleg_with(STARTED).when(listed("unknown")).then(pleg.ContainerChanged(state="unknown", **WHO))
+    scene.when(listed("unknown")).then()
+    scene.when(listed("running", started_at=T0)).then(STARTED)
+    scene.when(listed("unknown"))
+    scene.when(listed("exited", exit_code=1, finished_at=T0 + 500)).then(DIED)
+    scene.when(listed("unknown"))
+    scene.when(listed("running", started_at=T0)).then()
+
+
+def test_a_state_that_was_never_known_and_a_creation() -> None:
+    scene = pleg_with().when(listed("unknown")).then(pleg.ContainerChanged(state="unknown", **WHO))
+    scene.when(listed("created")).then(pleg.ContainerChanged(state="created", **WHO))
+    scene.when(listed("removed"))
+    assert [type(event).__name__ for event in scene.said] == ["ContainerDied", "ContainerRemoved"]
+
+
+def test_a_kill_for_want_of_memory_is_the_reason_of_the_death() -> None:
+    scene = pleg_with(STARTED).when(notice("oom")).then(pleg.OutOfMemory(**WHO))
+    scene.when(notice("oom")).then()
+    scene.when(notice("die", T0 + 500, exit_code=137))
+    assert scene.only(pleg.ContainerDied).reason == "OOMKilled"
+    assert scene.state.out_of_memory == frozenset()
+
+
+def test_memory_trouble_that_killed_only_a_child_is_no_reason() -> None:
+    scene = pleg_with(STARTED).when(notice("oom")).when(notice("die", T0 + 500, exit_code=1))
+    assert scene.only(pleg.ContainerDied).reason == "Error"
+
+
+def test_memory_trouble_of_an_unknown_container_is_not_kept() -> None:
+    pleg_with().when(notice("oom")).then()
+
+
+def test_events_of_others_change_nothing() -> None:
+    state = given(DECIDER, STARTED).state
+    assert DECIDER.evolve(state, pleg.ContainerRemoved(**{**WHO, "id": "other"})) == state
+    assert DECIDER.evolve(state, Event()) == state
+
+
+MESSAGES = st.one_of(
+    st.builds(
+        notice,
+        st.sampled_from(("create", "start", "die", "destroy", "oom")),
+        at=st.integers(T0, T0 + 50),
+        id=st.sampled_from(("a0", "a1", "a2")),
+        exit_code=st.sampled_from((0, 1, 137)),
+        started_at=st.sampled_from((0, T0, T0 + 20)),
+    ),
+    st.builds(
+        listed,
+        st.sampled_from(("created", "running", "exited", "removed", "unknown")),
+        id=st.sampled_from(("a0", "a1", "a2")),
+        started_at=st.sampled_from((0, T0, T0 + 20, T0 + 9000)),
+        finished_at=st.sampled_from((0, T0 + 10, T0 + 9500)),
+        detailed=st.booleans(),
+    ),
+    st.just(signals.StreamOpened(server="x")),
+    st.just(signals.StreamBroken(error="x")),
+    st.just(signals.RelistFailed(error="x")),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@with_data(st.lists(MESSAGES, max_size=40))
+def test_whatever_is_said_the_table_stays_bounded_and_the_same_news_is_told_once(said: list[Any]) -> None:
+    scene = given(DECIDER)
+    for message in said:
+        scene.when(message)
+        again = [event for event in DECIDER.decide(scene.state, message, 0) if isinstance(event, pleg.ContainerEvent)]
+        assert again == []
+    for one in ("a0", "a1", "a2"):
+        scene.when(listed("removed", id=one))
+    assert (len(scene.state.containers), scene.state.out_of_memory) == (0, frozenset())
