@@ -107,3 +107,11 @@ def test_actors_come_in_starting_order() -> None:
 def test_without_root_the_state_folder_is_in_the_home_folder() -> None:
     assert known.default_root(root=True) == Path("/var/lib/chronolet")
     assert known.default_root(root=False) == Path.home() / ".local/state/chronolet"
+
+
+def test_only_what_a_command_asks_for_is_looked_up_in_the_environment() -> None:
+    environment = {"CHRONOLET_PORT": "rubbish", "CHRONOLET_ROOT_DIR": "/elsewhere"}
+    settings, _ = known.resolve({}, environment, names=known.EVERYWHERE)
+    assert (settings.root_dir, settings.port) == (Path("/elsewhere"), 10255)
+    with pytest.raises(SettingsError, match="CHRONOLET_PORT: found 'rubbish'"):
+        known.resolve({}, environment)

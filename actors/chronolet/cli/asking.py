@@ -55,10 +55,15 @@ def refusal(pod: str, reason: str) -> str:
     return reason if pod in reason else f"pod {pod}: {reason}"
 
 
-def follow(store: Store, after: Position, idle: Callable[[], None] = lambda: None) -> Iterator[Entry]:
+def follow(
+    store: Store,
+    after: Position,
+    idle: Callable[[], None] = lambda: None,
+    look_milliseconds: int = _LOOK_MILLISECONDS,
+) -> Iterator[Entry]:
     """The log from there on, without end; `idle` is called whenever a while has brought nothing."""
     while True:
-        arrived = store.wait(after, {}, _PAGE, _LOOK_MILLISECONDS).log
+        arrived = store.wait(after, {}, _PAGE, look_milliseconds).log
         if not arrived:
             idle()
         for entry in arrived:

@@ -26,6 +26,8 @@ from chronolet.node.settings import Settings
 from chronolet.node.values import duration
 from chronolet_schemas.envelope import START, Entry, Position
 
+_PATIENCE = 5_000
+"""Milliseconds that one look for new entries waits: any entry ends it at once."""
 _LONG = 60
 _SHORT_HASH = 12
 _HASH = re.compile("[0-9a-f]{32,}")
@@ -58,7 +60,7 @@ def command(
         for entry in deque(wanted, maxlen=count) if count is not None else wanted:
             click.echo(write(entry))
         at = seen.position
-        for entry in follow(node.store, at) if following else ():
+        for entry in follow(node.store, at, look_milliseconds=_PATIENCE) if following else ():
             if chosen(entry):
                 click.echo(write(entry))
 

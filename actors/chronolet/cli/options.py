@@ -40,7 +40,7 @@ def with_settings(*names: str) -> Callable[[Function], Function]:
             before = click.get_current_context().meta.get("chronolet.flags", {})
             behind = {name: arguments.pop(name) for name in wanted}
             flags = {name: behind[name] if behind[name] is not None else before.get(name) for name in wanted}
-            settings, remarks = known.resolve(flags, os.environ, config)
+            settings, remarks = known.resolve(flags, os.environ, config, wanted)
             for remark in remarks:
                 click.echo(f"warning: {remark}", err=True)
             return function(settings=settings, **arguments)

@@ -15,6 +15,7 @@ from chronolet.history.entries import ArchiveReader
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.store import Store
 from chronolet.node.settings import Settings
+from chronolet.node.values import SettingsError
 from chronolet.ports.runtime import Runtime
 
 
@@ -27,7 +28,10 @@ def redis_store(settings: Settings) -> Store:
     """The node's log."""
     from chronolet.kernel.redis_store import RedisStore  # noqa: PLC0415 - `--help` needs no Redis client
 
-    return RedisStore(settings.redis_url, settings.node)
+    try:
+        return RedisStore(settings.redis_url, settings.node)
+    except ValueError as error:
+        raise SettingsError(f"--redis: {error}") from error
 
 
 def archive_files(settings: Settings, store: Store) -> ArchiveReader:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import click
 
 from chronolet.cli.errors import Failure
+from chronolet.cli.progress import progress
 from chronolet.cli.services import Services
 from chronolet.history.entries import ArchiveReader, HistoryMissing, entries
 from chronolet.history.state import Moment, state_at
@@ -35,7 +36,8 @@ class Session:
 
     def state(self, *kinds: str) -> Moment:
         """These kinds' states now."""
-        moment = state_at(self.store, self.archive, self.services.kinds(kinds))
+        with progress("reading the node's log"):
+            moment = state_at(self.store, self.archive, self.services.kinds(kinds))
         for position in moment.unreadable:
             click.echo(f"warning: log entry {position} cannot be read by this release and is left out", err=True)
         return moment

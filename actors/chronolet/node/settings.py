@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -215,16 +215,22 @@ def hostname() -> str:
 
 
 def resolve(
-    flags: Mapping[str, Any], environ: Mapping[str, str], config: Path | None = None
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    config: Path | None = None,
+    names: Collection[str] | None = None,
 ) -> tuple[Settings, tuple[str, ...]]:
-    """The settings and remarks about the file. `flags` by setting name, None or absent where not given."""
+    """The settings and remarks about the file. `flags` by setting name, None or absent where not given.
+
+    Of the environment only what stands for `names` is looked at, if given: others' mistakes are not the caller's.
+    """
     fields = {one.field: (one.name, one.parse) for one in SETTINGS if one.field}
     in_file, remarks = ({}, ()) if config is None else kubelet_config.read(config, fields)
     values: dict[str, Any] = {"node": hostname(), "root_dir": default_root(root=os.geteuid() == 0)}
     for one in SETTINGS:
         if flags.get(one.name) is not None:
             values[one.name] = one.parse(one.flag, flags[one.name])
-        elif environ.get(one.env):
+        elif environ.get(one.env) and (names is None or one.name in names):
             values[one.name] = one.parse(one.env, environ[one.env])
         elif one.name in in_file:
             values[one.name] = in_file[one.name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 
 class SettingsError(ValueError):
@@ -86,12 +87,22 @@ def folder(what: str, value: Any) -> Path:
     return Path(text(what, value)).expanduser().absolute()
 
 
+def _has_port_and_database(found: str) -> bool:
+    """Whether port and database, where given, are numbers."""
+    try:
+        parts = urlsplit(found)
+        return parts.port != 0 and all(db.isdigit() for db in parse_qs(parts.query).get("db", []))
+    except ValueError:
+        return False
+
+
 def url(*schemes: str) -> Callable[[str, Any], str]:
     """A parser of URLs with one of these schemes."""
 
     def parse(what: str, value: Any) -> str:
         found = text(what, value)
-        if found.partition("://")[0] not in schemes or not found.partition("://")[2]:
+        scheme, _, rest = found.partition("://")
+        if scheme not in schemes or not rest or not _has_port_and_database(found):
             raise SettingsError(f"{what}: found {found!r}, expected a URL such as {schemes[0]}://...")
         return found
 
