@@ -80,7 +80,11 @@ def decide(state: Tally, message: object, now: int) -> Sequence[Event]:
             count = state.count + 1
             rest_at = now + message.rest_after if message.rest_after else 0
             added = Added(
-                key=message.key, number=message.number, count=count, checksum=chained(state.checksum, message.number), rest_at=rest_at
+                key=message.key,
+                number=message.number,
+                count=count,
+                checksum=chained(state.checksum, message.number),
+                rest_at=rest_at,
             )
             return (added, NoteRequested(count=count)) if count % 10 == 0 else (added,)
         case TookNote() if state.note == message.count:

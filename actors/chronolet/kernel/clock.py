@@ -11,7 +11,8 @@ JUMP_SECONDS = 1.0
 
 class Clock:
     """Wall time in milliseconds. Where the wall clock falls behind what was already said, the monotonic clock goes on
-    from there: a time that was stored before the wall clock went back stays its own distance away."""
+    from there: a time that was stored before the wall clock went back stays its own distance away.
+    """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall

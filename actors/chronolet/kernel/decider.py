@@ -1,7 +1,7 @@
 """What a decider is: five pure functions, and the two messages that only the kernel sends.
 
-Pure itself: deciders import this module and nothing else of the kernel. Comes in: nothing. Goes out: the words that each
-actor's `decider.py` and `wanted.py` are written in. Next: `kind`, which adds routes and workers.
+Pure itself: deciders import this module and nothing else of the kernel. Comes in: nothing. Goes out: the words that
+each actor's `decider.py` and `wanted.py` are written in. Next: `kind`, which adds routes and workers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Running what the states ask for: one effect for each subject of an entity, one-shots with a time-out, standing ones again.
+"""Running what the states ask for: one effect for each subject of an entity, one-shots with a time-out, standing ones
+again.
 
-Comes in: `outstanding` of an entity after each commit. Goes out: effect results as inputs of the host, on whatever thread they
-come; and `SlotFreed` when a subject may be looked at again. Next: `host`, which decides the results and reconciles.
+Comes in: `outstanding` of an entity after each commit. Goes out: effect results as inputs of the host, on whatever
+thread they come; and `SlotFreed` when a subject may be looked at again. Next: `host`, which decides the results and
+reconciles.
 
     wanted -> running -> answered (its result waits for the host) -> freed -> looked at again: gone, or run again
                       -> failed, out of time: answered by EffectFailed
@@ -31,7 +33,7 @@ STEADY_SECONDS = 60.0
 
 
 class Fenced(Exception):  # noqa: N818 - the state of the caller
-    """This effect may not touch the outside any more: cancelled, or the process's lease is not known to be valid."""
+    """The effect may not touch the outside any more: cancelled, or the process's lease is not known to be valid."""
 
 
 class Permit(Protocol):
@@ -42,7 +44,7 @@ class Permit(Protocol):
 
 
 class SlotFreed(NamedTuple):
-    """Tells the host that an effect ended without an answer: cancelled, fenced, or a standing one that should not end."""
+    """Tells the host that an effect ended without an answer: cancelled, fenced, or standing and yet over."""
 
     slot: Slot
     error: str = ""
@@ -71,7 +73,7 @@ class EffectInput(NamedTuple):
 
 
 class Workshop:
-    """Threads for one-shots: at most `limit` at work, the rest waits its turn. One that ran out of time counts no more."""
+    """Threads for one-shots: at most `limit` at work, the rest waits. One that ran out of time counts no more."""
 
     def __init__(self, limit: int = 16) -> None:
         self._limit = limit
@@ -115,7 +117,7 @@ class Slot:
     """One effect at work. It is the `EffectContext` that its worker is given."""
 
     def __init__(
-        self, around: Surroundings, kind: str, key: str, effect: Effect, job: Job, cause: str, *, standing: bool
+        self, around: Surroundings, kind: str, key: str, effect: Effect, *, job: Job, cause: str, standing: bool
     ) -> None:
         self.kind = kind
         self.key = key
@@ -175,8 +177,7 @@ class Slot:
         self._started = time.monotonic()
         self._around.observer.effect_started(self.kind, type(self.effect).__name__)
         try:
-            if self.cancelled.is_set():  # while it waited for a thread
-                raise Fenced(self.effect.intent)
+            self._check_wanted()
             result = self._job.run(self.effect, self)
         except Fenced:
             self._end("cancelled" if self.cancelled.is_set() else "fenced", None, "")
@@ -184,6 +185,10 @@ class Slot:
             self._end("failed", None, f"{type(error).__name__}: {error}")
         else:
             self._end("done", result, "it ended without an answer")
+
+    def _check_wanted(self) -> None:
+        if self.cancelled.is_set():  # while it waited for a thread
+            raise Fenced(self.effect.intent)
 
     def _expire(self) -> None:
         self.cancelled.set()
@@ -294,15 +299,8 @@ class EffectRunner:
     def _start(self, key: str, effect: Effect, cause: str) -> None:
         job = self._kind.effects.get(type(effect))
         standing = job is None
-        slot = Slot(
-            self._around,
-            self._kind.name,
-            key,
-            effect,
-            job or self._kind.standing[type(effect)],
-            cause,
-            standing=standing,
-        )
+        job = job or self._kind.standing[type(effect)]
+        slot = Slot(self._around, self._kind.name, key, effect, job=job, cause=cause, standing=standing)
         self._slots.setdefault(key, {})[effect.subject] = slot
         if standing:
             slot.launch()

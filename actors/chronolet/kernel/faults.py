@@ -1,5 +1,6 @@
 """Named crash points. The kernel and effects announce each step and outside call; a test may record them, or end the
-process at one of them. In production nothing listens."""
+process at one of them. In production nothing listens.
+"""
 
 from __future__ import annotations
 

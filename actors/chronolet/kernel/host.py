@@ -1,7 +1,7 @@
 """The host: the pykka actor that owns one shard in one process and alone decides for its entities.
 
-Comes in: log entries and commands from the reader, signals from effects, rings from timers. Goes out: steps to the store;
-after each commit, effects and timers as the states ask for. Fails: its supervisor restarts it, and it replays.
+Comes in: log entries and commands from the reader, signals from effects, rings from timers. Goes out: steps to the
+store; after each commit, effects and timers as the states ask for. Fails: its supervisor restarts it, and it replays.
 Next: `ledger` (what a step is), `effects`, `supervisor`.
 
     one turn:  take what waits (about 100) -> decide and fold -> encode -> commit -> keep states -> effects, timers
@@ -9,9 +9,9 @@ Next: `ledger` (what a step is), `effects`, `supervisor`.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -38,7 +38,6 @@ from chronolet.kernel.store import (
 from chronolet.kernel.timers import Timer
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Event, Position
-from chronolet_schemas.keys import Shard
 
 BATCH = 100
 BEHIND_ENTRIES = 5_000
@@ -308,6 +307,7 @@ class Host(pykka.ThreadingActor):
             records=tuple(turn.records),
             dead=tuple(turn.dead),
             forget_tries=tuple(turn.forget),
+            even_if_full=ledger.kind.commits_when_full,
         )
         types = "+".join(record.type.partition("@")[0] for record in turn.records)
         faults = self._services.around.faults

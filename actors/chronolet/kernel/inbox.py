@@ -1,7 +1,7 @@
 """What waits for a host: filled from many threads, emptied by the host's own.
 
-The host's pykka inbox only ever holds a wake-up; what it is woken for waits here, so that everything that came meanwhile
-can be folded into one step (DESIGN 3.3).
+The host's pykka inbox only ever holds a wake-up; what it is woken for waits here, so that everything that came
+meanwhile can be folded into one step (DESIGN 3.3).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What an actor is: a `Kind` with a pure `Decider`, routes for what reaches it, and workers for the effects it asks for.
+"""What an actor is: a `Kind` with a pure `Decider`, routes for what reaches it, and workers for the effects it asks
+for.
 
-Comes in: nothing. Goes out: the plain records that every actor's `actor.py` fills in. Next: `host`, which runs them, and
-`history`, which folds them without running anything.
+Comes in: nothing. Goes out: the plain records that every actor's `actor.py` fills in. Next: `host`, which runs them,
+and `history`, which folds them without running anything.
 """
 
 from __future__ import annotations
@@ -90,5 +91,7 @@ class Kind(Generic[S]):
     """Keys of entities that exist from the beginning, with the state `initial` (kinds whose entity is the node)."""
     watches_clock: bool = False
     """Whether this kind's host tells, as an event, when wall and monotonic clock part (one kind a node does)."""
+    commits_when_full: bool = False
+    """Whether this kind's steps are committed even on a server that has reached its maxmemory: they lead to room."""
     effects: Mapping[type[Effect], Job] = field(default_factory=dict)
     standing: Mapping[type[Effect], Job] = field(default_factory=dict)

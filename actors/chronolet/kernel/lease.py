@@ -15,10 +15,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import structlog
+
 from chronolet.kernel.store import Store, StoreBroken, StoreUnreachable
 
 TTL_MILLISECONDS = 3000
 RENEWALS_IN_TTL = 3
+
+log = structlog.get_logger("chronolet.kernel")
 
 
 class Lease:
@@ -67,11 +71,16 @@ class Lease:
         self._good_until = 0.0
 
     def _run(self) -> None:
+        failing = False
         while not self._stopping.wait(self.renewal_seconds):
             try:
                 self._renew()
-            except (StoreUnreachable, StoreBroken):
+            except (StoreUnreachable, StoreBroken) as error:
+                if not failing:
+                    log.warning("the lease was not renewed", error=str(error))
+                failing = True
                 continue  # tried again in a moment; until then `valid` runs out by itself
+            failing = False
             if self._confirmed != self.lapses and self._regained is not None:
                 self._regained()
 

@@ -1,7 +1,8 @@
 """How messages become a step: the folded states of one shard, and what one turn makes of the messages that wait.
 
-Comes in: inputs (log events, commands, signals, rings) and the store's answer to the step. Goes out: a `Turn` with records to
-commit, and after the commit the keys whose effects and timers changed. No I/O and no clock here. Next: `host`, `recovery`.
+Comes in: inputs (log events, commands, signals, rings) and the store's answer to the step. Goes out: a `Turn` with
+records to commit, and after the commit the keys whose effects and timers changed. No I/O and no clock here. Next:
+`host`, `recovery`.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class StillDue(Exception):  # noqa: N818
 class Input(NamedTuple):
     """One message on its way to a shard.
 
-    `at` is its position in the log, its id in the mailbox, START for what lives in memory only. `undecodable` carries the
-    error of a message that could not be read; it is quarantined, not decided.
+    `at` is its position in the log, its id in the mailbox, START for what lives in memory only. `undecodable` carries
+    the error of a message that could not be read; it is quarantined, not decided.
     """
 
     source: Literal["log", "mailbox", "signal", "due"]
@@ -99,9 +100,10 @@ class Ledger(Generic[S]):
     def replay(self, key: str, event: Event, subject: str, at: Position) -> None:
         """Fold one event of one's own from the log."""
         state = self._fold(self.states.get(key), event)
-        self._keep(key, state)
         if state is None:
+            self._keep(key, None)
             return
+        self.states[key] = state
         positions = self.positions.get(key)
         if positions is None:  # not setdefault: this runs for every entry of the log
             positions = self.positions[key] = {}

@@ -1,7 +1,8 @@
 """Recovery: one scan of the log gives all shards of a process their states, and the messages they have not consumed.
 
-Comes in: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Goes out: `Recovered`
-for each shard. A snapshot that cannot be read is ignored and the history folded from its beginning. Next: `host`.
+Comes in: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Goes out:
+`Recovered` for each shard. A snapshot that cannot be read is ignored and the history folded from its beginning. Next:
+`host`.
 """
 
 from __future__ import annotations
@@ -59,14 +60,17 @@ class Recovery:
             return recovered
         start = min(min(each.snapshot_at, each.ledger.log_cursor) for each in recovered.values())
         newest = start
+        unread = min(each.ledger.log_cursor for each in recovered.values())
         owners = _Owners(self._router, recovered)
         for entry in self._history(start):
             newest = entry.position
             each, key = owners[entry.entity]
             if each is not None and newest > each.snapshot_at:
                 self._fold(entry, each, key)
+            if newest <= unread:
+                continue
             for shard, item in self._router.route(entry, recovered.keys()):
-                if entry.position > recovered[shard].ledger.log_cursor:
+                if newest > recovered[shard].ledger.log_cursor:
                     recovered[shard].backlog.append(item)
         for each in recovered.values():
             each.read_to = newest

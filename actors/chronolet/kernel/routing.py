@@ -1,6 +1,7 @@
 """Which shards an entry of the log or a mail concerns, and what they are told.
 
-Comes in: entries and mails as the store gives them. Goes out: `Input`s. Decodes only what somebody subscribed. Next: `host`.
+Comes in: entries and mails as the store gives them. Goes out: `Input`s. Decodes only what somebody subscribed. Next:
+`host`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ M = TypeVar("M", Event, Command)
 
 
 class Router:
-    """The subscriptions of all kinds of a process, and the number of shards of each, as the log's first event fixed it."""
+    """The subscriptions of all kinds of a process, and how many shards each has, as the log's first event fixed it."""
 
     def __init__(self, kinds: Mapping[str, Kind[Any]], shards: Mapping[str, int]) -> None:
         self._kinds = kinds

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 import pykka
@@ -124,7 +125,12 @@ class Supervisor(pykka.ThreadingActor):
         self._every(self._given.lease.renewal_seconds, Tick())
         self._every(UPKEEP_SECONDS, Upkeep())
 
-    def on_failure(self, exception_type: Any, exception_value: BaseException | None, traceback: Any) -> None:
+    def on_failure(
+        self,
+        _exception_type: type[BaseException] | None,
+        exception_value: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
         """End the process; its hosts must not go on without a supervisor."""
         for seat, ref in self._hosted.values():
             seat.stopping.set()
@@ -199,7 +205,7 @@ class Supervisor(pykka.ThreadingActor):
                 try:
                     heads.update(self._store.heads([shard]))
                 except StoreBroken as error:
-                    log.error("shard left alone", shard=str(shard), error=str(error))  # noqa: TRY400 - one clear line
+                    log.error("shard left alone", shard=str(shard), error=str(error))
             return heads
 
     def _acquire(self, shard: Shard, head: Head, *, by_lock: bool) -> Acquired | NotFree | None:
@@ -207,7 +213,7 @@ class Supervisor(pykka.ThreadingActor):
         try:
             return self._store.acquire(shard, head.token, process, registry.SCHEMA, proven_dead=by_lock)
         except StoreBroken as error:
-            log.error("shard left alone", shard=str(shard), error=str(error))  # noqa: TRY400 - one clear line
+            log.error("shard left alone", shard=str(shard), error=str(error))
             return None
 
     def _free(self, head: Head, alive: Mapping[str, str]) -> Literal["released", "lease", "lock"] | None:
@@ -288,7 +294,7 @@ class Supervisor(pykka.ThreadingActor):
                 self._let_go(shard)
 
     def _look_for_loss(self) -> None:
-        """After the server was away: does it still know all that it had acknowledged?"""
+        """See whether the server, which was away, still knows all that it had acknowledged."""
         # Ours first: the hosts go on meanwhile, and what they commit after this is no loss.
         ours = {shard: (seat.ledger.version, _epoch(seat.ledger.token)) for shard, (seat, _) in self._hosted.items()}
         read_to = self._reader.at

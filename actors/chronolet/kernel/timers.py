@@ -1,6 +1,7 @@
 """Timers on the monotonic clock: one thread that sleeps until the next one rings.
 
-Comes in: a delay and what to do then. Goes out: the call, on the timers' thread; it must be short. Next: `host`, `effects`.
+Comes in: a delay and what to do then. Goes out: the call, on the timers' thread; it must be short. Next: `host`,
+`effects`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Worker processes that cost next to nothing to start: one parent has imported everything, and forks.
 
-Comes in: `WorkerJob`s on standard input, one JSON line each. Goes out: the pid of each worker. At the end of its input (the
-test is over, or was itself killed) it kills all that it has forked. Next: the tests hold a `Farm`.
+Comes in: `WorkerJob`s on standard input, one JSON line each. Goes out: the pid of each worker. At the end of its input
+(the test is over, or was itself killed) it kills all that it has forked. Next: the tests hold a `Farm`.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """A node under attack: a server, its workers, a feeder and a watcher, and what can be done to them.
 
-Comes in: a private redis-server. Goes out: attacks (each waits until it has had its effect), and at the end the verdict of
-`story`, printed with its counts. Next: the tests, which say how often.
+Comes in: a private redis-server. Goes out: attacks (each waits until it has had its effect), and at the end the verdict
+of `story`, printed with its counts. Next: the tests, which say how often.
 """
 
 import os
@@ -9,12 +9,16 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.store import StoreUnreachable
+from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import shards_of
 from tests.kernel.kill import story
 from tests.kernel.kill.farm import Farm
@@ -32,7 +36,9 @@ ALL_SHARDS = [shard for kind, count in SHARDS.items() for shard in shards_of(kin
 class Node:
     """Everything of one run. `jobs` are handed out in turn to the workers that are started."""
 
-    def __init__(self, server: PrivateRedis, folder: Path, jobs: Sequence[WorkerJob], workers: int) -> None:
+    def __init__(
+        self, server: PrivateRedis, folder: Path, jobs: Sequence[WorkerJob], *, workers: int, feeder_url: str
+    ) -> None:
         self.server = server
         self.folder = folder
         self.done: Counter[str] = Counter()
@@ -43,7 +49,7 @@ class Node:
             self.start_worker()
         scratch.wait_until(self._begun, "the log's first event")
         self.watcher = Watcher(server.url, NODE)
-        self.feeder = Feeder(server.url, NODE, KEYS, self.watcher.has_room)
+        self.feeder = Feeder(feeder_url, NODE, KEYS, self.watcher.has_room)
 
     def start_worker(self) -> int:
         self.done["workers"] += 1
@@ -52,13 +58,13 @@ class Node:
     # -- attacks -------------------------------------------------------------------------------------------------
     def kill_worker(self) -> None:
         """kill -9 to any worker; another takes its place."""
-        self.farm.kill9(random.choice(self.farm.living))  # noqa: S311 - no secret
+        self.farm.kill9(random.choice(self.farm.living))
         self.done["worker kills"] += 1
         self.start_worker()
 
     def stop_worker(self) -> None:
         """SIGSTOP to any worker until its lease is over and others have its shards; then SIGCONT."""
-        pid = random.choice(self.farm.living)  # noqa: S311 - no secret
+        pid = random.choice(self.farm.living)
         os.kill(pid, signal.SIGSTOP)
         held = self._processes(pid)
         scratch.wait_until(lambda: not self._processes(pid), f"the end of {pid}'s lease")
@@ -87,6 +93,26 @@ class Node:
         self.done["server kills with loss"] += lost > 0
         self.done["entries lost"] += lost
 
+    def spoil(self, key: str) -> None:
+        """Put a list in a key's place until a worker has complained of it, then put the key back."""
+        client = self.server.client()
+        spared = bool(client.exists(key))
+        swap = client.pipeline(transaction=True)
+        if spared:
+            swap.rename(key, "spared")
+        swap.rpush(key, "of the wrong type")
+        swap.execute()
+        self.wait_for_complaint(f"{key} is a list")
+        swap.delete(key)
+        if spared:
+            swap.rename("spared", key)
+        swap.execute()
+        self.done["spoiled keys"] += 1
+
+    def wait_for_complaint(self, text: str) -> None:
+        """Until a worker has written a line with this text."""
+        scratch.wait_until(lambda: text in self._logs(), f"a line about {text}")
+
     def load(self, least: int = 20, most: int = 200) -> None:
         """Let some work be done."""
         self.watcher.wait_for_more(least, most)
@@ -96,7 +122,7 @@ class Node:
         """Let everything come to rest, then hold the story against the guarantees. Prints all counts."""
         self.feeder.finish()
         self.watcher.wait_for(self.feeder.total)
-        scratch.wait_until(self._at_rest, "the last timers and notes")
+        scratch.wait_until(lambda: not self._restless(), "the last timers and notes")
         entries = self.watcher.entries
         counts = story.check_log(entries, self.feeder.sent)
         lines = story.diaries(self.folder)
@@ -107,11 +133,11 @@ class Node:
         assert not errors, errors[0]
         assert self.feeder.total >= least, f"only {self.feeder.total} inputs"
         figures = Counter(inputs=self.feeder.total, doubts=self.feeder.doubts, sent_again=self.feeder.sent_again)
-        self._print("attacks", self.done)
-        self._print("sent", figures)
-        self._print("log", counts)
-        self._print("steps", words)
-        self._print("notes", notes)
+        tell("attacks", self.done)
+        tell("sent", figures)
+        tell("log", counts)
+        tell("steps", words)
+        tell("notes", notes)
         return words
 
     def interruptions(self) -> int:
@@ -123,8 +149,8 @@ class Node:
         self.store.close()
 
     # -- within --------------------------------------------------------------------------------------------------
-    def _print(self, title: str, counts: Counter[str]) -> None:
-        print(f"{title}: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))  # noqa: T201
+    def _logs(self) -> str:
+        return "\n".join(path.read_text() for path in (self.folder / "log").iterdir())
 
     def _begun(self) -> bool:
         try:
@@ -139,35 +165,40 @@ class Node:
     def _owners(self) -> set[str]:
         return {head.token.partition(":")[2] for head in self.store.heads(ALL_SHARDS).values()}
 
-    def _at_rest(self) -> bool:
+    def _restless(self) -> list[str]:
+        """Keys with a timer that has not rung or a note that was not taken."""
         with self.watcher.gate.closed():
-            entries = self.watcher.entries
-        last = {(entry.type.partition("@")[0], entry.entity): entry.position for entry in entries}
-        return all(
-            last.get(("tally.Rested", f"tally/{key}"), (0, 0)) > last["tally.Added", f"tally/{key}"]
-            and last.get(("tally.NoteTaken", f"tally/{key}"), (0, 0))
-            >= last.get(("tally.NoteRequested", f"tally/{key}"), (0, 0))
+            last = {(entry.type.partition("@")[0], entry.entity): entry.position for entry in self.watcher.entries}
+
+        def at(event: str, key: str) -> Position:
+            return last.get((f"tally.{event}", f"tally/{key}"), START)
+
+        return [
+            key
             for key in KEYS
-        )
+            if at("Rested", key) < at("Added", key) or at("NoteTaken", key) < at("NoteRequested", key)
+        ]
+
+
+def tell(title: str, counts: Counter[str]) -> None:
+    """One line with all counts, for those who read the test's output."""
+    print(f"{title}: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))  # noqa: T201
 
 
 @contextmanager
-def attacked(server: PrivateRedis, jobs: Sequence[dict[str, object]] = ({},), workers: int = 3) -> Iterator[Node]:
+def attacked(
+    server: PrivateRedis, jobs: Sequence[Mapping[str, Any]] = ({},), *, workers: int = 3, feeder_url: str = ""
+) -> Iterator[Node]:
     """A node at work on this server; `jobs` are what its workers differ in. Gone at the end."""
     started = time.monotonic()
     folder = server.folder / "workers"
     for name in ("diary", "errors", "locks", "log"):
         (folder / name).mkdir(parents=True)
     base = WorkerJob(url=server.url, node=NODE, folder=str(folder))
-    node = Node(server, folder, [_with(base, job) for job in jobs], workers)
+    each = [msgspec.structs.replace(base, **job) for job in jobs]
+    node = Node(server, folder, each, workers=workers, feeder_url=feeder_url or server.url)
     try:
         yield node
     finally:
         node.close()
         print(f"took {time.monotonic() - started:.1f} s")  # noqa: T201
-
-
-def _with(base: WorkerJob, fields: dict[str, object]) -> WorkerJob:
-    import msgspec
-
-    return msgspec.structs.replace(base, **fields)

@@ -18,7 +18,7 @@ from tests.kernel.kill.worker import SHARDS
 
 
 def check_log(entries: Sequence[Entry], sent: Mapping[str, int]) -> Counter[str]:
-    """Every input changed state exactly once and in order, the mirror saw the same, `n` has no gap, tokens only grow."""
+    """Each input changed state exactly once and in order, the mirror saw the same, `n` has no gap, tokens only grow."""
     assert [entry.position.n for entry in entries] == list(range(1, len(entries) + 1)), "n has a gap"
     assert all(a.position.milliseconds <= b.position.milliseconds for a, b in pairwise(entries)), "time goes back"
     added, seen = defaultdict(list), defaultdict(list)

@@ -1,7 +1,7 @@
 """One who reads along: every entry of the log as it appears, and what a loss took away.
 
-Comes in: the log. Goes out: how many inputs were taken in so far, to wait for; the entries; after a loss, the check that what
-is left is a prefix of what was seen. Next: the tests pace their kills by it, `story` reads its entries.
+Comes in: the log. Goes out: how many inputs were taken in so far, to wait for; the entries; after a loss, the check
+that what is left is a prefix of what was seen. Next: the tests pace their kills by it, `story` reads its entries.
 """
 
 import random
@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 
 from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Entry
 from tests.kernel import mirror, tally
@@ -45,7 +45,7 @@ class Watcher:
     def wait_for_more(self, least: int, most: int, seconds: float = 30) -> None:
         """Until so many more inputs, a number between the two, have been taken in."""
         with self._changed:
-            wanted = self.counts[ADDED] + random.randint(least, most)  # noqa: S311 - no secret
+            wanted = self.counts[ADDED] + random.randint(least, most)
             if not self._changed.wait_for(lambda: self.counts[ADDED] >= wanted, timeout=seconds):
                 raise TimeoutError(f"no {wanted} inputs after {seconds} s, only {dict(self.counts)}")
 
@@ -65,7 +65,7 @@ class Watcher:
         return numbers
 
     def compare(self) -> int:
-        """With the `gate` closed, after a restart of the server: how many entries are lost. They must be the last ones."""
+        """With the `gate` closed, after a restart: how many entries the server has lost. They must be the last ones."""
         now = list(self._store.scan(START))
         common = 0
         while common < min(len(now), len(self.entries)) and now[common] == self.entries[common]:
@@ -83,7 +83,7 @@ class Watcher:
                 at = self.entries[-1].position if self.entries else START
                 try:
                     found = self._store.wait(at, {}, 1000, 20).log
-                except StoreUnreachable:
+                except (StoreUnreachable, StoreBroken):
                     continue
                 with self._changed:
                     self.entries += found

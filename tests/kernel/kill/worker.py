@@ -91,8 +91,8 @@ def run(job: WorkerJob) -> None:
     """Until killed, or until SIGTERM."""
     folder = Path(job.folder)
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log" / str(os.getpid())).open("w")))
-    host.SNAPSHOT_EVENTS = job.snapshot_events  # type: ignore[misc]
-    redis_store.STEP_TIMEOUT_SECONDS = job.step_timeout  # type: ignore[misc]
+    host.SNAPSHOT_EVENTS = job.snapshot_events
+    redis_store.STEP_TIMEOUT_SECONDS = job.step_timeout
     store = WatchedStore(job.url, job.node, Diary(folder / "diary" / str(os.getpid())))
     us: list[str] = []
     tallies = dataclasses.replace(
@@ -115,11 +115,15 @@ def run(job: WorkerJob) -> None:
     try:
         process.start()
         process.wait()
-        if process.error is not None:
-            raise process.error
+        _raise(process.error)
     except BaseException:
         (folder / "errors" / str(os.getpid())).write_text(traceback.format_exc())
         raise
+
+
+def _raise(error: BaseException | None) -> None:
+    if error is not None:
+        raise error
 
 
 def _slowly(entries: Iterable[Entry], seconds: float) -> Iterable[Entry]:

@@ -1,0 +1,37 @@
+"""A redis-server that dies: one that keeps all it acknowledged, and one that forgets its last second."""
+
+import random
+
+import pytest
+
+from tests.kernel.kill import story
+from tests.kernel.kill.node import attacked
+from tests.kernel.kill.times import Times
+from tests.support.redis import PrivateRedis
+
+
+@pytest.mark.timeout(900)
+def test_no_kill_of_a_server_that_keeps_all_loses_or_doubles_an_input(redis_server: PrivateRedis, times: Times) -> None:
+    with attacked(redis_server) as node:
+        for _ in times(15, 60):
+            node.load()
+            node.kill_server()
+            if random.random() < 0.5:
+                node.kill_worker()
+        node.verdict(least=len(times(15, 60)) * 20)
+        assert story.losses(node.watcher.entries) == 0
+
+
+@pytest.mark.timeout(900)
+def test_owners_ahead_of_their_server_notice(forgetful_server: PrivateRedis, times: Times) -> None:
+    """What is left is a prefix of what was seen; nothing is acted on that the server has lost: who sends again what the
+    log does not answer gets everything exactly once and in order, as if nothing had happened. The loss is an event."""
+    with attacked(forgetful_server) as node:
+        for _ in times(6, 30):
+            node.load()
+            node.lose_tail()
+            if random.random() < 0.5:
+                node.kill_worker()
+        node.verdict(least=len(times(6, 30)) * 20, lossless=False)
+        assert node.done["server kills with loss"] > 0
+        assert story.losses(node.watcher.entries) > 0

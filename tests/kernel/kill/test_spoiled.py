@@ -1,0 +1,100 @@
+"""Keys of the wrong type, snapshots that are stale or spoiled, a disk without room: nothing is lost, nothing half
+written.
+"""
+
+import signal
+
+from chronolet.kernel.store import Snapshot
+from chronolet_schemas.keys import Keys, Shard
+from tests.kernel.kill.node import ALL_SHARDS, NODE, Node, attacked
+from tests.support.redis import PrivateRedis, private_redis
+
+KEYS = Keys(NODE)
+SHARD = Shard("tally", 1)
+SPOILED = {
+    "log": KEYS.log,
+    "meta": KEYS.meta,
+    "shard": KEYS.shard(SHARD),
+    "another shard": KEYS.shard(Shard("mirror", 0)),
+    "mailbox": KEYS.mailbox(SHARD),
+    "snapshot": KEYS.snapshot(SHARD),
+}
+
+
+def test_keys_of_the_wrong_type_hold_things_up_and_no_more(redis_server: PrivateRedis) -> None:
+    with attacked(redis_server, [{"snapshot_events": 50}]) as node:
+        for key in SPOILED.values():
+            node.load()
+            node.spoil(key)
+            node.kill_worker()
+        node.verdict(least=200)
+        assert node.done["spoiled keys"] == len(SPOILED)
+
+
+def test_a_lease_of_the_wrong_type_is_a_lease_lost(redis_server: PrivateRedis) -> None:
+    with attacked(redis_server) as node:
+        node.load()
+        node.spoil(KEYS.alive(next(iter(node.store.alive()))))
+        node.load()
+        node.verdict(least=40)
+
+
+def test_stale_and_unreadable_snapshots_change_nothing(redis_server: PrivateRedis) -> None:
+    with attacked(redis_server, [{"snapshot_events": 50}]) as node:
+        node.load(500, 600)
+        before = {shard: head.token for shard, head in node.store.heads(ALL_SHARDS).items()}
+        _replace_all_workers(node)
+        for shard in ALL_SHARDS:
+            _offer_stale_snapshots(node, shard, before[shard])
+        node.load()
+        client = redis_server.client()
+        client.hset(KEYS.snapshot(SHARD), mapping={"position": str(node.store.last()), "state": b"\xc1 garbage"})
+        client.hset(KEYS.snapshot(Shard("tally", 2)), "format", 99)
+        _replace_all_workers(node)
+        node.load()
+        node.verdict(least=600)
+
+
+def _offer_stale_snapshots(node: Node, shard: Shard, former: str) -> None:
+    token = node.store.heads([shard])[shard].token
+    assert token != former
+    kept = node.store.read_snapshot(shard)
+    assert kept is not None, f"{shard} has no snapshot yet"
+    assert not node.store.snapshot(shard, former, Snapshot(node.store.last(), 1, b"\x80"))
+    assert not node.store.snapshot(shard, token, Snapshot(kept.position, 1, b"\x80"))
+    later = node.store.read_snapshot(shard)
+    assert later is not None
+    assert later.position >= kept.position
+    assert later.state != b"\x80"
+
+
+def _replace_all_workers(node: Node) -> None:
+    for _ in list(node.farm.living):
+        node.farm.kill9(node.farm.living[0])
+        node.done["worker kills"] += 1
+    for _ in range(3):
+        node.start_worker()
+    node.load()
+
+
+def test_a_full_disk_ends_a_server_that_keeps_all_and_it_has_kept_all() -> None:
+    with private_redis(disk=48 << 20) as server, attacked(server) as node:
+        for _ in range(2):
+            node.load()
+            ballast = server.fill_disk()
+            assert server.wait_for_end() != -signal.SIGKILL
+            ballast.unlink()
+            server.start()
+            node.done["server kills"] += 1
+        node.load()
+        node.verdict(least=60)
+
+
+def test_a_full_disk_makes_a_server_refuse_and_everything_waits() -> None:
+    with private_redis(disk=48 << 20, appendfsync="everysec") as server, attacked(server) as node:
+        node.load()
+        ballast = server.fill_disk()
+        node.wait_for_complaint("MISCONF")
+        ballast.unlink()
+        node.load()
+        node.verdict(least=40)

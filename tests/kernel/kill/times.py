@@ -1,0 +1,6 @@
+"""How often an attack is made."""
+
+from collections.abc import Callable
+
+Times = Callable[[int, int], range]
+"""`times(60, 500)`: a range of 60, or of 500 with --long."""
