@@ -239,3 +239,34 @@ def test_before_a_time_is_before_all_that_happened_then(node: Node) -> None:
     assert node.numbers(before(node.now)) == [2, 3]
     assert node.numbers(before(node.now + 1)) == []
     assert node.numbers(before(0)) == [1, 2, 3]
+
+
+def test_the_stream_may_have_been_trimmed_up_to_a_time_at_which_nothing_happened(node: Node) -> None:
+    at = [node.say("pod/a/b", str(number)) for number in range(3)]
+    node.now += 50
+    late = node.say("pod/a/b", "late")
+    node.trim(at[2])
+    node.server.trimmed = Position(late.milliseconds, late.n - 1)
+    assert node.numbers() == [1, 2, 3, 4]
+    assert node.numbers(at[2]) == [4]
+    assert node.numbers(before(node.now - 10)) == [4]
+    node.archive.listed = []
+    for after in (START, at[0], before(node.now - 10)):
+        with pytest.raises(HistoryMissing):
+            node.numbers(after)
+
+
+def test_what_somebody_else_put_into_the_log_has_a_number_of_its_own(node: Node) -> None:
+    """As `redis-cli XADD` would: no type, and no number that goes on from the one before."""
+    foreign = []
+    for number in range(3):
+        node.say("pod/a/b", str(number))
+        node.now += 10
+        with node.server.changed:
+            foreign.append(Position(node.now, 0))
+            node.server.log.append(Entry(foreign[-1], "", "", "", "", "", b""))
+        node.now += 10
+    assert node.numbers() == [1, 0, 2, 0, 3, 0]
+    node.trim(foreign[1])
+    assert node.numbers() == [1, 0, 2, 0, 3, 0]
+    assert node.words() == {"a/b": ("0", "1", "2")}

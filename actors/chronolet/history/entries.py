@@ -6,7 +6,7 @@ Next: `state`, `kube_events` and the CLI's `log`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Protocol
 
 from chronolet.kernel.store import Store
@@ -45,7 +45,9 @@ def entries(
         trimmed = store.archived()[1]
         if trimmed > at:
             goal = trimmed if upto is None else min(trimmed, upto)
-            yield from _archived(archive, at, goal, trimmed)
+            last = yield from _archived(archive, at, goal)
+            if goal == trimmed and not _reaches(store, archive, last, trimmed):
+                raise _missing(last, trimmed)
             at = goal
         if upto is not None and at >= upto:
             return
@@ -58,8 +60,8 @@ def entries(
             at = entry.position
 
 
-def _archived(archive: ArchiveReader, after: Position, upto: Position, trimmed: Position) -> Iterator[Entry]:
-    """The archive's part, checked for holes: `n` has no gaps, and the archive reaches as far as was trimmed."""
+def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Generator[Entry, None, Position]:
+    """The archive's part, and where it ended. HistoryMissing for a hole in it: `n` has no gaps."""
     at, sure = after, after.n != LARGEST_N
     for entry in archive.entries(after, upto):
         if entry.type and sure and entry.position.n != at.n + 1:
@@ -67,8 +69,20 @@ def _archived(archive: ArchiveReader, after: Position, upto: Position, trimmed: 
         # What somebody else put into the log has a number of his own choice, and no type.
         at, sure = entry.position, bool(entry.type)
         yield entry
-    if upto == trimmed and at != trimmed:
-        raise _missing(at, trimmed)
+    return at
+
+
+def _reaches(store: Store, archive: ArchiveReader, last: Position, trimmed: Position) -> bool:
+    """Whether the archive's part, which ended with `last`, goes as far as the stream was trimmed.
+
+    `trimmed` bears the number of the last entry that went, but maybe a later time.
+    """
+    if last.n == trimmed.n:
+        return True
+    if last.n == LARGEST_N:  # nothing was read from a moment between entries on: is there an archive at all?
+        return next(archive.entries(START, trimmed), None) is not None
+    following = store.read_log(trimmed, 1)
+    return bool(following) and not following[0].type  # somebody else's entry, whose number says nothing
 
 
 def _missing(after: Position, upto: Position) -> HistoryMissing:
