@@ -10,6 +10,8 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.pleg import signals, wanted
 from chronolet.pleg.relisting import Relisting
@@ -25,11 +27,17 @@ _SLICE_SECONDS = 1.0
 
 @dataclass
 class Link:
-    """What the stream tells the listing: whether it stands, how often it was opened, and to look at once."""
+    """What the stream tells the listing: whether it stands, how often it was opened, and to look at once.
+
+    `destroyed` are the ids whose end was noticed while a listing may have been under way: what that listing saw of
+    them is older than their end. `telling` keeps the two from sending past each other.
+    """
 
     standing: bool = False
     opened: int = 0
     look: threading.Event = field(default_factory=threading.Event)
+    destroyed: set[str] = field(default_factory=set)
+    telling: threading.Lock = field(default_factory=threading.Lock)
 
 
 def jobs(runtime: Runtime, node: str, *, steady_seconds: float = STEADY_SECONDS) -> Mapping[type[Effect], Job]:
@@ -84,7 +92,10 @@ class Following:
         try:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):
                 self._since = notice.at
-                _tell(notice, context)
+                with self._link.telling:
+                    if notice.action == "destroy":
+                        self._link.destroyed.add(notice.id)
+                    _tell(notice, context)
         finally:
             over.set()
 
@@ -136,10 +147,21 @@ class Listing:
                     relisting.distrust()
                 context.fence("docker.list")
                 try:
-                    context.send(relisting.relisted())
+                    self._relist(relisting, context)
                 except Refusal as refusal:
                     context.send(signals.RelistFailed(error=str(refusal)))
                 self._wait(context, self._steady_seconds if self._link.standing else effect.period_seconds)
+
+    def _relist(self, relisting: Relisting, context: EffectContext) -> None:
+        """One listing, without what it says of containers whose end was noticed meanwhile."""
+        with self._link.telling:
+            if relisting.idle:
+                self._link.destroyed.clear()
+        found = relisting.relisted()
+        with self._link.telling:
+            ended = self._link.destroyed
+            seen = tuple(one for one in found.seen if one.state == "removed" or one.id not in ended)
+            context.send(replace(found, seen=seen))
 
     def _wait(self, context: EffectContext, seconds: float) -> None:
         while seconds > 0 and not context.cancelled.is_set():

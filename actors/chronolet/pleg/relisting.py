@@ -45,6 +45,11 @@ class Relisting:
     ) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no inspect of an earlier listing is still under way."""
+        return not self._running
+
     def distrust(self) -> None:
         """Notices may have been missed: tell everything anew."""
         self._told = dict.fromkeys(self._told, "")

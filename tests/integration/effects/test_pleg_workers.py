@@ -250,3 +250,34 @@ def _cpu_milliseconds(work: Callable[[], Any], times: int = 20) -> float:
     for _ in range(times):
         work()
     return (time.process_time() - began) / times * 1000
+
+
+class _Slow(FakeRuntime):
+    """The inspect of one container answers what was true when it was asked, but only when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(images=["pause"])
+        self.slow = ""
+        self.asked = threading.Event()
+        self.let_go = threading.Event()
+
+    def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
+        found = super().inspect(container_id_or_name, timeout_seconds=timeout_seconds)
+        if container_id_or_name == self.slow:
+            self.asked.set()
+            assert self.let_go.wait(timeout_seconds)
+        return found
+
+
+def test_what_a_listing_saw_before_the_end_is_not_told_after_it() -> None:
+    fake = _Slow()
+    fake.slow = _fake_sandbox(fake, "1")
+    fake.end(fake.slow, 0)
+    with standing(fake, FOLLOW, relist()) as work:
+        assert fake.asked.wait(5)
+        fake.remove(fake.slow)
+        wait_until(lambda: work.noticed(fake.slow)[-1:] == ["destroy"], "the notice of the end")
+        fake.let_go.set()
+        wait_until(lambda: bool(work.sent(signals.Relisted)), "the listing")
+        assert work.sent(signals.Relisted)[0].count == 1
+        assert work.seen(fake.slow) == []
