@@ -106,6 +106,9 @@ def _news(state: State, seen: signals.Seen) -> Iterator[Event]:
 def _before(run: Run | None) -> SeenState:
     if run is None:
         return "absent"
+    if run.state == "exited":
+        # Its death was told; that nothing can be told of it now (it is being removed) takes that not back.
+        return "exited"
     return "unknown" if run.unknown or not run.state else run.state
 
 

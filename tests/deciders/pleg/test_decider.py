@@ -128,6 +128,11 @@ def test_what_vanished_after_it_died_is_only_removed() -> None:
     pleg_with(STARTED, DIED).when(listed("removed")).then(pleg.ContainerRemoved(**WHO))
 
 
+def test_what_was_being_removed_when_it_was_looked_at_did_not_die_twice() -> None:
+    scene = pleg_with(STARTED, DIED).when(listed("unknown")).then(pleg.ContainerChanged(state="unknown", **WHO))
+    scene.when(listed("removed")).then(pleg.ContainerRemoved(**WHO))
+
+
 def test_a_container_that_is_only_created_is_told_once() -> None:
     scene = pleg_with().when(listed("created")).then(pleg.ContainerChanged(state="created", **WHO))
     scene.when(listed("created")).then()

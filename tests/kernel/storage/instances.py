@@ -1,0 +1,117 @@
+"""Hypothesis strategies for registered types, made from their fields.
+
+In: a message class. Out: instances within what a payload may hold (DESIGN 4): text, booleans, integers below 2^53, finite
+floats, lists, maps. Next: `test_show`.
+"""
+
+import functools
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+from msgspec import inspect
+
+LARGEST = 2**53 - 1
+
+_numbers = st.integers(-LARGEST, LARGEST)
+_floats = st.floats(allow_nan=False, allow_infinity=False)
+_anything = st.recursive(
+    st.text(max_size=8) | st.booleans() | _numbers | _floats,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@functools.cache
+def instances(cls: type[Any]) -> st.SearchStrategy[Any]:
+    """Instances of a Struct; optional fields are there or not."""
+    described = inspect.type_info(cls)
+    assert isinstance(described, inspect.StructType)
+    required = {field.name: _values(field.type) for field in described.fields if field.required}
+    optional = {field.name: _values(field.type) for field in described.fields if not field.required}
+    # Of a Kubernetes type's dozens of fields only a few are drawn at a time.
+    some = st.sets(st.sampled_from(sorted(optional)), max_size=6) if optional else st.just(set())
+    chosen = some.flatmap(lambda names: st.fixed_dictionaries(required | {name: optional[name] for name in names}))
+    return chosen.map(lambda fields: cls(**fields))
+
+
+def _values(kind: inspect.Type) -> st.SearchStrategy[Any]:
+    match kind:
+        case inspect.Metadata(type=inner):
+            return _values(inner)
+        case inspect.StrType():
+            return st.text(max_size=12)
+        case inspect.BoolType():
+            return st.booleans()
+        case inspect.IntType(ge=least, le=most):
+            return st.integers(-LARGEST if least is None else least, LARGEST if most is None else most)
+        case inspect.FloatType():
+            return _floats
+        case inspect.NoneType():
+            return st.none()
+        case inspect.LiteralType(values=values):
+            return st.sampled_from(list(values))
+        case inspect.EnumType(cls=cls):
+            return st.sampled_from(list(cls))
+        case inspect.AnyType():
+            return _anything
+        case inspect.StructType(cls=cls):
+            return st.deferred(lambda: instances(cls))
+        case inspect.UnionType(types=types):
+            return st.one_of([_values(one) for one in types])
+    return _collections(kind)
+
+
+def _collections(kind: inspect.Type) -> st.SearchStrategy[Any]:
+    match kind:
+        case inspect.DictType(key_type=key, value_type=value):
+            return st.dictionaries(_values(key), _values(value), max_size=2)
+        case inspect.ListType(item_type=item):
+            return st.lists(_values(item), max_size=2)
+        case inspect.VarTupleType(item_type=item):
+            return st.lists(_values(item), max_size=2).map(tuple)
+    raise TypeError(f"{kind}: no strategy; is it something that Redis can show?")
+
+
+def shown(value: Any) -> Any:
+    """What Redis makes of plain data: the losses that DESIGN 4 and `chronolet_show_1` document."""
+    if isinstance(value, dict):
+        kept = {name: shown(inner) for name, inner in value.items() if inner is not None}
+        return kept or {}
+    if isinstance(value, list):
+        return [shown(inner) for inner in value] or {}
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return float(f"{value:.14g}")
+
+
+def plain(message: msgspec.Struct) -> Any:
+    """A message's fields as plain data, as another program reads them."""
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(message))
+
+
+def is_wide(cls: type[Any], seen: frozenset[type[Any]] = frozenset()) -> bool:
+    """Whether a Struct with more than 15 fields is among the message's parts.
+
+    msgspec sizes a map's header by the fields that a Struct has, even where it omits those at their defaults: such a
+    map has a header two bytes longer than msgpack's own. Both read both.
+    """
+    return len(cls.__struct_fields__) > 15 or any(
+        is_wide(inner, seen | {cls})
+        for field in inspect.type_info(cls).fields  # type: ignore[union-attr]
+        for inner in _parts(field.type)
+        if inner not in seen
+    )
+
+
+def _parts(kind: inspect.Type) -> list[type[Any]]:
+    match kind:
+        case inspect.StructType(cls=cls):
+            return [cls]
+        case inspect.UnionType(types=types):
+            return [part for one in types for part in _parts(one)]
+        case inspect.DictType(value_type=inner) | inspect.ListType(item_type=inner):
+            return _parts(inner)
+        case inspect.VarTupleType(item_type=inner) | inspect.Metadata(type=inner):
+            return _parts(inner)
+    return []

@@ -1,0 +1,173 @@
+"""Archive files: what goes in comes out, over files and ranges, and damage is told."""
+
+import hashlib
+import random
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chronolet.kernel.archive import Archive, ArchiveDamaged
+from chronolet_schemas import codec, pleg, pod, registry
+from chronolet_schemas.envelope import START, Entry, Position
+from tests.golden.samples import sample
+
+
+def entries(first: int, last: int, ms: int = 1_700_000_000_000) -> list[Entry]:
+    return [
+        Entry(Position(ms + n // 3, n), "pod.Happened@1", "pod/default/web", "", "pod/0#1", f"{ms}-{n - 1}", bytes([n % 256]))
+        for n in range(first, last + 1)
+    ]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive(tmp_path, "node-1", "run-1")
+
+
+def test_entries_come_back(archive: Archive, tmp_path: Path) -> None:
+    written = entries(1, 1000)
+    file = archive.write(written, START)
+    assert file.path == tmp_path / "archive/run-1" / f"{written[0].position}..{written[-1].position}.archive"
+    assert (file.first, file.last, file.count) == (written[0].position, written[-1].position, 1000)
+    content = file.path.read_bytes()
+    assert (file.size_bytes, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    assert list(archive.read()) == written
+    assert archive.verify() == 1000
+    assert file.path.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in archive.folder.iterdir()] == [file.path.name]
+
+
+def test_ranges_across_files(archive: Archive) -> None:
+    everything = entries(1, 350)
+    for begin in range(0, 350, 100):
+        archive.write(everything[begin : begin + 100], everything[begin - 1].position if begin else START)
+    assert archive.upto() == everything[-1].position
+    assert list(archive.read()) == everything
+    assert list(archive.read(everything[149].position)) == everything[150:]
+    assert list(archive.read(everything[99].position, everything[199].position)) == everything[100:200]
+    assert list(archive.read(everything[149].position, everything[151].position)) == everything[150:152]
+    assert list(archive.read(everything[-1].position)) == []
+    assert [n for n, *_ in archive.files()] == [everything[i].position for i in (0, 100, 200, 300)]
+
+
+def test_the_same_entries_make_the_same_file(archive: Archive) -> None:
+    assert archive.write(entries(1, 50), START) == archive.write(iter(entries(1, 50)), START)
+    assert len(archive.files()) == 1
+
+
+def test_files_that_overlap_are_read_once(archive: Archive) -> None:
+    everything = entries(1, 200)
+    archive.write(everything[:100], START)
+    archive.write(everything[:150], START)
+    archive.write(everything[100:200], everything[99].position)
+    assert list(archive.read()) == everything
+
+
+def test_runs_and_nodes_are_kept_apart(archive: Archive, tmp_path: Path) -> None:
+    file = archive.write(entries(1, 5), START)
+    assert list(Archive(tmp_path, "node-1", "run-2").read()) == []
+    with pytest.raises(ArchiveDamaged, match="node 'node-1', expected 'node-2'"):
+        list(Archive(tmp_path, "node-2", "run-1").read())
+    assert str(file.path) in str(pytest.raises(ArchiveDamaged, Archive(tmp_path, "x", "run-1").verify).value)
+
+
+def test_an_empty_archive(archive: Archive) -> None:
+    assert (list(archive.read()), archive.files(), archive.upto()) == ([], [], START)
+    with pytest.raises(ValueError, match="nothing to archive"):
+        archive.write([], START)
+
+
+def test_a_gap_is_not_written(archive: Archive) -> None:
+    everything = entries(1, 10)
+    with pytest.raises(ArchiveDamaged, match="expected event number 5, found .*-6"):
+        archive.write(everything[:4] + everything[5:], START)
+    with pytest.raises(ArchiveDamaged, match="expected event number 1, found"):
+        archive.write(everything[1:], START)
+    assert archive.files() == []
+
+
+def test_a_missing_file_is_told(archive: Archive) -> None:
+    everything = entries(1, 30)
+    for begin in (0, 10, 20):
+        file = archive.write(everything[begin : begin + 10], everything[begin - 1].position if begin else START)
+        if begin == 10:
+            file.path.unlink()
+    with pytest.raises(ArchiveDamaged, match="expected event number 11, found .*-21"):
+        list(archive.read())
+    assert list(archive.read(everything[19].position)) == everything[20:]
+
+
+def test_foreign_entries_take_a_number(archive: Archive) -> None:
+    """An entry with an id of its own choice stands between two of ours."""
+    everything = entries(1, 6)
+    everything[2] = Entry(Position(everything[2].position.milliseconds, 0), "", "", "", "", "", b"")
+    archive.write(everything, START)
+    assert list(archive.read()) == everything
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda content: content[:-10],
+    "cut in the header": lambda content: content[:40],
+    "empty": lambda content: b"",
+    "another file": lambda content: b"hello\n" * 100,
+    "a changed byte": lambda content: content[:-300] + bytes([content[-300] ^ 0x40]) + content[-299:],
+    "no body": lambda content: content[: content.index(b"count") + 8],
+    "another format": lambda content: content.replace(b"\xa6format\x01", b"\xa6format\x09"),
+    "an entry too few": lambda content: content.replace(b"\xa5count\xcd\x03\xe8", b"\xa5count\xcd\x03\xe9"),
+    "no list": lambda content: content[: content.index(b"count") + 8] + zlib.compress(msgspec.msgpack.encode({"a": 1})),
+    "no entry": lambda content: content[: content.index(b"count") + 8] + zlib.compress(msgspec.msgpack.encode([1, 2])),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_told(name: str, archive: Archive) -> None:
+    path = archive.write(entries(1, 1000), START).path
+    damaged = DAMAGES[name](path.read_bytes())
+    assert damaged != path.read_bytes()
+    path.write_bytes(damaged)
+    with pytest.raises(ArchiveDamaged) as caught:
+        archive.verify()
+    assert str(path) in str(caught.value)
+
+
+def test_any_changed_byte_is_told_or_harmless(archive: Archive) -> None:
+    """Every place of the file in turn: never other entries without an error."""
+    written = entries(1, 40)
+    path = archive.write(written, START).path
+    content = path.read_bytes()
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
+        try:
+            read = list(archive.read())
+        except ArchiveDamaged:
+            continue
+        assert read == written, f"byte {at}"
+
+
+def test_size_of_typical_events(archive: Archive) -> None:
+    """Printed, for the eye: about 25 bytes an event is the aim. The bound only catches what is quite wrong."""
+    chance = random.Random(7)
+    written = [typical(n, chance) for n in range(1, 5001)]
+    file = archive.write(written, START)
+    raw = sum(sum(map(len, entry[1:])) + len(str(entry.position)) for entry in written) / len(written)
+    print(f"\narchive: {file.size_bytes / len(written):.1f} bytes an event, of {raw:.0f}")  # noqa: T201
+    assert file.size_bytes / len(written) < 60
+
+
+def typical(n: int, chance: random.Random) -> Entry:
+    """One of many pods' containers that start and die, each told by an event whose cause is a recent one."""
+    cls = chance.choice((pleg.ContainerStarted, pleg.ContainerDied, pod.ContainerStarted, pod.ContainerExited))
+    name = f"default/web-{chance.randrange(30)}"
+    at = Position(1_700_000_000_000 + n * 137 + chance.randrange(100), n)
+    changes: dict[str, object] = {"pod": name, "uid": f"0f3c1a2e-1111-4222-8333-{zlib.crc32(name.encode()):012}"}
+    fields = cls.__struct_fields__
+    attempt = n // 300
+    changes |= {"attempt": attempt} if "attempt" in fields else {}
+    changes |= {"id": hashlib.sha256(f"{name} {attempt}".encode()).hexdigest()} if "id" in fields else {}
+    changes |= {field: at.milliseconds - chance.randrange(99) for field in ("started_at", "finished_at") if field in fields}
+    message = msgspec.structs.replace(sample(cls), **changes)
+    cause = f"{at.milliseconds - chance.randrange(5)}-{n - 1}"
+    return Entry(at, registry.type_of(cls), f"pod/{name}", message.subject(), "pod/0#1", cause, codec.encode(message))
