@@ -44,7 +44,7 @@ class ArchiveFile:
     sha256: str
 
 
-class Sequence:
+class Gapless:
     """Checks that `n` goes up by one from entry to entry.
 
     An entry that somebody else put into the log has an id of his own choice: it takes one number, unseen.
@@ -112,7 +112,7 @@ class Archive:
         Raises ArchiveDamaged for a damaged file and for events missing between or before files; not for what is missing
         at the end, which the stream still has.
         """
-        sequence = Sequence(after)
+        gapless = Gapless(after)
         for first, last, path in self.files():
             if upto is not None and first > upto:
                 return
@@ -123,7 +123,7 @@ class Archive:
                     continue
                 if upto is not None and entry.position > upto:
                     return
-                sequence.check(entry, str(path))
+                gapless.check(entry, str(path))
                 after = entry.position
                 yield entry
 
@@ -156,11 +156,11 @@ class Archive:
 
 def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Position, int, bytes]:
     """First and last position, number, and the compressed arrays."""
-    sequence, packer, compressor = Sequence(after), msgpack.Packer(), zlib.compressobj(1)
+    gapless, packer, compressor = Gapless(after), msgpack.Packer(), zlib.compressobj(1)
     parts: list[bytes] = []
     first, last, count = None, after, 0
     for entry in entries:
-        sequence.check(entry, "the log")
+        gapless.check(entry, "the log")
         first, last, count = first or entry.position, entry.position, count + 1
         parts.append(compressor.compress(packer.pack((str(entry.position), *entry[1:]))))
     if first is None:

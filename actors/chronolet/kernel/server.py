@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -26,6 +27,7 @@ from chronolet.kernel.store import StoreUnreachable
 
 _LONGEST_SOCKET_PATH = 107
 _LOG_LIMIT_BYTES = 8 << 20
+_LEAST_ROOM_BYTES = 1 << 20
 _POLL_SECONDS = 0.01
 _ANSWER_SECONDS = 2.0
 _FULL = ("No space left on device", "Disk quota exceeded")
@@ -119,8 +121,9 @@ class OwnServer:
         return " | ".join(line.strip() for line in telling[-3:]) or "its log is empty"
 
     def disk_full(self) -> bool:
-        """Whether the server's last words tell of a full disk."""
-        return any(text in self.last_words() for text in _FULL)
+        """Whether its disk is full: its last words say so, or it could not even write those for want of room."""
+        told = any(text in self.last_words() for text in _FULL)
+        return told or shutil.disk_usage(self.folder).free < _LEAST_ROOM_BYTES
 
     # -- within --------------------------------------------------------------------------------------------------
 
@@ -201,7 +204,9 @@ class OwnServer:
         deadline = time.monotonic() + self._patience
         while not self._answers():
             if self.pid() is None:
-                raise ServerFailed(f"redis-server did not come up: {self.last_words()}", disk_full=self.disk_full())
+                full = self.disk_full()
+                room = " (its disk is full)" if full else ""
+                raise ServerFailed(f"redis-server did not come up{room}: {self.last_words()}", disk_full=full)
             if time.monotonic() > deadline:
                 raise ServerFailed(
                     f"the redis-server with pid {self.pid()} does not answer within {self._patience:g} s:"

@@ -1,7 +1,7 @@
 """Hypothesis strategies for registered types, made from their fields.
 
-In: a message class. Out: instances within what a payload may hold (DESIGN 4): text, booleans, integers below 2^53, finite
-floats, lists, maps. Next: `test_show`.
+In: a message class. Out: instances within what a payload may hold (DESIGN 4): text, booleans, integers below 2^53,
+finite floats, lists, maps. Next: `test_show`.
 """
 
 import functools
@@ -35,7 +35,7 @@ def instances(cls: type[Any]) -> st.SearchStrategy[Any]:
     return chosen.map(lambda fields: cls(**fields))
 
 
-def _values(kind: inspect.Type) -> st.SearchStrategy[Any]:
+def _values(kind: inspect.Type) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911 - a table
     match kind:
         case inspect.Metadata(type=inner):
             return _values(inner)

@@ -17,7 +17,15 @@ from tests.golden.samples import sample
 
 def entries(first: int, last: int, ms: int = 1_700_000_000_000) -> list[Entry]:
     return [
-        Entry(Position(ms + n // 3, n), "pod.Happened@1", "pod/default/web", "", "pod/0#1", f"{ms}-{n - 1}", bytes([n % 256]))
+        Entry(
+            Position(ms + n // 3, n),
+            "pod.Happened@1",
+            "pod/default/web",
+            "",
+            "pod/0#1",
+            f"{ms}-{n - 1}",
+            bytes([n % 256]),
+        )
         for n in range(first, last + 1)
     ]
 
@@ -71,7 +79,8 @@ def test_runs_and_nodes_are_kept_apart(archive: Archive, tmp_path: Path) -> None
     assert list(Archive(tmp_path, "node-1", "run-2").read()) == []
     with pytest.raises(ArchiveDamaged, match="node 'node-1', expected 'node-2'"):
         list(Archive(tmp_path, "node-2", "run-1").read())
-    assert str(file.path) in str(pytest.raises(ArchiveDamaged, Archive(tmp_path, "x", "run-1").verify).value)
+    with pytest.raises(ArchiveDamaged, match=file.path.name):
+        Archive(tmp_path, "x", "run-1").verify()
 
 
 def test_an_empty_archive(archive: Archive) -> None:
@@ -82,7 +91,7 @@ def test_an_empty_archive(archive: Archive) -> None:
 
 def test_a_gap_is_not_written(archive: Archive) -> None:
     everything = entries(1, 10)
-    with pytest.raises(ArchiveDamaged, match="expected event number 5, found .*-6"):
+    with pytest.raises(ArchiveDamaged, match=r"expected event number 5, found .*-6"):
         archive.write(everything[:4] + everything[5:], START)
     with pytest.raises(ArchiveDamaged, match="expected event number 1, found"):
         archive.write(everything[1:], START)
@@ -95,7 +104,7 @@ def test_a_missing_file_is_told(archive: Archive) -> None:
         file = archive.write(everything[begin : begin + 10], everything[begin - 1].position if begin else START)
         if begin == 10:
             file.path.unlink()
-    with pytest.raises(ArchiveDamaged, match="expected event number 11, found .*-21"):
+    with pytest.raises(ArchiveDamaged, match=r"expected event number 11, found .*-21"):
         list(archive.read())
     assert list(archive.read(everything[19].position)) == everything[20:]
 
@@ -167,7 +176,9 @@ def typical(n: int, chance: random.Random) -> Entry:
     attempt = n // 300
     changes |= {"attempt": attempt} if "attempt" in fields else {}
     changes |= {"id": hashlib.sha256(f"{name} {attempt}".encode()).hexdigest()} if "id" in fields else {}
-    changes |= {field: at.milliseconds - chance.randrange(99) for field in ("started_at", "finished_at") if field in fields}
+    changes |= {
+        field: at.milliseconds - chance.randrange(99) for field in ("started_at", "finished_at") if field in fields
+    }
     message = msgspec.structs.replace(sample(cls), **changes)
     cause = f"{at.milliseconds - chance.randrange(5)}-{n - 1}"
     return Entry(at, registry.type_of(cls), f"pod/{name}", message.subject(), "pod/0#1", cause, codec.encode(message))

@@ -1,4 +1,6 @@
-"""What a bad wire and a killed or stuck server do to calls: each is done once, or its caller knows that it does not know."""
+"""What a bad wire and a killed or stuck server do to calls: each is done once, or its caller knows that it does not
+know.
+"""
 
 import threading
 import time

@@ -15,11 +15,12 @@ from chronolet.kernel.store import (
     DeadLetter,
     Fenced,
     Snapshot,
+    Step,
     StoreBroken,
     StoreUnreachable,
 )
 from chronolet_schemas.envelope import START, Position
-from tests.kernel.storage.node import KEEPER, KEYS, SHARD, begin, connect, fitting, numbers, take
+from tests.kernel.storage.node import KEEPER, KEYS, SHARD, begin, connect, fitting, numbers, record, take
 from tests.support.redis import PrivateRedis, private_redis
 
 Refused = Callable[[RedisStore, str], object]
@@ -35,10 +36,10 @@ def store(redis_server: PrivateRedis) -> Iterator[RedisStore]:
 
 def state(client: redis.Redis) -> dict[bytes, bytes | None]:
     """Everything the server holds, key by key."""
-    return {key: client.dump(key) for key in client.keys()}
+    return {key: client.dump(key) for key in client.scan_iter()}
 
 
-# -- keys of the wrong type ----------------------------------------------------------------------------------------------
+# -- keys of the wrong type ------------------------------------------------------------------------------------------
 
 WRONG_KEYS: dict[str, tuple[str, Refused]] = {
     "step, log": (KEYS.log, lambda s, t: s.step(_step)),
@@ -110,7 +111,7 @@ def test_a_shard_with_a_senseless_field(field: str, store: RedisStore, redis_ser
         store.heads([SHARD])
 
 
-# -- ids -----------------------------------------------------------------------------------------------------------------
+# -- ids -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("last", ["1000000000000000-1", "18446744073709551615-18446744073709551615"])
@@ -166,7 +167,7 @@ def test_a_clock_that_went_back_does_no_harm(store: RedisStore, redis_server: Pr
     ]
 
 
-# -- entries that are not ours -------------------------------------------------------------------------------------------
+# -- entries that are not ours ---------------------------------------------------------------------------------------
 
 FOREIGN: list[dict[bytes, bytes]] = [
     {b"hello": b"world"},
@@ -194,7 +195,7 @@ def test_a_foreign_entry_comes_out_for_quarantine(
     assert (mail.type, mail.data) == ("", b"")
 
 
-# -- a full server -------------------------------------------------------------------------------------------------------
+# -- a full server ---------------------------------------------------------------------------------------------------
 
 
 def test_a_full_server(store: RedisStore, redis_server: PrivateRedis) -> None:
@@ -231,7 +232,7 @@ def test_a_full_server(store: RedisStore, redis_server: PrivateRedis) -> None:
     assert store.send(SHARD, "t@1", "e", "r2", b"") == "sent"
 
 
-# -- servers that cannot serve -------------------------------------------------------------------------------------------
+# -- servers that cannot serve ---------------------------------------------------------------------------------------
 
 
 def test_no_server(tmp_path: object) -> None:
@@ -243,13 +244,20 @@ def test_no_server(tmp_path: object) -> None:
 
 
 def test_passwords() -> None:
+    calls: list[Callable[[RedisStore], object]] = [
+        RedisStore.check,
+        RedisStore.last,
+        lambda store: store.renew("p", "", 1000),
+        lambda store: store.step(Step(SHARD, "1:p", 0, "s", 1, START, START, START, START, (record(),))),
+        lambda store: list(store.scan(START)),
+        lambda store: store.wait(START, {}, 1, 1),
+    ]
     with private_redis(requirepass="secret") as server:
         connect(server.url).close()
         for url in (f"unix://{server.socket}", f"unix://:wrong@{server.socket}"):
-            store = RedisStore(url, "n")
-            for call in (store.check, store.last, lambda: store.renew("p", "", 1000)):
+            for call in calls:
                 with pytest.raises(StoreUnreachable, match="password") as caught:
-                    call()
+                    call(RedisStore(url, "n"))
                 assert not caught.value.healing
                 assert "wrong@" not in str(caught.value)
                 assert "\n" not in str(caught.value)
@@ -318,7 +326,7 @@ def test_a_server_that_is_too_old() -> None:
     assert not caught.value.healing
 
 
-# -- the library ---------------------------------------------------------------------------------------------------------
+# -- the library -----------------------------------------------------------------------------------------------------
 
 
 def test_a_library_of_the_same_name_with_other_code(redis_server: PrivateRedis) -> None:

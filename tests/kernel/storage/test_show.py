@@ -59,7 +59,7 @@ def test_the_types_are_many_and_few_are_wide() -> None:
     }
 
 
-@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: registry.type_of(cls))
+@pytest.mark.parametrize("cls", CLASSES, ids=registry.type_of)
 @settings(
     max_examples=12,
     deadline=None,

