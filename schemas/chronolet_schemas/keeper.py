@@ -43,7 +43,7 @@ class TrimRequested(Event, frozen=True, kw_only=True):
 
 @registered
 class LogTrimmed(Event, frozen=True, kw_only=True):
-    """The stream now begins after `upto`."""
+    """The stream now begins after `upto`; `removed` entries went."""
 
     upto: str
     removed: int
@@ -63,3 +63,10 @@ class ShardLetGo(Event, frozen=True, kw_only=True):
 
     shard: str
     unowned_since: int
+
+
+@registered
+class ShardHeldAgain(Event, frozen=True, kw_only=True):
+    """A shard that was let go has an owner again, and holds back trimming as the others do."""
+
+    shard: str

@@ -1,4 +1,6 @@
-"""Events of the actor machinery itself. Their entity is `shard/<kind>[/<index>]` or `node/<name>`; no decider folds them."""
+"""Events of the actor machinery itself. Their entity is `shard/<kind>[/<index>]` or `node/<name>`, and no decider folds
+them; but for the ballast's, which are the keeper's own.
+"""
 
 from __future__ import annotations
 

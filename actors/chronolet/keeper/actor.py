@@ -1,26 +1,30 @@
-"""The keeper kind. Comes in: its workers' surroundings, or nothing for the pure kind. Goes out: `Kind`. Next: `node`."""
+"""The keeper kind. Comes in: its workers' surroundings, or nothing for the pure kind; its numbers. Goes out: `Kind`.
+Next: `node`.
+"""
 
 from __future__ import annotations
 
 from chronolet.keeper import wanted
-from chronolet.keeper.decider import DECIDER
+from chronolet.keeper.decider import decider
 from chronolet.keeper.effects import Keeping
+from chronolet.keeper.policy import Policy
 from chronolet.keeper.state import State
 from chronolet.kernel.kind import Job, Kind
 
 _ARCHIVE_SECONDS = 600.0
 
 
-def kind(keeping: Keeping | None = None) -> Kind[State]:
+def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[State]:
     """The Kind; with `keeping` it can act."""
     return Kind(
         name="keeper",
         shards=1,
         state=State,
-        format=1,
-        decider=DECIDER,
+        format=2,
+        decider=decider(policy or Policy()),
         at_start=("node",),
         watches_clock=True,
+        commits_when_full=True,
         effects={
             wanted.WriteArchive: Job(keeping.write, _ARCHIVE_SECONDS),
             wanted.TrimLog: Job(keeping.trim, _ARCHIVE_SECONDS),

@@ -1,18 +1,21 @@
-"""The keeper's decisions: archive first, then trim what was archived; a failed job is asked for again a minute later.
+"""The keeper's decisions: archive first, trim what an older archive file holds; a failed job is asked for again later.
 
-Comes in: measurements and results of `effects`. Goes out: keeper events, and kernel events about the disk.
+Comes in: measurements and results of `effects`. Goes out: keeper events, and kernel events about the disk. Next:
+`effects`, by what is outstanding.
 
-    idle -> archiving -> trimming -> idle          (a job that fails: idle, not before `retry_at`)
+    idle -> archiving -> idle -> trimming -> idle          (a job that fails: idle, not before `retry_at`)
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from chronolet.keeper import policy, signals, wanted
+from chronolet.keeper import signals, wanted
+from chronolet.keeper.policy import Policy, trim_limit
 from chronolet.keeper.state import State
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
 from chronolet_schemas import keeper, kernel
@@ -21,30 +24,35 @@ from chronolet_schemas.envelope import Event, Position
 Result = signals.ArchiveDone | signals.TrimDone | signals.JobRefused | EffectFailed
 
 
-def decide(state: State, message: Any, now: int) -> Sequence[Event]:
+def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Event]:
     """See `Decider.decide`."""
     match message:
         case signals.LogMeasured():
-            return (*_let_go(state, message, now), *_archive(state, message, now))
-        case signals.BallastGone():
+            return (*_shards(policy, state, message, now), *_job(policy, state, message, now))
+        case signals.BallastGone() if not state.ballast_gone:
             return (kernel.BallastGivenUp(freed_bytes=message.freed_bytes, error=message.error),)
-        case signals.BallastBack():
+        case signals.BallastBack() if state.ballast_gone:
             return (kernel.BallastRestored(size_bytes=message.size_bytes),)
-        case signals.ArchiveDone() | signals.TrimDone() | signals.JobRefused() | EffectFailed():
-            return _answered(state, message, now) if message.intent == _intent(state) else ()
+        case signals.ArchiveDone() | signals.TrimDone() | signals.JobRefused() | EffectFailed() if (
+            message.intent == _intent(state)
+        ):
+            return _answered(policy, state, message, now)
     return ()
 
 
-def _let_go(state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
-    return tuple(
+def _shards(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
+    """Who is given up, and who is back."""
+    gone = [
         keeper.ShardLetGo(shard=shard, unowned_since=since)
         for shard, since in sorted(measured.unowned.items())
-        if shard not in state.let_go and now - since > policy.LET_GO_MILLISECONDS
-    )
+        if shard not in state.let_go and now - since > policy.let_go
+    ]
+    back = [keeper.ShardHeldAgain(shard=shard) for shard in state.let_go if shard not in measured.unowned]
+    return (*gone, *back)
 
 
-def _archive(state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
-    if state.archiving_upto or state.trimming or now < state.retry_at:
+def _job(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
+    if _intent(state) or now < state.retry_at:
         return ()
     worth = policy.is_worth_archiving(
         last=Position.parse(measured.last),
@@ -52,10 +60,24 @@ def _archive(state: State, measured: signals.LogMeasured, now: int) -> Sequence[
         begun_at=measured.begun_at,
         now=now,
     )
-    return (keeper.ArchiveRequested(after=measured.archived, upto=measured.last),) if worth else ()
+    if worth:
+        return (keeper.ArchiveRequested(after=measured.archived, upto=measured.last),)
+    upto = _may_go(state, measured)
+    if upto.n - _position(state.trimmed).n >= policy.trim_entries:
+        return (keeper.TrimRequested(upto=str(upto)),)
+    return ()
 
 
-def _answered(state: State, result: Result, now: int) -> Sequence[Event]:
+def _may_go(state: State, measured: signals.LogMeasured) -> Position:
+    needed = [Position.parse(at) for shard, at in measured.needed.items() if shard not in state.let_go]
+    return trim_limit(_position(state.goal), needed)
+
+
+def _position(text: str) -> Position:
+    return Position.parse(text or "0-0")
+
+
+def _answered(policy: Policy, state: State, result: Result, now: int) -> Sequence[Event]:
     match result:
         case signals.ArchiveDone():
             written = keeper.ArchiveWritten(
@@ -66,35 +88,44 @@ def _answered(state: State, result: Result, now: int) -> Sequence[Event]:
                 size_bytes=result.size_bytes,
                 sha256=result.sha256,
             )
-            # The newest archived part stays in the stream until the next one is archived.
-            return (written, keeper.TrimRequested(upto=state.archived)) if state.archived else (written,)
+            return (written,)
         case signals.TrimDone():
-            return (keeper.LogTrimmed(upto=state.trimming, removed=result.removed),)
+            return (keeper.LogTrimmed(upto=result.upto, removed=result.removed),)
         case signals.JobRefused() | EffectFailed():
-            retry_at = now + policy.RETRY_MILLISECONDS
+            retry_at = policy.retry_at(state.failures + 1, now)
             if state.trimming:
                 return (keeper.TrimFailed(error=result.error, retry_at=retry_at),)
             return (keeper.ArchiveFailed(error=result.error, retry_at=retry_at),)
+        case _:
+            assert_never(result)
 
 
-def evolve(state: State, event: Event) -> State:
+def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one line for each event
     """See `Decider.evolve`."""
     match event:
         case keeper.ArchiveRequested():
             return replace(state, jobs=state.jobs + 1, archiving_after=event.after, archiving_upto=event.upto)
         case keeper.ArchiveWritten():
-            return replace(state, archiving_after="", archiving_upto="", archived=event.last)
-        case keeper.ArchiveFailed():
-            return replace(state, archiving_after="", archiving_upto="", retry_at=event.retry_at)
+            return replace(_idle(state), archived=event.last, goal=state.archived)
         case keeper.TrimRequested():
             return replace(state, jobs=state.jobs + 1, trimming=event.upto)
         case keeper.LogTrimmed():
-            return replace(state, trimming="")
-        case keeper.TrimFailed():
-            return replace(state, trimming="", retry_at=event.retry_at)
+            return replace(_idle(state), trimmed=state.trimming)
+        case keeper.ArchiveFailed() | keeper.TrimFailed():
+            return replace(_idle(state), failures=state.failures + 1, retry_at=event.retry_at)
         case keeper.ShardLetGo():
             return replace(state, let_go=(*state.let_go, event.shard))
+        case keeper.ShardHeldAgain():
+            return replace(state, let_go=tuple(shard for shard in state.let_go if shard != event.shard))
+        case kernel.BallastGivenUp():
+            return replace(state, ballast_gone=True)
+        case kernel.BallastRestored():
+            return replace(state, ballast_gone=False)
     return state
+
+
+def _idle(state: State) -> State:
+    return replace(state, archiving_after="", archiving_upto="", trimming="", failures=0, retry_at=0)
 
 
 def outstanding(state: State) -> Sequence[Effect]:
@@ -116,6 +147,15 @@ def _intent(state: State) -> str:
     return f"job/{state.jobs}" if state.archiving_upto or state.trimming else ""
 
 
-DECIDER: Decider[State] = Decider(
-    initial=State(), decide=decide, evolve=evolve, due=lambda _: None, outstanding=outstanding
-)
+def decider(policy: Policy) -> Decider[State]:
+    """The keeper's decider with these numbers."""
+    return Decider(
+        initial=State(),
+        decide=functools.partial(decide, policy),
+        evolve=evolve,
+        due=lambda _: None,
+        outstanding=outstanding,
+    )
+
+
+DECIDER: Decider[State] = decider(Policy())

@@ -6,19 +6,25 @@ call carries the keeper's token, so that a keeper that lost its shard changes no
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import structlog
+
 from chronolet.keeper import signals, wanted
+from chronolet.keeper.disk import Disk
 from chronolet.kernel.archive import Archive, ArchiveDamaged
 from chronolet.kernel.kind import EffectContext
-from chronolet.kernel.store import Fenced, Store
+from chronolet.kernel.store import Fenced, Head, Store, StoreUnreachable
 from chronolet_schemas.envelope import START, Position, Signal
 from chronolet_schemas.keys import Shard
 
 MEASURE_SECONDS = 60.0
 KEEPER = Shard("keeper")
+_NEW_OWNER = "the keeper has a new owner"
+
+log = structlog.get_logger("chronolet.keeper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +38,50 @@ class Keeping:
     """All shards of the node, hosted here or not."""
     now: Callable[[], int]
     """Milliseconds since the epoch."""
-    disk: queue.SimpleQueue[signals.BallastGone | signals.BallastBack]
+    disk: Disk
+    announce: Callable[[], None] = lambda: None
+    """Tells others, now and with each measuring, that this node is there."""
+    measure_seconds: float = MEASURE_SECONDS
 
     def measure(self, _effect: wanted.MeasureLog, context: EffectContext) -> None:
         """Measure now, and every minute."""
         while not context.cancelled.is_set():
-            context.send(self._measured())
-            context.cancelled.wait(MEASURE_SECONDS)
+            try:
+                context.send(self._measured())
+                self.announce()
+            except StoreUnreachable as error:
+                # The hosts wait for the server and say so; this is only worth a word to those who look closely.
+                log.debug("not measured", error=str(error))
+            context.cancelled.wait(self.measure_seconds)
 
     def guard(self, _effect: wanted.GuardDisk, context: EffectContext) -> None:
-        """Hand on what happened to the disk."""
+        """Hand on how the disk stands."""
+        number = 0
         while not context.cancelled.is_set():
-            try:
-                context.send(self.disk.get(timeout=MEASURE_SECONDS))
-            except queue.Empty:
-                continue
+            number, news = self.disk.news(number, MEASURE_SECONDS)
+            if news is not None:
+                context.send(news)
 
     def _measured(self) -> signals.LogMeasured:
-        heads = self.store.heads(self.shards)
-        now = self.now()
-        unowned = {}
-        for shard, head in heads.items():
-            if head.token and (since := self.store.unowned(shard, head.token)):
-                unowned[str(shard)] = now - since
+        now, heads = self.now(), self._registered()
+        unowned = {shard: self.store.unowned(shard, head.token) for shard, head in heads.items()}
         first = self.store.read_log(START, 1)
         return signals.LogMeasured(
             last=str(self.store.last()),
             archived=str(self.store.archived()[0]),
             begun_at=first[0].position.milliseconds if first else now,
-            unowned=unowned,
+            needed={str(shard): str(self._needed(shard, head)) for shard, head in heads.items()},
+            unowned={str(shard): now - since for shard, since in unowned.items() if since is not None},
         )
+
+    def _registered(self) -> Mapping[Shard, Head]:
+        """The shards that ever had an owner. Of the others nobody has read anything: they begin with the archive."""
+        heads = self.store.heads(self.shards)
+        return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
+
+    def _needed(self, shard: Shard, head: Head) -> Position:
+        snapshot = self.store.read_snapshot(shard)
+        return min(head.log_cursor, snapshot.position) if snapshot else START
 
     def write(self, effect: wanted.WriteArchive, context: EffectContext) -> Signal:
         """Write one archive file. A repeat finds the file of its first try by its name, and writes it anew."""
@@ -74,7 +94,7 @@ class Keeping:
         context.done("archive.write")
         context.fence("archive.mark")
         if not self.store.mark_archived(KEEPER, context.token, written.last):
-            return signals.JobRefused(subject=effect.subject, intent=effect.intent, error="the keeper has a new owner")
+            return signals.JobRefused(subject=effect.subject, intent=effect.intent, error=_NEW_OWNER)
         context.done("archive.mark")
         return signals.ArchiveDone(
             subject=effect.subject,
@@ -88,17 +108,40 @@ class Keeping:
         )
 
     def trim(self, effect: wanted.TrimLog, context: EffectContext) -> Signal:
-        """Trim in small pieces, until nothing more goes."""
-        holding = [shard for shard in self.shards if str(shard) not in effect.let_go]
-        removed = 0
-        while True:
-            context.fence("log.trim")
-            answer = self.store.trim(KEEPER, context.token, Position.parse(effect.upto), holding)
-            if isinstance(answer, Fenced):
-                return signals.JobRefused(
-                    subject=effect.subject, intent=effect.intent, error="the keeper has a new owner"
+        """Trim what can be read back from the archive, entry by entry as it is in the stream; else nothing."""
+        context.fence("log.trim")
+        upto = Position.parse(effect.upto)
+        try:
+            self._verify(upto)
+        except (OSError, ArchiveDamaged) as error:
+            refused = f"not trimmed, for the archive cannot be relied on: {error}"
+            return signals.JobRefused(subject=effect.subject, intent=effect.intent, error=refused)
+        context.fence("log.trim")
+        answer = self.store.trim(KEEPER, context.token, upto, self._holding(effect.let_go))
+        if isinstance(answer, Fenced):
+            return signals.JobRefused(subject=effect.subject, intent=effect.intent, error=_NEW_OWNER)
+        context.done("log.trim")
+        trimmed = self.store.archived()[1]
+        return signals.TrimDone(subject=effect.subject, intent=effect.intent, upto=str(trimmed), removed=answer)
+
+    def _verify(self, upto: Position) -> None:
+        """Raises ArchiveDamaged if what is about to go does not stand in the archive just as it does in the stream."""
+        archive, trimmed = self.archive(), self.store.archived()[1]
+        pairs = itertools.zip_longest(archive.read(trimmed, upto), self.store.scan(trimmed, upto))
+        for kept, entry in pairs:
+            if kept != entry:
+                found = f"holds {kept.position}" if kept else "ends"
+                expected = str(entry.position) if entry else "nothing"
+                raise ArchiveDamaged(
+                    f"{archive.folder}: {found} where the log has {expected}, or differs from it there"
                 )
-            removed += answer
-            if answer == 0:
-                context.done("log.trim")
-                return signals.TrimDone(subject=effect.subject, intent=effect.intent, removed=removed)
+
+    def _holding(self, let_go: Sequence[str]) -> list[Shard]:
+        """Who holds entries back: all that were ever owned, but those let go. One of them may just have come back."""
+        heads = self._registered()
+        away = {
+            shard
+            for shard, head in heads.items()
+            if str(shard) in let_go and self.store.unowned(shard, head.token) is not None
+        }
+        return [shard for shard in heads if shard not in away]

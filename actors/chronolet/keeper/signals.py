@@ -12,8 +12,10 @@ class LogMeasured(Signal, frozen=True, kw_only=True):
     archived: str
     begun_at: int
     """When the oldest entry in the stream was written, in milliseconds."""
+    needed: dict[str, str]
+    """Of each shard that ever had an owner: up to where it needs the log no more, by cursor and snapshot."""
     unowned: dict[str, int]
-    """Shards without a living owner, and since when (milliseconds)."""
+    """Those of them that have no living owner, and since when (milliseconds)."""
 
 
 class ArchiveDone(Signal, frozen=True, kw_only=True):
@@ -30,10 +32,11 @@ class ArchiveDone(Signal, frozen=True, kw_only=True):
 
 
 class TrimDone(Signal, frozen=True, kw_only=True):
-    """The stream was trimmed."""
+    """The stream was trimmed; it goes by whole nodes, so `upto` may be a little before what was asked for."""
 
     subject: str
     intent: str
+    upto: str
     removed: int
 
 
@@ -53,6 +56,6 @@ class BallastGone(Signal, frozen=True, kw_only=True):
 
 
 class BallastBack(Signal, frozen=True, kw_only=True):
-    """The ballast file was written anew."""
+    """The ballast file is there, whole."""
 
     size_bytes: int

@@ -34,7 +34,7 @@ from chronolet.kernel.store import (
     StoreUnreachable,
 )
 from chronolet_schemas.envelope import Entry, Position, Record
-from chronolet_schemas.keys import Keys, Shard
+from chronolet_schemas.keys import NODES, Keys, Shard
 
 STEP_TIMEOUT_SECONDS = 5.0
 LEASE_TIMEOUT_SECONDS = 0.8
@@ -96,6 +96,10 @@ class RedisStore:
         hashes = [self._keys.shard(shard) for shard, _ in shards]
         tokens = [token for _, token in shards]
         self._function("retire", (self._keys.alive(process), self._keys.meta, *hashes), process, *tokens)
+
+    def announce(self, line: str) -> None:
+        """Keep the node's line in the list of nodes. It has no node's hash tag: written by itself, never in a step."""
+        self._ask([NODES], [("HSET", NODES, self._keys.node, line)])
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
         keys = [self._keys.shard(shard) for shard in shards]

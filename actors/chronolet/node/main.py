@@ -11,56 +11,90 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import structlog
 
 from chronolet.kernel.faults import Faults
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.node.http import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
 from chronolet.node.settings import Settings
+from chronolet.node.tuning import USUAL, Tuning
 from chronolet.node.values import SettingsError
 from chronolet.node.wiring import Node, build
+
+END_SECONDS = 1.5
+"""How long a clean end may take. What it did not get to, such as handing over, others find out by themselves."""
 
 log = structlog.get_logger("chronolet.node")
 
 
-def run(settings: Settings, faults: Faults | None = None) -> int:
+def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> int:
     """Run until SIGTERM or SIGINT: 0. 1 if the process could not start, or failed."""
     _configure_logging(settings)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    node = build(settings, faults)
     try:
-        with _Serving(node):
-            return _until_over(node, stop)
-    except (SettingsError, StoreUnreachable) as error:
+        node = _built(settings, faults, tuning)
+        # A thread, for a start waits by itself for a server that may heal, and a signal must end that wait too.
+        threading.Thread(target=_end_when_told, args=(stop, node), name="signals", daemon=True).start()
+        with _Surrounded(node, tuning):
+            return _until_over(node)
+    except (SettingsError, StoreUnreachable, StoreBroken) as error:
         log.error("cannot run", error=str(error))
         return 1
 
 
-class _Serving:
+def _built(settings: Settings, faults: Faults | None, tuning: Tuning) -> Node:
+    try:
+        return build(settings, faults, tuning)
+    except OSError as error:
+        raise SettingsError(
+            f"--root-dir {settings.root_dir}: cannot be written: {error.strerror or error}; "
+            "name a folder that this user may write, on a disk with room"
+        ) from error
+
+
+def _end_when_told(stop: threading.Event, node: Node) -> None:
+    """In time, whatever the process waits for: to kill it would do no harm, so a server that hangs need not keep it."""
+    stop.wait()
+    log.info("stopping")
+    node.process.give_up()
+    time.sleep(END_SECONDS)
+    log.warning("stopped without a clean end: something does not answer")
+    sys.stderr.flush()
+    os._exit(0)
+
+
+class _Surrounded:
     """Everything beside the process itself: the agent's own Redis, the HTTP pages."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, tuning: Tuning) -> None:
         self._node = node
-        settings = node.settings
-        self._guard = None if settings.redis else RedisGuard(settings.root_dir, settings.redis_appendfsync, node.disk)
-        pages = {**health_pages(node.health), "/metrics": node.metrics.page}
-        self._http = HttpServer(settings.address, settings.port, pages) if settings.port else None
+        self._guard = None if node.settings.redis else _guard(node, tuning)
+        self._http: HttpServer | None = None
 
     def __enter__(self) -> None:
         settings = self._node.settings
         log.info("starting", node=settings.node, root=str(settings.root_dir), pid=os.getpid())
-        if self._guard is not None:
-            self._guard.start()
         _add_checks(self._node)
-        if self._http is not None:
-            self._http.start()
-            log.info("serving", address=settings.address, port=self._http.port)
+        try:
+            # The pages first: they tell of a start that takes its time, too.
+            if settings.port:
+                self._http = _served(self._node)
+            if self._guard is not None:
+                self._guard.start()
+        except BaseException:
+            self._stop()
+            raise
 
     def __exit__(self, *_: object) -> None:
+        self._stop()
+        log.info("stopped")
+
+    def _stop(self) -> None:
         self._node.process.retire()
         if self._http is not None:
             self._http.stop()
@@ -68,18 +102,30 @@ class _Serving:
             self._guard.stop()
         self._node.runtime.close()
         self._node.store.close()
-        log.info("stopped")
 
 
-def _until_over(node: Node, stop: threading.Event) -> int:
+def _served(node: Node) -> HttpServer:
+    settings = node.settings
+    pages = {**health_pages(node.health), "/metrics": node.metrics.page}
+    server = HttpServer(settings.address, settings.port, pages)
+    server.start()
+    log.info("serving", address=settings.address, port=server.port)
+    return server
+
+
+def _guard(node: Node, tuning: Tuning) -> RedisGuard:
+    settings = node.settings
+    return RedisGuard(
+        settings.root_dir,
+        settings.redis_appendfsync,
+        node.disk,
+        ballast_bytes=tuning.ballast_bytes,
+        ballast_rest_seconds=tuning.ballast_rest_seconds,
+    )
+
+
+def _until_over(node: Node) -> int:
     process = node.process
-
-    def give_up_when_told() -> None:
-        stop.wait()
-        process.give_up()
-
-    # A thread, for `start` waits by itself for a server that may heal, and a signal must end that wait too.
-    threading.Thread(target=give_up_when_told, name="signals", daemon=True).start()
     process.start()
     process.wait()
     if process.error is not None:

@@ -1,22 +1,23 @@
 """The guard of the agent's own redis-server: starts or adopts it, starts it again when it dies, and makes room when its
 disk is full (DESIGN 4, last line).
 
-Comes in: settings. Goes out: a running server; `BallastGone` and `BallastBack` for the keeper, who writes them into the
-log. It works without the log, for the log may be what is down. Next: `kernel.server`, `kernel.ballast`.
+Comes in: settings. Goes out: a running server; how the disk stands, for the keeper, who writes it into the log. It
+works without the log, for the log may be what is down. Next: `kernel.server`, `kernel.ballast`, `keeper.disk`.
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import select
 import shutil
 import threading
+import time
 from pathlib import Path
 from typing import Literal
 
 import structlog
 
+from chronolet.keeper.disk import Disk
 from chronolet.keeper.signals import BallastBack, BallastGone
 from chronolet.kernel.ballast import Ballast
 from chronolet.kernel.server import OwnServer, ServerFailed
@@ -26,8 +27,6 @@ LOOK_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 ROOM_BYTES = 4 << 20
 """With less than this on its disk, the server's next write may be its last."""
-RESTORE_LOOKS = 60
-"""The ballast is held again at the earliest so many looks after it was given up: what made room has time to last."""
 
 log = structlog.get_logger("chronolet.node")
 
@@ -39,26 +38,35 @@ class RedisGuard:
         self,
         root: Path,
         appendfsync: Literal["always", "everysec"],
-        told: queue.SimpleQueue[BallastGone | BallastBack],
-        ballast: Ballast | None = None,
+        disk: Disk,
+        *,
+        ballast_bytes: int,
+        ballast_rest_seconds: float,
     ) -> None:
         self._server = OwnServer(root, appendfsync=appendfsync)
-        self._ballast = ballast or Ballast(root / "ballast")
-        self._told = told
+        self._ballast = Ballast(root / "ballast", ballast_bytes)
+        self._rest_seconds = ballast_rest_seconds
+        self._disk = disk
+        self._hold_again_at = 0.0
         self._stopping = threading.Event()
-        self._looks_without_ballast = RESTORE_LOOKS
+        self._wake = os.eventfd(0)
         self._thread = threading.Thread(target=self._watch, name="redis guard", daemon=True)
 
     def start(self) -> None:
         """Have a server that answers; StoreUnreachable says why there is none, and what to do."""
+        ran_before = self._server.folder.exists()
         how = self._ensure()
         log.info("own redis-server", how=how, pid=self._server.pid(), socket=str(self._server.socket))
+        if ran_before and not self._ballast.present():
+            # Given up by an agent that may have died before it could say so; whether it did, the keeper knows.
+            self._disk.tell(BallastGone(freed_bytes=0, error="there was no ballast when the agent started"))
         self._hold_ballast()
         self._thread.start()
 
     def stop(self) -> None:
         """Watch no more. The server goes on: the next agent adopts it."""
         self._stopping.set()
+        os.eventfd_write(self._wake, 1)
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -76,17 +84,16 @@ class RedisGuard:
 
     def _look(self) -> None:
         pid = self._server.pid()
-        if pid is None or self._ended(pid):
-            if self._stopping.is_set():
-                return
-            how = self._ensure()
-            log.warning("own redis-server was gone", how=how, pid=self._server.pid())
+        ended = pid is None or self._ended(pid)
+        if self._stopping.is_set():
+            return
         if self._ballast.present() and self._free() < ROOM_BYTES:
             self._give_up("the disk is about to be full")
-        elif not self._ballast.present():
-            self._looks_without_ballast += 1
-            if self._looks_without_ballast >= RESTORE_LOOKS:
-                self._hold_ballast()
+        if ended:
+            how = self._ensure()
+            log.warning("own redis-server was gone", how=how, pid=self._server.pid())
+        elif not self._ballast.present() and time.monotonic() >= self._hold_again_at:
+            self._hold_ballast()
 
     def _ended(self, pid: int) -> bool:
         """Wait for the server's end, at most until the next look; the operating system tells at once."""
@@ -95,7 +102,7 @@ class RedisGuard:
         except ProcessLookupError:
             return True
         try:
-            return bool(select.select([process], [], [], LOOK_SECONDS)[0])
+            return process in select.select([process, self._wake], [], [], LOOK_SECONDS)[0]
         finally:
             os.close(process)
 
@@ -107,21 +114,29 @@ class RedisGuard:
             if not failed.disk_full or not self._ballast.present():
                 raise
             self._give_up(str(failed))
-            return self._server.ensure()
+        except OSError as error:  # the folder, or the lock in it, cannot be made
+            raise ServerFailed(f"the state folder cannot be used: {error}") from error
+        return self._server.ensure()
 
     def _give_up(self, error: str) -> None:
         freed = self._ballast.give_up()
-        self._looks_without_ballast = 0
+        self._hold_again_at = time.monotonic() + self._rest_seconds
         log.error("disk full: the ballast was given up", freed_bytes=freed, error=error)
-        self._told.put(BallastGone(freed_bytes=freed, error=error))
+        self._disk.tell(BallastGone(freed_bytes=freed, error=error))
 
     def _hold_ballast(self) -> None:
-        had = self._ballast.present()
-        self._looks_without_ballast = 0
-        if not self._ballast.restore():
-            log.warning("too little room for a ballast", free_bytes=self._free(), wanted_bytes=self._ballast.size_bytes)
-        elif not had:
-            self._told.put(BallastBack(size_bytes=self._ballast.size_bytes))
+        """Hold it again if there is room; if not, look again after a while."""
+        self._hold_again_at = time.monotonic() + self._rest_seconds
+        try:
+            held = self._ballast.restore()
+        except OSError as error:
+            held = False
+            log.warning("no ballast could be written", error=str(error))
+        if held:
+            self._disk.tell(BallastBack(size_bytes=self._ballast.size_bytes))
+        else:
+            wanted = self._ballast.size_bytes
+            log.warning("too little room for a ballast", free_bytes=self._free(), wanted_bytes=2 * wanted)
 
     def _free(self) -> int:
         return shutil.disk_usage(self._server.folder).free

@@ -55,6 +55,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.redis or f"unix://{self.redis_socket}"
 
     @property
+    def http_address(self) -> str:
+        """Where the HTTP server listens; empty: there is none."""
+        return f"{self.address}:{self.port}" if self.port else ""
+
+    @property
     def archive_dir(self) -> Path:
         """Where archived parts of the log lie."""
         return self.root_dir / "archive"

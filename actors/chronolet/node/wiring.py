@@ -5,11 +5,13 @@ Comes in: settings. Goes out: a `Node`, ready to start. The one place that knows
 
 from __future__ import annotations
 
-import queue
+import importlib.metadata
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.docker_runtime import DockerRuntime
@@ -19,8 +21,8 @@ from chronolet.adapters.volumes import HostVolumes
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
 from chronolet.keeper import actor as keeper
+from chronolet.keeper.disk import Disk
 from chronolet.keeper.effects import Keeping
-from chronolet.keeper.signals import BallastBack, BallastGone
 from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.process import Process, Setup
@@ -31,6 +33,7 @@ from chronolet.node.health import Health
 from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
 from chronolet.node.settings import Settings
+from chronolet.node.tuning import USUAL, Tuning
 from chronolet.pleg import actor as pleg
 from chronolet.pleg import effects as pleg_effects
 from chronolet.pod import actor as pod
@@ -63,11 +66,13 @@ class Node:
     metrics: Metrics
     health: Health
     process: Process
-    disk: queue.SimpleQueue[BallastGone | BallastBack]
+    disk: Disk
 
 
-def build(settings: Settings, faults: Faults | None = None) -> Node:
-    """Put the process together; nothing runs yet, and nothing outside was asked."""
+def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> Node:
+    """Put the process together; nothing runs yet, and nothing outside was asked. OSError if the state folder cannot be
+    written.
+    """
     metrics, health = Metrics(settings.node), Health()
     store = RedisStore(settings.redis_url, settings.node)
     docker = DockerRuntime(settings.docker)
@@ -76,31 +81,50 @@ def build(settings: Settings, faults: Faults | None = None) -> Node:
     if "pleg" in settings.actors:
         health.add("pleg", relisted.unhealthy, ready_only=True)
     archive = NodeArchive(settings.root_dir, settings.node, store)
-    disk: queue.SimpleQueue[BallastGone | BallastBack] = queue.SimpleQueue()
+    disk = Disk()
     keeping = Keeping(
         store=store,
         archive=archive.current,
         shards=[shard for kind, count in SHARDS.items() for shard in shards_of(kind, count)],
-        now=lambda: time.time_ns() // 1_000_000,
+        now=_now,
         disk=disk,
+        announce=lambda: store.announce(_announcement(settings)),
+        measure_seconds=tuning.measure_seconds,
     )
     process = Process(
         Setup(
             node=settings.node,
             store=store,
-            kinds=_kinds(settings, runtime, relisted, keeping),
+            kinds=_kinds(settings, runtime, relisted, lambda: keeper.kind(keeping, tuning.policy)),
             shards=SHARDS,
             history=lambda after: entries(store, archive, after),
             locks=settings.root_dir / "locks",
-            address=f"{settings.address}:{settings.port}",
+            address=settings.http_address,
             faults=faults or NoFaults(),
             observer=metrics,
         )
     )
+    health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
     return Node(settings, store, runtime, metrics, health, process, disk)
 
 
-def _kinds(settings: Settings, runtime: Runtime, relisted: Runtime, keeping: Keeping) -> dict[str, Kind[Any]]:
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _announcement(settings: Settings) -> str:
+    """The node's line in the list of nodes, as JSON."""
+    try:
+        version = importlib.metadata.version("chronolet")
+    except importlib.metadata.PackageNotFoundError:  # run from a checkout
+        version = ""
+    line = {"seen": _now(), "version": version, "address": settings.http_address}
+    return msgspec.json.encode(line).decode()
+
+
+def _kinds(
+    settings: Settings, runtime: Runtime, relisted: Runtime, keeper_kind: Callable[[], Kind[Any]]
+) -> dict[str, Kind[Any]]:
     node = settings.node
     rescan, relist = settings.file_check_frequency / 1000, settings.pleg_relist_period / 1000
     folder = ManifestFolder(settings.pod_manifest_path, rescan) if settings.pod_manifest_path else NoFolder()
@@ -115,6 +139,6 @@ def _kinds(settings: Settings, runtime: Runtime, relisted: Runtime, keeping: Kee
         "manifests": lambda: manifests.kind(manifests_effects.jobs(folder, node, read_documents)),
         "pod": lambda: pod.kind(pod_effects.jobs(outside)),
         "pleg": lambda: pleg.kind(pleg_effects.jobs(relisted, node, steady_seconds=relist)),
-        "keeper": lambda: keeper.kind(keeping),
+        "keeper": keeper_kind,
     }
     return {name: makers[name]() for name in settings.actors}

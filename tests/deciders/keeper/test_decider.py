@@ -1,0 +1,191 @@
+"""The keeper's decider: when the log is archived, trimmed, who is given up, and what is told of the disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chronolet.keeper import signals, wanted
+from chronolet.keeper.decider import DECIDER, decider
+from chronolet.keeper.policy import Policy, trim_limit
+from chronolet.keeper.state import State
+from chronolet.kernel.kind import EffectFailed
+from chronolet_schemas import keeper, kernel
+from chronolet_schemas.envelope import START, Event, Position
+from tests.deciders.given import Scene, given
+
+POLICY = Policy(chunk_entries=100, oldest=1_000_000, let_go=7_000, first_retry=60, longest_retry=200)
+T0 = 5_000
+
+
+def at(n: int) -> str:
+    """The position of entry `n`: one a millisecond from T0 on."""
+    return f"{T0 + n}-{n}"
+
+
+def measured(last: int, archived: int = 0, **more: Any) -> signals.LogMeasured:
+    fields = {"begun_at": T0, "needed": {}, "unowned": {}} | more
+    return signals.LogMeasured(last=at(last), archived=at(archived) if archived else "0-0", **fields)
+
+
+def asked(after: int, upto: int) -> keeper.ArchiveRequested:
+    return keeper.ArchiveRequested(after=at(after) if after else "0-0", upto=at(upto))
+
+
+def written(first: int, last: int) -> keeper.ArchiveWritten:
+    return keeper.ArchiveWritten(
+        file=f"{first}", first=at(first), last=at(last), events=last - first + 1, size_bytes=10, sha256="abc"
+    )
+
+
+def scene(*events: Event) -> Scene:
+    return given(decider(POLICY), *events)
+
+
+def two_archives() -> tuple[Event, ...]:
+    return (asked(0, 100), written(1, 100), asked(100, 200), written(101, 200))
+
+
+def job(scene: Scene) -> Any:
+    return scene.effects.get("job")
+
+
+def test_the_standing_effects_are_always_wanted() -> None:
+    assert set(scene().effects) == {"measure", "disk"}
+    assert DECIDER.due(State()) is None
+
+
+def test_too_few_new_entries_are_left_alone() -> None:
+    scene().when(measured(99), at=T0 + 99).then()
+
+
+def test_a_chunk_is_archived() -> None:
+    story = scene().when(measured(100), at=T0 + 100).then(asked(0, 100))
+    assert job(story) == wanted.WriteArchive(subject="job", intent="job/1", after="0-0", upto=at(100))
+
+
+def test_few_entries_are_archived_when_they_have_become_old() -> None:
+    scene().when(measured(3), at=T0 + 1_000_000).then()
+    scene().when(measured(3), at=T0 + 1_000_001).then(asked(0, 3))
+    # From the archived ones on, not from the oldest that is still in the stream.
+    old = T0 + 100 + 1_000_001
+    scene(asked(0, 100), written(1, 100)).when(measured(101, 100), at=old - 1).then()
+    scene(asked(0, 100), written(1, 100)).when(measured(101, 100), at=old).then(asked(100, 101))
+    scene(asked(0, 100), written(1, 100)).when(measured(100, 100), at=old).then()
+
+
+def test_one_job_at_a_time() -> None:
+    scene(asked(0, 100)).when(measured(300), at=T0 + 300).then()
+
+
+def test_the_archive_file_is_told_and_the_job_is_over() -> None:
+    done = signals.ArchiveDone(
+        subject="job", intent="job/1", file="1", first=at(1), last=at(100), events=100, size_bytes=10, sha256="abc"
+    )
+    story = scene(asked(0, 100)).when(done).then(written(1, 100))
+    assert job(story) is None
+    story.when(done).then()
+
+
+def test_answers_of_another_job_are_passed_over() -> None:
+    scene(asked(0, 100)).when(signals.JobRefused(subject="job", intent="job/0", error="old")).then()
+    scene().when(signals.JobRefused(subject="job", intent="job/1", error="nothing is asked for")).then()
+
+
+def test_the_newest_archived_part_stays_in_the_stream() -> None:
+    everybody_is_done = {"pod/0": at(150), "pleg": at(180)}
+    scene(asked(0, 100), written(1, 100)).when(measured(150, 100, needed=everybody_is_done), at=T0 + 150).then()
+    story = scene(*two_archives()).when(measured(220, 200, needed=everybody_is_done), at=T0 + 220)
+    story.then(keeper.TrimRequested(upto=at(100)))
+    assert job(story) == wanted.TrimLog(subject="job", intent="job/3", upto=at(100))
+
+
+def test_nothing_is_trimmed_that_somebody_still_needs() -> None:
+    story = scene(*two_archives())
+    story.when(measured(220, 200, needed={"pod/0": at(60), "pleg": at(220)}), at=T0 + 220)
+    story.then(keeper.TrimRequested(upto=at(60)))
+    story = scene(*two_archives())
+    story.when(measured(220, 200, needed={"pod/0": "0-0", "pleg": at(220)}), at=T0 + 220).then()
+    story.when(measured(220, 200), at=T0 + 220).then()
+
+
+def test_trimming_goes_on_when_it_is_worth_it() -> None:
+    story = scene(*two_archives(), keeper.TrimRequested(upto=at(60)))
+    story.when(signals.TrimDone(subject="job", intent="job/3", upto=at(57), removed=57))
+    story.then(keeper.LogTrimmed(upto=at(57), removed=57))
+    assert job(story) is None
+    story.when(measured(220, 200, needed={"pod/0": at(84)}), at=T0 + 220).then()
+    story.when(measured(220, 200, needed={"pod/0": at(85)}), at=T0 + 220).then(keeper.TrimRequested(upto=at(85)))
+
+
+def test_archiving_comes_before_trimming() -> None:
+    story = scene(*two_archives())
+    story.when(measured(300, 200, needed={"pod/0": at(300)}), at=T0 + 300).then(asked(200, 300))
+
+
+def test_a_failed_job_is_asked_for_again_later_and_later() -> None:
+    story, now = scene(), T0 + 100
+    for failures, pause in enumerate((60, 120, 200, 200), 1):
+        story.when(measured(100), at=now).then(asked(0, 100))
+        refused = signals.JobRefused(subject="job", intent=f"job/{failures}", error="disk")
+        story.when(refused, at=now).then(keeper.ArchiveFailed(error="disk", retry_at=now + pause))
+        story.when(measured(100), at=now + pause - 1).then()
+        now += pause
+    story.when(measured(100), at=now)
+    done = signals.ArchiveDone(
+        subject="job", intent="job/5", file="1", first=at(1), last=at(100), events=100, size_bytes=10, sha256="abc"
+    )
+    assert story.when(done).state.failures == 0
+
+
+def test_a_trim_that_fails_is_asked_for_again() -> None:
+    story = scene(*two_archives(), keeper.TrimRequested(upto=at(100)))
+    failed = EffectFailed(effect="TrimLog", subject="job", intent="job/3", error="late", timed_out=True)
+    story.when(failed, at=T0 + 220).then(keeper.TrimFailed(error="late", retry_at=T0 + 280))
+    needed = {"pod/0": at(200)}
+    story.when(measured(220, 200, needed=needed), at=T0 + 279).then()
+    story.when(measured(220, 200, needed=needed), at=T0 + 280).then(keeper.TrimRequested(upto=at(100)))
+    assert job(story).intent == "job/4"
+
+
+def test_a_shard_is_let_go_after_its_time_and_held_again_with_an_owner() -> None:
+    needed = {"prober/1": "0-0", "pod/0": at(100)}
+    story = scene(*two_archives())
+    story.when(measured(220, 200, needed=needed, unowned={"prober/1": T0}), at=T0 + 7_000).then()
+    story.when(measured(220, 200, needed=needed, unowned={"prober/1": T0}), at=T0 + 7_001)
+    story.then(keeper.ShardLetGo(shard="prober/1", unowned_since=T0))
+    story.when(measured(220, 200, needed=needed, unowned={"prober/1": T0}), at=T0 + 7_002)
+    story.then(keeper.TrimRequested(upto=at(100)))
+    assert job(story).let_go == ("prober/1",)
+    story.when(signals.TrimDone(subject="job", intent="job/3", upto=at(100), removed=100))
+    story.when(measured(220, 200, needed=needed), at=T0 + 7_003).then(keeper.ShardHeldAgain(shard="prober/1"))
+    assert story.state.let_go == ()
+
+
+def test_the_ballast_is_told_once_each_way() -> None:
+    gone, back = signals.BallastGone(freed_bytes=5, error="full"), signals.BallastBack(size_bytes=5)
+    story = scene().when(back).then()
+    story.when(gone).then(kernel.BallastGivenUp(freed_bytes=5, error="full"))
+    story.when(gone).then()
+    story.when(back).then(kernel.BallastRestored(size_bytes=5))
+    story.when(back).then()
+
+
+def test_an_event_of_a_later_release_changes_nothing() -> None:
+    state = State(jobs=3)
+    assert DECIDER.evolve(state, kernel.ClockJumped(by_milliseconds=5)) is state
+
+
+@pytest.mark.parametrize(
+    ("goal", "needed", "limit"),
+    [((9, 9), [(5, 5), (7, 7)], (5, 5)), ((3, 3), [(5, 5)], (3, 3)), ((9, 9), [], START)],
+)
+def test_how_far_the_log_may_go(goal: tuple[int, int], needed: list[tuple[int, int]], limit: tuple[int, int]) -> None:
+    assert trim_limit(Position(*goal), [Position(*each) for each in needed]) == Position(*limit)
+
+
+def test_the_usual_numbers() -> None:
+    usual = Policy()
+    assert (usual.trim_entries, Policy(chunk_entries=1).trim_entries) == (5_000, 1)
+    assert [usual.retry_at(failures, 0) for failures in (1, 2, 7, 50)] == [60_000, 120_000, 3_600_000, 3_600_000]
