@@ -59,6 +59,10 @@ class Lease:
         """Whether this process may act on the world: renewed in time ever since ownership was last looked at."""
         return self._confirmed == self.lapses and time.monotonic() < self._good_until
 
+    def answered(self) -> bool:
+        """Whether the server has renewed it in time, whoever owns the shards by now."""
+        return time.monotonic() < self._good_until
+
     def confirm(self, lapses: int) -> None:
         """After so many `lapses`, the shards that this process still believes its own were seen to be its own."""
         self._confirmed = lapses
