@@ -89,18 +89,21 @@ def _news(state: State, seen: signals.Seen) -> Iterator[Event]:
     if run is not None:
         # What is gone has no labels to ask: its identity is the one that was written down.
         seen = replace(seen, pod=run.pod, uid=run.uid, container=run.container, attempt=run.attempt)
-    happened = computed(_before(run), "absent" if seen.state == "removed" else seen.state)
+    who = _who(seen) if run is None else _owner(seen.id, run)
+    after = _after(seen)
     # A new run of the same id may be found in the very state of the last one.
-    for word in happened or computed("absent", _after(seen)):
+    for word in computed(_before(run), after) or computed("absent", after):
         match word:
             case "started":
-                yield pleg.ContainerStarted(started_at=seen.started_at, **_who(seen))
+                yield pleg.ContainerStarted(started_at=seen.started_at, **who)
             case "died":
-                yield _died(state, run, seen)
+                yield _died(state, run, seen, who)
             case "removed":
-                yield pleg.ContainerRemoved(**_who(seen))
+                yield pleg.ContainerRemoved(**who)
             case "changed":
-                yield pleg.ContainerChanged(state=seen.state, **_who(seen))
+                yield pleg.ContainerChanged(state=seen.state, **who)
+            case _:
+                assert_never(word)
 
 
 def _before(run: Run | None) -> SeenState:
@@ -116,23 +119,15 @@ def _after(seen: signals.Seen) -> SeenState:
     return "absent" if seen.state == "removed" else seen.state
 
 
-def _died(state: State, run: Run | None, seen: signals.Seen) -> Event:
-    started_at = seen.started_at or (run.started_at if run else 0)
-    if seen.state == "removed":
-        # Absence is no exit code: the number is what the kubelet shows, the reason says that nobody knows.
-        return pleg.ContainerDied(
-            exit_code=_KILLED,
-            reason="ContainerStatusUnknown",
-            started_at=started_at,
-            finished_at=seen.finished_at,
-            **_who(seen),
-        )
+def _died(state: State, run: Run | None, seen: signals.Seen, who: dict[str, Any]) -> Event:
+    # Absence is no exit code: the number is what the kubelet shows, the reason says that nobody knows.
+    gone = seen.state == "removed"
     return pleg.ContainerDied(
-        exit_code=seen.exit_code,
-        reason=_reason(state, seen),
-        started_at=started_at,
+        exit_code=_KILLED if gone else seen.exit_code,
+        reason="ContainerStatusUnknown" if gone else _reason(state, seen),
+        started_at=seen.started_at or (run.started_at if run else 0),
         finished_at=seen.finished_at,
-        **_who(seen),
+        **who,
     )
 
 
@@ -149,6 +144,17 @@ def _who(message: signals.Seen | signals.Noticed) -> dict[str, Any]:
         "container": message.container,
         "attempt": message.attempt,
         "id": message.id,
+    }
+
+
+def _owner(container_id: str, run: Run) -> dict[str, Any]:
+    """Whose it is as the log knows it: a listing cannot tell of what is gone."""
+    return {
+        "pod": run.pod,
+        "uid": run.uid,
+        "container": run.container,
+        "attempt": run.attempt,
+        "id": container_id,
     }
 
 

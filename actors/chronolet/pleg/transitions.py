@@ -24,13 +24,8 @@ def computed(old: Seen, new: Seen) -> Sequence[Happened]:
             return ("died",)
         case "absent":
             return ("removed",) if old == "exited" else ("died", "removed")
-        case "created" | "unknown":
+        case _:
             return ("changed",)
-
-
-def sent(old: Seen, new: Seen) -> Sequence[Happened]:
-    """What others are told of it: that a state cannot be told is news for nobody."""
-    return tuple(one for one in computed(old, new) if one != "changed")
 
 
 def _known(state: Seen) -> Seen:

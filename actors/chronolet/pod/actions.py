@@ -187,7 +187,7 @@ def _seen_init_step(pod: PodView, spec: InitView, container: ContainerView, *, l
             return _running_sidecar(spec, container, last=last, reached=reached) if spec.restartable else _Step()
         case "exited":
             return _exited_init(pod, spec, container, last=last)
-        case "unknown":
+        case _:
             if not spec.restartable and pod.policy == "Never":
                 return _Step(kill_pod=True)
             return _Step(start=True, kill=True)

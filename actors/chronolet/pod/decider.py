@@ -80,11 +80,10 @@ def _settled(state: State, facts: Sequence[Event], now: int) -> Sequence[Event]:
 
 def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> State | None:
     for event in events:
-        if state is None:
-            return None
-        phases.check(state, event)
-        found += (event, *telling.tell(state, event))
-        state = evolve(state, event)
+        known = State() if state is None else state
+        phases.check(known, event)
+        found += (event, *telling.tell(known, event))
+        state = evolve(known, event)
     return state
 
 

@@ -119,7 +119,7 @@ def _sandbox_start(
             return replace(
                 sandbox, phase="running", id=event.id, ip=event.ip, started_at=event.started_at, failures=0, message=""
             )
-        case pod.SandboxStartFailed():
+        case _:
             failures = sandbox.failures + 1
             return replace(sandbox, phase="failed", failures=failures, retry_at=event.retry_at, message=event.message)
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chronolet.kernel.decider import Effect
 from chronolet.pod import wanted
 from chronolet.pod.state import Container, State, Stop, Stray
+from chronolet.pod.wanted import Wanted
 
 
-def outstanding(state: State) -> Sequence[Effect]:
+def outstanding(state: State) -> Sequence[Wanted]:
     """What should be running now."""
     if not state.uid:
         return ()
     return (*_sandbox(state), *_containers(state), *_strays(state), *_dead(state), *_cleanup(state))
 
 
-def _sandbox(state: State) -> Iterator[Effect]:
+def _sandbox(state: State) -> Iterator[Wanted]:
     sandbox = state.sandbox
     where = f"{state.uid}/{sandbox.attempt}"
     if sandbox.phase == "starting":
@@ -45,7 +45,7 @@ def _sandbox(state: State) -> Iterator[Effect]:
         )
 
 
-def _containers(state: State) -> Iterator[Effect]:
+def _containers(state: State) -> Iterator[Wanted]:
     for one in state.containers:
         match one.phase:
             case "pulling" if state.termination is None:
@@ -59,7 +59,7 @@ def _containers(state: State) -> Iterator[Effect]:
                 continue
 
 
-def _ensure_image(state: State, one: Container) -> Effect:
+def _ensure_image(state: State, one: Container) -> Wanted:
     return wanted.EnsureImage(
         subject=f"container/{one.name}",
         intent=f"image/{state.uid}/{one.attempt}/{one.image_failures}/{one.image}",
@@ -72,7 +72,7 @@ def _ensure_image(state: State, one: Container) -> Effect:
     )
 
 
-def _start(state: State, one: Container) -> Effect:
+def _start(state: State, one: Container) -> Wanted:
     return wanted.StartContainer(
         subject=f"container/{one.name}",
         intent=f"start/{state.uid}/{one.attempt}/{one.start_failures}",
@@ -88,7 +88,7 @@ def _start(state: State, one: Container) -> Effect:
     )
 
 
-def _stop(state: State, subject: str, one: Container | Stray, stop: Stop) -> Effect:
+def _stop(state: State, subject: str, one: Container | Stray, stop: Stop) -> Wanted:
     uid = one.uid if isinstance(one, Stray) else state.uid
     return wanted.StopContainer(
         subject=subject,
@@ -103,13 +103,13 @@ def _stop(state: State, subject: str, one: Container | Stray, stop: Stop) -> Eff
     )
 
 
-def _strays(state: State) -> Iterator[Effect]:
+def _strays(state: State) -> Iterator[Wanted]:
     for one in state.strays:
         if one.stop is not None and not one.stop.retry_at:
             yield _stop(state, f"stray/{one.id}", one, one.stop)
 
 
-def _dead(state: State) -> Iterator[Effect]:
+def _dead(state: State) -> Iterator[Wanted]:
     for one in state.dead:
         if one.asked and state.cleanup is None:
             yield wanted.RemoveContainer(
@@ -123,7 +123,7 @@ def _dead(state: State) -> Iterator[Effect]:
             )
 
 
-def _cleanup(state: State) -> Iterator[Effect]:
+def _cleanup(state: State) -> Iterator[Wanted]:
     if state.cleanup is not None and not state.cleanup.retry_at:
         yield wanted.Cleanup(
             subject="pod",

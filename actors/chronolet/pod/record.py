@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chronolet.kernel.decider import Effect, EffectFailed
+from chronolet.kernel.decider import EffectFailed
 from chronolet.pod import acceptance, signals, telling, wanted
 from chronolet.pod.backoff import RESYNC_SECONDS, image_wait_seconds
 from chronolet.pod.outstanding import outstanding
@@ -90,19 +90,22 @@ def answered(state: State, message: signals.Answer | EffectFailed, now: int) -> 
             return _container(state, effect, answer, now)
 
 
-def _container(state: State, effect: Effect, answer: signals.Answer, now: int) -> Sequence[Event]:
+def _container(
+    state: State,
+    effect: wanted.EnsureImage | wanted.StartContainer | wanted.StopContainer,
+    answer: signals.Answer,
+    now: int,
+) -> Sequence[Event]:
     match effect:
         case wanted.EnsureImage():
             return _image(state, effect, answer, now)
         case wanted.StartContainer():
             return _start(state, effect, answer, now)
-        case wanted.StopContainer():
-            return _stop(state, effect, answer, now)
         case _:
-            return _NOTHING
+            return _stop(state, effect, answer, now)
 
 
-def _refusal(effect: Effect, failed: EffectFailed) -> signals.Answer:
+def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.Answer:
     """What a worker that raised, or did not end in time, has to be taken for."""
     message = f"timed out: {failed.error}" if failed.timed_out else failed.error
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}

@@ -112,7 +112,7 @@ def pod_status(state: State) -> PodStatus:
 
 def plain_status(state: State) -> dict[str, Any]:
     """The status as plain data with the API's names, as JSON and YAML show it."""
-    plain: dict[str, Any] = msgspec.to_builtins(pod_status(state))
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(pod_status(state)))
     return plain
 
 

@@ -67,7 +67,7 @@ def _about_image(
             reason, text = event.reason, f'Container image "{image}" is not present with pull policy of Never'
         case pod.ImageFailed(reason="InvalidImageName"):
             reason, text = "InspectFailed", f'Failed to apply default image tag "{image}": {event.message}'
-        case pod.ImageFailed():
+        case _:
             reason, text = "Failed", f'Failed to pull image "{image}": {event.message}'
     return (
         _recorded(state, "Warning", reason, text, name),

@@ -95,3 +95,7 @@ class Cleanup(PodEffect, frozen=True, kw_only=True):
     """Remove every container and sandbox with this uid, running or not, then the volumes. Answers: CleanedUp,
     CleanupRefused.
     """
+
+
+Wanted = StartSandbox | StopSandbox | EnsureImage | StartContainer | StopContainer | RemoveContainer | Cleanup
+"""Every effect of a pod."""

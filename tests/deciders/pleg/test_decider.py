@@ -124,6 +124,11 @@ def test_what_vanished_while_it_ran_died_of_nobody_knows_what() -> None:
     assert len(scene.state.containers) == 0
 
 
+def test_what_is_gone_is_told_under_the_name_that_the_log_knows() -> None:
+    nobody = listed("removed", pod="", uid="", container="", attempt=0)
+    pleg_with(STARTED, DIED).when(nobody).then(pleg.ContainerRemoved(**WHO))
+
+
 def test_what_vanished_after_it_died_is_only_removed() -> None:
     pleg_with(STARTED, DIED).when(listed("removed")).then(pleg.ContainerRemoved(**WHO))
 

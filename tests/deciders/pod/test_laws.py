@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given as with_data
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from chronolet.kernel.kind import Due, Effect
-from chronolet.pod import signals, wanted
+from chronolet.pod import decider, signals, wanted
 from chronolet.pod.status import plain_status
 from chronolet_schemas import pleg
 from chronolet_schemas.podspec import Pod
-from tests.deciders.pod.life import POD, Life, container, manifest
+from tests.deciders.pod.life import POD, Life, container, manifest, running
 
 MANIFESTS = (
     manifest(container("app"), container("log")),
@@ -146,6 +147,13 @@ def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: 
         elif life.due is not None:
             life.wake()
     assert [one.phase for one in life.state.containers] == ["running", "running"]
+
+
+def test_a_plan_that_goes_round_in_circles_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").said[-1]
+    monkeypatch.setattr(decider, "plan", lambda _state, _now: (told,))
+    with pytest.raises(RuntimeError, match="no end of steps"):
+        running()
 
 
 def test_a_timer_of_a_wait_never_rings_twice() -> None:

@@ -1,0 +1,15 @@
+"""Which driver runs which kind of case, by (subsystem, kind)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from tests.conformance.drivers import pleg, pod_lifecycle
+from tests.conformance.outcome import Case
+
+Driver = Callable[[Case], Iterable[str]]
+
+DRIVERS: Mapping[tuple[str, str], Driver] = {
+    **{("pod_lifecycle", kind): driver for kind, driver in pod_lifecycle.KINDS.items()},
+    **{("pleg", kind): driver for kind, driver in pleg.KINDS.items()},
+}

@@ -1,0 +1,84 @@
+"""The kinds that pass completely, pinned: none may be lost, and one that is gained is to be entered here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from tests.conformance.runner import VECTORS, problems, results
+
+ROOT = Path(__file__).parents[2]
+
+PASSING = {
+    "pleg: state_transition": 14,
+    "pod_lifecycle: crash_loop_back_off": 5,
+    "pod_lifecycle: crash_loop_back_off_keys": 2,
+    "pod_lifecycle: default_value": 2,
+    "pod_lifecycle: initialized_condition": 7,
+    "pod_lifecycle: pod_actions": 54,
+    "pod_lifecycle: pod_phase": 40,
+    "pod_lifecycle: ready_conditions": 13,
+    "pod_lifecycle: restart_decision": 15,
+}
+
+
+def test_the_kinds_that_pass_are_those_pinned() -> None:
+    passed: Counter[str] = Counter()
+    failing: set[str] = set()
+    for path in sorted(VECTORS.glob("*.json")):
+        for result in results(path):
+            kind = f"{result.subsystem}: {result.kind}"
+            passed[kind] += 1
+            if result.problems:
+                failing.add(kind)
+    assert {kind: count for kind, count in passed.items() if kind not in failing} == PASSING
+
+
+def test_a_wrong_expectation_is_noticed() -> None:
+    vectors = msgspec.json.decode((VECTORS / "pod_lifecycle.json").read_bytes())
+    case = next(one for one in vectors["cases"] if one["kind"] == "restart_decision")
+    case["expect"]["restart"] = not case["expect"]["restart"]
+    assert problems("pod_lifecycle", case) != []
+
+
+def test_an_unknown_kind_fails_by_its_name() -> None:
+    assert problems("pod_lifecycle", {"kind": "levitation", "name": "x"}) == ["nothing implements levitation yet"]
+
+
+def test_the_last_line_counts(tmp_path: Path) -> None:
+    case = {
+        "name": "one",
+        "kind": "state_transition",
+        "given": {"old_state": "running", "new_state": "running"},
+        "expect": {"computed_events": []},
+    }
+    wrong = {**case, "name": "two", "expect": {"computed_events": ["died"]}}
+    vectors = tmp_path / "v.json"
+    vectors.write_bytes(msgspec.json.encode({"subsystem": "pleg", "cases": [case, wrong]}))
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.conformance.runner", str(vectors)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert run.stdout.splitlines() == [
+        "pleg: two (state_transition): computed_events: expected ['died'], found []",
+        "1 passed, 1 failed",
+    ]
+
+
+def test_a_file_that_is_no_vector_file_is_one_clear_line(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.conformance.runner", str(tmp_path / "missing.json")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)

@@ -1,0 +1,145 @@
+"""The v1 status of a pod in each phase of its life, as kubectl's STATUS column reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.pod import signals
+from chronolet.pod.state import State
+from chronolet.pod.status import plain_status, rfc3339
+from tests.deciders.pod.life import T0, Life, container, manifest, running
+
+START = "2023-11-14T22:13:20Z"
+
+
+def status(life: Life) -> dict[str, Any]:
+    return plain_status(life.state)
+
+
+def app(life: Life) -> dict[str, Any]:
+    found: dict[str, Any] = status(life)["containerStatuses"][0]
+    return found
+
+
+def conditions(life: Life) -> dict[str, str]:
+    return {one["type"]: one["status"] for one in status(life)["conditions"]}
+
+
+def test_a_running_pod() -> None:
+    life = running()
+    assert status(life) == {
+        "phase": "Running",
+        "startTime": START,
+        "podIP": "10.1.0.2",
+        "podIPs": [{"ip": "10.1.0.2"}],
+        "conditions": [
+            {"type": "PodReadyToStartContainers", "status": "True"},
+            {"type": "Initialized", "status": "True"},
+            {"type": "Ready", "status": "True"},
+            {"type": "ContainersReady", "status": "True"},
+            {"type": "PodScheduled", "status": "True"},
+        ],
+        "containerStatuses": [
+            {
+                "name": "app",
+                "image": "busybox:1",
+                "imageID": "sha256:1",
+                "containerID": "docker://app-0",
+                "ready": True,
+                "started": True,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": START}},
+            }
+        ],
+    }
+
+
+def test_a_pod_that_is_being_created() -> None:
+    life = Life().apply(manifest())
+    assert status(life)["phase"] == "Pending"
+    assert app(life)["state"] == {"waiting": {"reason": "ContainerCreating"}}
+    assert conditions(life)["Ready"] == "False"
+    life.sandbox_up()
+    assert app(life)["state"] == {"waiting": {"reason": "ContainerCreating"}}
+
+
+def test_troubles_with_sandbox_image_and_start_have_their_words() -> None:
+    life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="port is taken")
+    assert app(life)["state"] == {"waiting": {"reason": "ContainerCreating", "message": "port is taken"}}
+    life.wake().sandbox_up().answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="none")
+    assert app(life)["state"] == {"waiting": {"reason": "ErrImagePull", "message": "none"}}
+    life.wake()
+    back_off = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "busybox:1"'}}
+    assert app(life)["state"] == back_off
+    life.wake()
+    assert app(life)["state"] == back_off
+    life.image_there().answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message="x")
+    assert app(life)["state"] == {"waiting": {"reason": "CreateContainerError", "message": "x"}}
+
+
+def test_what_is_not_honoured_is_a_config_error() -> None:
+    life = Life().apply(manifest(container(tty=True)))
+    assert app(life)["state"]["waiting"]["reason"] == "CreateContainerConfigError"
+    assert app(life)["state"]["waiting"]["message"].startswith("spec.containers[0].tty: ")
+    assert app(Life().apply(manifest(host_network=True)))["state"]["waiting"]["message"].startswith("spec.hostNetwork")
+
+
+def test_a_crash_loop() -> None:
+    life = running().dies()
+    assert app(life)["state"]["terminated"]["reason"] == "Error"
+    assert app(life)["restartCount"] == 0
+    life.start()
+    assert (app(life)["restartCount"], app(life)["lastState"]["terminated"]["exitCode"]) == (1, 1)
+    life.dies()
+    for seconds in ("10s", "20s", "40s", "1m20s"):
+        message = f"back-off {seconds} restarting failed container=app pod=web_default(u1)"
+        assert app(life)["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+        assert app(life)["lastState"]["terminated"]["exitCode"] == 1
+        assert status(life)["phase"] == "Running"
+        life.wake()
+        assert app(life)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+        life.start().dies()
+
+
+def test_the_end_of_a_job() -> None:
+    life = (
+        running(restart_policy="Never")
+        .dies(code=0, reason="Completed")
+        .answer("sandbox", signals.SandboxDown, id="sandbox-0")
+    )
+    found = status(life)
+    assert (found["phase"], "podIP" in found) == ("Succeeded", False)
+    assert app(life)["state"]["terminated"] == {
+        "exitCode": 0,
+        "reason": "Completed",
+        "startedAt": START,
+        "finishedAt": "2023-11-14T22:13:21Z",
+        "containerID": "docker://app-0",
+    }
+    assert next(one for one in found["conditions"] if one["type"] == "Ready")["reason"] == "PodCompleted"
+    failed = running(restart_policy="Never").dies(code=137, reason="OOMKilled")
+    assert (status(failed)["phase"], app(failed)["state"]["terminated"]["reason"]) == ("Failed", "OOMKilled")
+
+
+def test_a_pod_that_ends_is_terminal_when_all_is_dead() -> None:
+    life = running().withdraw()
+    assert (status(life)["phase"], app(life)["ready"], app(life)["started"]) == ("Running", False, True)
+    life.stopped(code=1)
+    assert status(life)["phase"] == "Failed"
+
+
+def test_a_container_that_cannot_be_run_is_dead_without_ever_having_run() -> None:
+    life = Life().apply(manifest(restart_policy="Never")).sandbox_up().image_there()
+    life.answer("container/app", signals.ContainerRefused, reason="RunContainerError", message="no", id="app-0")
+    assert app(life)["state"]["terminated"] == {
+        "exitCode": 128,
+        "reason": "ContainerCannotRun",
+        "message": "no",
+        "finishedAt": START,
+        "containerID": "docker://app-0",
+    }
+
+
+def test_nothing_is_the_status_of_nothing() -> None:
+    assert plain_status(State())["phase"] == "Pending"
+    assert (rfc3339(0), rfc3339(T0)) == ("", START)
