@@ -75,6 +75,7 @@ class _Watch:
         self._rescan_seconds = rescan_seconds
         self._stop = stop
         self._seen: dict[str, _Seen] | None = None
+        self._told: dict[str, int] = {}
         self._error = ""
         self._bell: Bell | None = None
         self._where = (0, 0)
@@ -129,16 +130,29 @@ class _Watch:
         except OSError as error:
             return self._unreadable(error)
         before, self._seen, self._error = self._seen, found, ""
-        changed = [name for name, seen in found.items() if before is None or _differs(before.get(name), seen)]
+        if before is None:
+            self._told.clear()
+        suspects = [name for name, seen in found.items() if before is None or _differs(before.get(name), seen)]
+        changed = tuple(file for name in suspects if self._is_new(name, file := self._read(name)))
         gone = [name for name in before or {} if name not in found]
+        for name in gone:
+            self._told.pop(name, None)
         if before is not None and not changed and not gone:
             return None
         return FolderNews(
-            changed=tuple(self._read(name) for name in changed),
+            changed=changed,
             gone=tuple(self._full(name) for name in gone),
             files=tuple(self._full(name) for name in found),
             complete=before is None,
         )
+
+    def _is_new(self, name: str, file: ManifestFile) -> bool:
+        """Whether this is another content than the one that was told last."""
+        content = hash((file.content, file.error))
+        if self._told.get(name) == content:
+            return False
+        self._told[name] = content
+        return True
 
     def _unreadable(self, error: OSError) -> FolderNews | None:
         said = error.strerror or str(error)

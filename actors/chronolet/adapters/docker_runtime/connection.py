@@ -47,7 +47,7 @@ class Connection:
             )
         self.socket_path = host.removeprefix(_SCHEME)
         self._timeout = timeout_seconds
-        self._pool = UnixHTTPConnectionPool(_BASE, self.socket_path, timeout=int(timeout_seconds), maxsize=pool_size)
+        self._pool = UnixHTTPConnectionPool(_BASE, self.socket_path, maxsize=pool_size)
         self._prefix = ""
 
     def call(

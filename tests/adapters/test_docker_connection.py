@@ -1,0 +1,83 @@
+"""The Docker adapter where there is no Docker: nobody, somebody else, somebody who never answers."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.ports.runtime import Refusal
+
+
+@contextmanager
+def listening(folder: Path, answer: bytes | None) -> Iterator[str]:
+    """A socket that answers every connection so, or never."""
+    path = folder / "sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        kept: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                kept.append(connection)
+                if answer is not None:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+                    connection.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"unix://{path}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(5)
+            for connection in kept:
+                connection.close()
+
+
+def refusal(host: str, timeout_seconds: float = 30) -> Refusal:
+    runtime = DockerRuntime(host, timeout_seconds=timeout_seconds)
+    with pytest.raises(Refusal) as caught:
+        runtime.engine()
+    runtime.close()
+    return caught.value
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    said = refusal(f"unix://{tmp_path}/none")
+    assert said.kind == "unavailable"
+    assert f"{tmp_path}/none" in str(said)
+
+
+def test_a_remote_engine_is_refused() -> None:
+    with pytest.raises(Refusal, match="expected unix://") as caught:
+        DockerRuntime("tcp://192.0.2.1:2375")
+    assert caught.value.kind == "invalid"
+
+
+def test_one_who_never_answers(tmp_path: Path) -> None:
+    with listening(tmp_path, None) as host:
+        assert refusal(host, timeout_seconds=0.2).kind == "timeout"
+
+
+def test_one_who_hangs_up(tmp_path: Path) -> None:
+    with listening(tmp_path, b"") as host:
+        assert refusal(host).kind == "unavailable"
+
+
+@pytest.mark.parametrize("body", [b"{}", b"hello", b'{"ApiVersion": "new"}'])
+def test_somebody_else(tmp_path: Path, body: bytes) -> None:
+    reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body)
+    with listening(tmp_path, reply) as host:
+        said = refusal(host)
+    assert said.kind == "failed"
+    assert "no Docker Engine" in str(said)

@@ -1,0 +1,54 @@
+"""What an engine's refusals mean: the kind that decides what is done next, and its words in one line."""
+
+import pytest
+from urllib3.exceptions import ProtocolError, ReadTimeoutError
+
+from chronolet.adapters.docker_runtime import errors
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "kind"),
+    [
+        (400, "invalid reference format", "invalid"),
+        (404, "No such image: x:1", "not_found"),
+        (409, "name is already in use", "conflict"),
+        (503, "shutting down", "unavailable"),
+        (500, "write /var/lib/docker/tmp: no space left on device", "no_space"),
+        (500, "transport is closing: unavailable", "unavailable"),
+        (500, "Get https://r/v2/: net/http: TLS handshake timeout", "timeout"),
+        (500, "port is already allocated", "failed"),
+        (418, "teapot", "failed"),
+    ],
+)
+def test_kinds(status: int, words: str, kind: str) -> None:
+    refusal = errors.refused(status, b'{"message": "%s"}' % words.encode())
+    assert (refusal.kind, str(refusal)) == (kind, words)
+
+
+def test_words_become_one_line() -> None:
+    assert str(errors.refused(500, b'{"message": "first\\n  second\\tthird\\n"}')) == "first second third"
+
+
+@pytest.mark.parametrize("body", [b"<html>bad\ngateway</html>", b"", b'{"message": ""}', b"\xff"])
+def test_a_reply_without_a_message_is_told_all_the_same(body: bytes) -> None:
+    said = str(errors.refused(500, body))
+    assert said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (FileNotFoundError(2, "No such file or directory"), "unavailable", "nobody listens"),
+        (ConnectionRefusedError(111, "Connection refused"), "unavailable", "nobody listens"),
+        (PermissionError(13, "Permission denied"), "denied", "permission denied"),
+        (ProtocolError("Connection aborted.", ConnectionResetError(104, "reset by peer")), "unavailable", "cut off"),
+        (ReadTimeoutError(None, "/x", "Read timed out."), "timeout", "no answer in time to GET /x"),  # type: ignore[arg-type]
+        (TimeoutError("timed out"), "timeout", "no answer in time"),
+    ],
+)
+def test_a_broken_exchange(error: Exception, kind: str, words: str) -> None:
+    refusal = errors.broken(error, "/run/docker.sock", "GET /x")
+    assert refusal.kind == kind
+    assert words in str(refusal)
+    assert "/run/docker.sock" in str(refusal)

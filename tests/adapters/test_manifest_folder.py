@@ -1,0 +1,250 @@
+"""The manifest folder on a real file system: what is told, how soon, and what is not."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
+from chronolet.ports.manifests import FolderNews
+from tests.support.scratch import wait_until
+
+
+class Watch:
+    """A folder followed by a thread of its own."""
+
+    def __init__(self, path: Path, rescan_seconds: float) -> None:
+        self.news: list[FolderNews] = []
+        self.times: list[float] = []
+        self._stop = threading.Event()
+        self._folder = ManifestFolder(path, rescan_seconds)
+        self._thread = threading.Thread(target=self._follow)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        for one in self._folder.follow(self._stop):
+            self.news.append(one)
+            self.times.append(time.monotonic())
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(5)
+        assert not self._thread.is_alive()
+
+    def contents(self, name: str) -> list[bytes]:
+        """The contents that were told of this file."""
+        return [file.content for one in list(self.news) for file in one.changed if file.name == name]
+
+    def names(self) -> set[str]:
+        return {file.name for one in list(self.news) for file in one.changed}
+
+    def gone(self) -> list[str]:
+        return [Path(path).name for one in list(self.news) for path in one.gone]
+
+    def errors(self) -> list[str]:
+        return [one.error for one in list(self.news) if one.error]
+
+    def began(self) -> None:
+        wait_until(lambda: bool(self.news), "the first look")
+
+
+Watching = Callable[..., Watch]
+
+
+@pytest.fixture
+def watching(tmp_path: Path) -> Iterator[Watching]:
+    """Starts a watch of `tmp_path / "m"`, or what is named. An hour between rescans: only a notification tells."""
+    (tmp_path / "m").mkdir()
+    started: list[Watch] = []
+
+    def start(path: Path | None = None, rescan_seconds: float = 3600) -> Watch:
+        started.append(Watch(path or tmp_path / "m", rescan_seconds))
+        started[-1].began()
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, watching: Watching) -> Path:
+    return tmp_path / "m"
+
+
+def put(folder: Path, name: str, content: bytes) -> None:
+    """As a careful writer does: written elsewhere, renamed into place."""
+    stage = folder.parent / f"stage-{name}"
+    stage.write_bytes(content)
+    stage.rename(folder / name)
+
+
+def test_the_first_news_is_all_of_it(folder: Path, watching: Watching) -> None:
+    for name in ("b.yaml", "a.yml", "c.json", "d.kyaml"):
+        (folder / name).write_bytes(name.encode())
+    first = watching().news[0]
+    assert [(file.name, file.content) for file in first.changed] == [
+        (name, name.encode()) for name in ("a.yml", "b.yaml", "c.json", "d.kyaml")
+    ]
+    assert first.files == tuple(str(folder / name) for name in ("a.yml", "b.yaml", "c.json", "d.kyaml"))
+    assert (first.complete, first.error) == (True, "")
+
+
+def test_an_empty_folder_is_told_too(watching: Watching) -> None:
+    assert watching().news == [FolderNews(complete=True)]
+
+
+def test_a_renamed_file_is_told_at_once(folder: Path, watching: Watching) -> None:
+    watch = watching()
+    delays = []
+    for number in range(20):
+        began = time.monotonic()
+        put(folder, f"{number}.yaml", b"x")
+        wait_until(lambda n=number: watch.contents(f"{n}.yaml") == [b"x"], "the file")
+        delays.append(next(at for one, at in zip(watch.news, watch.times, strict=True) if _names(one, number)) - began)
+    assert sorted(delays)[10] < 0.02, delays
+    assert not any(one.complete for one in watch.news[1:])
+
+
+def _names(news: FolderNews, number: int) -> bool:
+    return any(file.name == f"{number}.yaml" for file in news.changed)
+
+
+def test_a_file_written_in_place_is_told_when_it_is_closed(folder: Path, watching: Watching) -> None:
+    watch = watching()
+    with (folder / "web.yaml").open("wb") as file:
+        file.write(b"half ")
+        file.flush()
+        put(folder, "other.yaml", b"x")  # makes it look while the first is half-written
+        wait_until(lambda: watch.contents("other.yaml") == [b"x"], "the other file")
+        file.write(b"whole")
+    wait_until(lambda: watch.contents("web.yaml")[-1:] == [b"half whole"], "the whole file")
+
+
+def test_changes_and_removals_are_told(folder: Path, watching: Watching) -> None:
+    put(folder, "web.yaml", b"1")
+    watch = watching()
+    put(folder, "web.yaml", b"2")
+    wait_until(lambda: watch.contents("web.yaml") == [b"1", b"2"], "the second content")
+    (folder / "web.yaml").rename(folder / "web.yaml.off")
+    wait_until(lambda: watch.gone() == ["web.yaml"], "the removal")
+    (folder / "web.yaml.off").rename(folder / "web.yaml")
+    wait_until(lambda: len(watch.news[-1].changed) == 1, "the return")
+    (folder / "web.yaml").unlink()
+    wait_until(lambda: watch.gone() == ["web.yaml", "web.yaml"], "the second removal")
+
+
+def test_two_contents_of_one_size_within_a_tick_are_both_seen(folder: Path, watching: Watching) -> None:
+    watch = watching()
+    path = folder / "web.yaml"
+    path.write_bytes(b"?")
+    for number in range(200):
+        path.write_bytes(b"%03d" % number)
+    wait_until(lambda: watch.contents("web.yaml")[-1:] == [b"199"], "the last content")
+
+
+def test_links_are_followed(folder: Path, watching: Watching) -> None:
+    target = folder.parent / "target"
+    target.write_bytes(b"linked")
+    watch = watching()
+    (folder / "soft.yaml").symlink_to(target)
+    os.link(target, folder / "hard.yaml")
+    (folder / "nowhere.yaml").symlink_to(folder.parent / "missing")
+    wait_until(lambda: watch.contents("soft.yaml") == watch.contents("hard.yaml") == [b"linked"], "both links")
+    assert "nowhere.yaml" not in watch.names()
+
+
+def test_what_is_no_manifest_is_not_read(folder: Path, watching: Watching) -> None:
+    for name in (".hidden.yaml", "web.yaml~", "#web.yaml#", ".web.yaml.swp", "4913", "README", "web.yaml.tmp", "yaml"):
+        (folder / name).write_bytes(b"x")
+    (folder / "sub.yaml").mkdir()
+    (folder / "sub.yaml" / "inner.yaml").write_bytes(b"x")
+    watch = watching()
+    put(folder, ".late.yaml", b"x")
+    put(folder, "web.yaml", b"x")
+    wait_until(lambda: bool(watch.names()), "the manifest")
+    assert watch.names() == {"web.yaml"}
+
+
+def test_a_pipe_holds_nobody_up(folder: Path, watching: Watching) -> None:
+    os.mkfifo(folder / "pipe.yaml")
+    watch = watching()
+    assert [(file.name, file.error) for file in watch.news[0].changed] == [
+        ("pipe.yaml", "pipe.yaml is no regular file")
+    ]
+
+
+def test_a_name_that_is_no_utf8_is_told_in_utf8(folder: Path, watching: Watching) -> None:
+    (Path(os.fsdecode(os.fsencode(folder) + b"/\xff.yaml"))).write_bytes(b"x")
+    told = watching().news[0].changed[0]
+    assert (told.name, told.content) == ("\\udcff.yaml", b"x")
+    told.path.encode()
+
+
+def test_the_rescan_finds_what_nothing_notified_of(folder: Path, watching: Watching) -> None:
+    target = folder.parent / "target"
+    target.write_bytes(b"1")
+    (folder / "web.yaml").symlink_to(target)
+    watch = watching(rescan_seconds=0.05)
+    # Another folder's change: this folder's bell does not ring.
+    target.write_bytes(b"22")
+    wait_until(lambda: watch.contents("web.yaml") == [b"1", b"22"], "the second content")
+
+
+def test_a_missing_folder_is_told_once_and_read_when_it_is_there(tmp_path: Path, watching: Watching) -> None:
+    late = tmp_path / "late"
+    watch = watching(late)
+    assert watch.errors() == ["No such file or directory"]
+    stage = tmp_path / "stage"
+    stage.mkdir()
+    (stage / "web.yaml").write_bytes(b"x")
+    stage.rename(late)
+    wait_until(lambda: watch.contents("web.yaml") == [b"x"], "the folder")
+    assert watch.news[-1].complete
+    assert watch.errors() == ["No such file or directory"]
+    put(late, "more.yaml", b"y")
+    wait_until(lambda: watch.contents("more.yaml") == [b"y"], "a notification from the new folder")
+
+
+def test_a_folder_that_is_replaced_is_watched_on(folder: Path, watching: Watching) -> None:
+    put(folder, "old.yaml", b"1")
+    watch = watching()
+    folder.rename(folder.parent / "before")
+    wait_until(lambda: bool(watch.errors()), "the missing folder")
+    folder.mkdir()
+    wait_until(lambda: watch.news[-1].complete, "the empty folder")
+    assert watch.news[-1].files == ()
+    put(folder, "new.yaml", b"2")
+    wait_until(lambda: watch.contents("new.yaml") == [b"2"], "the file in the new folder")
+
+
+def test_a_removed_folder_comes_back(folder: Path, watching: Watching) -> None:
+    put(folder, "web.yaml", b"1")
+    watch = watching()
+    shutil.rmtree(folder)
+    wait_until(lambda: bool(watch.errors()), "the missing folder")
+    folder.mkdir()
+    put(folder, "web.yaml", b"2")
+    wait_until(lambda: watch.contents("web.yaml") == [b"1", b"2"], "the file")
+
+
+def test_one_file_can_be_watched(folder: Path, watching: Watching) -> None:
+    put(folder, "web.conf", b"1")
+    put(folder, "other.yaml", b"x")
+    watch = watching(folder / "web.conf")
+    assert watch.news[0].files == (str(folder / "web.conf"),)
+    put(folder, "web.conf", b"2")
+    wait_until(lambda: watch.contents("web.conf") == [b"1", b"2"], "the second content")
+    assert watch.names() == {"web.conf"}
+
+
+def test_no_folder_says_that_there_is_nothing() -> None:
+    stop = threading.Event()
+    news = NoFolder().follow(stop)
+    assert next(news) == FolderNews(complete=True)
+    stop.set()
+    assert list(news) == []
