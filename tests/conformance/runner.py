@@ -1,8 +1,8 @@
 """Runs vector files against the product's own deciders and helpers.
 
 In: paths of vector files. Out: one line for each case that fails, last line `N passed, M failed`; exit status 1 if any
-failed. A driver turns a case into calls of the product and answers with what differs; a kind that no driver has fails by
-its name. No expectation is known here.
+failed. A driver turns a case into calls of the product and answers with what differs; a kind that no driver has fails
+by its name. No expectation is known here.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def main(arguments: Sequence[str]) -> int:
         for result in results(path):
             if result.problems:
                 failed += 1
-                print(result)
+                sys.stdout.write(f"{result}\n")
             else:
                 passed += 1
-    print(f"{passed} passed, {failed} failed")
+    sys.stdout.write(f"{passed} passed, {failed} failed\n")
     return 1 if failed else 0
 
 
@@ -70,5 +70,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
-        print(f"conformance: {type(error).__name__}: {error}", file=sys.stderr)
+        sys.stderr.write(f"conformance: {type(error).__name__}: {error}\n")
         sys.exit(2)

@@ -29,22 +29,24 @@ NAMES = ("app", "log", "new", pleg.SANDBOX)
 
 def good_answer(effect: Effect, at: int) -> signals.Answer:
     """What a worker says when all goes well."""
+    answer: signals.Answer
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
         case wanted.StartSandbox():
-            return signals.SandboxUp(id=f"sandbox-{effect.uid}-{effect.attempt}", ip="10.1.0.2", started_at=at, **to)
+            answer = signals.SandboxUp(id=f"sandbox-{effect.uid}-{effect.attempt}", ip="10.1.0.2", started_at=at, **to)
         case wanted.StopSandbox():
-            return signals.SandboxDown(id=effect.id, **to)
+            answer = signals.SandboxDown(id=effect.id, **to)
         case wanted.EnsureImage():
-            return signals.ImagePresent(image_id="i", pulled=False, **to)
+            answer = signals.ImagePresent(image_id="i", pulled=False, **to)
         case wanted.StartContainer():
-            return signals.ContainerUp(id=f"{effect.container}-{effect.uid}-{effect.attempt}", started_at=at, **to)
+            answer = signals.ContainerUp(id=f"{effect.container}-{effect.uid}-{effect.attempt}", started_at=at, **to)
         case wanted.StopContainer():
-            return signals.ContainerDead(id=effect.id, exit_code=0, reason="Completed", finished_at=at, **to)
+            answer = signals.ContainerDead(id=effect.id, exit_code=0, reason="Completed", finished_at=at, **to)
         case wanted.RemoveContainer():
-            return signals.Removed(**to)
+            answer = signals.Removed(**to)
         case _:
-            return signals.CleanedUp(**to)
+            answer = signals.CleanedUp(**to)
+    return answer
 
 
 def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.Answer | None:

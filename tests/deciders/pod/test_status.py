@@ -49,6 +49,7 @@ def test_a_running_pod() -> None:
                 "started": True,
                 "restartCount": 0,
                 "state": {"running": {"startedAt": START}},
+                "lastState": {},
             }
         ],
     }
