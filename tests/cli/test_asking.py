@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.cli import asking
+from chronolet.cli import asking, session
 from chronolet.cli.asking import MANIFESTS
 from chronolet.kernel.memory_store import MemoryStore
 from chronolet.manifests.identity import applied_uid
 from chronolet_schemas import codec, kernel, manifests, pod
-from chronolet_schemas.envelope import Command, Event, Mail
+from chronolet_schemas.envelope import START, Command, Event, Mail, Position
+from tests.cli import written
 from tests.cli.written import WrittenNode
 
 WEB = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox}]}\n"
@@ -83,6 +84,7 @@ def agent(node: WrittenNode) -> Iterator[Callable[[Behaviour], Agent]]:
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "OWNERLESS_SECONDS", 0.3)
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", 0.3)
 
 
 def applied(command: Command, name: str, uid: str = "") -> manifests.PodApplied:
@@ -261,3 +263,38 @@ def test_delete_by_file_and_of_what_is_not_there(
     agent(lambda _: [refused])
     said = node.run("delete", "-f", write(tmp_path, WEB))
     assert said == ("", "error: pod default/web: not found\n", 1)
+
+
+def test_a_node_that_is_just_starting_is_waited_for(
+    node: WrittenNode, agent: Callable[[Behaviour], Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", 30.0)
+    log, last = list(node.server.log), node.server.last
+    asked = threading.Event()
+
+    def begin() -> None:
+        asked.wait(20)
+        with node.server.changed:
+            node.server.log, node.server.last = log, last
+        agent(lambda command: [applied(command, "web")])
+
+    class Watched(MemoryStore):
+        def last(self) -> Position:
+            try:
+                return super().last()
+            finally:
+                asked.set()
+
+    node.server.log, node.server.last = [], START
+    monkeypatch.setattr(written, "MemoryStore", Watched)
+    beginning = threading.Thread(target=begin)
+    beginning.start()
+    assert node.run("apply", "-f", "-", stdin=WEB.encode()) == ("pod/web created\n", "", 0)
+    beginning.join()
+
+
+def test_a_node_that_never_ran_is_said(node: WrittenNode) -> None:
+    node.server.log, node.server.last = [], START
+    said = node.run("delete", "pod/web")
+    assert said.status == 1
+    assert said.err.startswith("error: node node-1 has no log at unix:///none: start its agent")

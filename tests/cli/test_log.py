@@ -83,6 +83,9 @@ def test_json_has_every_field(node: WrittenNode) -> None:
         (["--type", "pod.*", "-n", "1"], [3]),
         (["--type", "kernel.*", "-n", "1"], [1]),
         (["--type", "nothing"], []),
+        (["--pod", "web"], [2, 3]),
+        (["--pod", "default/web", "--type", "*Exited"], [3]),
+        (["--pod", "we"], []),
     ],
 )
 def test_filters(node: WrittenNode, flags: list[str], numbers: list[int]) -> None:

@@ -64,6 +64,12 @@ def test_help_is_not_an_error(command: str) -> None:
     assert "--root-dir" in said.out
 
 
+def test_the_version_is_said() -> None:
+    said = run(Services(), "--version")
+    assert (said.status, said.err) == (0, "")
+    assert said.out.startswith("chronolet ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.history.entries import HistoryMissing, NoArchive, before, entries, position_before_last
+from chronolet.history.entries import HistoryMissing, NoArchive, before, entries, events_of, position_before_last
 from chronolet.history.state import state_at
 from chronolet.kernel.kind import Decider, Kind
 from chronolet.kernel.memory_data import MemoryServer
@@ -270,3 +270,13 @@ def test_what_somebody_else_put_into_the_log_has_a_number_of_its_own(node: Node)
     node.trim(foreign[1])
     assert node.numbers() == [1, 0, 2, 0, 3, 0]
     assert node.words() == {"a/b": ("0", "1", "2")}
+
+
+def test_what_is_about_a_pod_is_found_whoever_wrote_it(node: Node) -> None:
+    node.write("pleg/node", pod.PodEnded(pod="a/web", uid="u"))
+    node.say("pod/a/web", "own")
+    node.write("pleg/node", pod.PodEnded(pod="a/webs", uid="u"))
+    node.write("pleg/node", pod.SandboxBlocked(pod="b/web", uid="u", message="not a/web"))
+    with node.server.changed:
+        node.server.append(Record("pod.Odd@1", "x/y", "", "x#1", "", b"\xc1a/web"))
+    assert [entry.position.n for entry in events_of(entries(node.store, node.archive), "a/web")] == [1, 2]

@@ -40,7 +40,7 @@ def command(
     if dry_run:
         show(pods, _would(settings, pods), output)
         return
-    with session(settings) as node:
+    with session(settings, patient=True) as node:
         request = new_request()
         answers = ask(node, manifests.ApplyPods(request=request, pods=pods))
     done, refused = _outcome(request, answers)

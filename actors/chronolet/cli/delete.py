@@ -45,7 +45,7 @@ def command(
     """Delete pods."""
     keys = _keys(namespace, names, files)
     grace = 0 if force and grace_period is None else grace_period
-    with session(settings) as node:
+    with session(settings, patient=True) as node:
         request = new_request()
         wish = manifests.DeletePods(
             request=request, pods=keys, grace_period_seconds=None if grace is None or grace < 0 else grace

@@ -21,7 +21,7 @@ from chronolet.cli.asking import follow
 from chronolet.cli.errors import Failure
 from chronolet.cli.options import with_settings
 from chronolet.cli.session import Session, session
-from chronolet.history.entries import before, position_before_last
+from chronolet.history.entries import before, concerns_pod, position_before_last
 from chronolet.node.settings import Settings
 from chronolet.node.values import duration
 from chronolet_schemas.envelope import START, Entry, Position
@@ -38,6 +38,7 @@ _HASH = re.compile("[0-9a-f]{32,}")
 @click.option("--since", metavar="DURATION", help="only what is not older than this, such as 10m or 2h30m")
 @click.option("-f", "--follow", "following", is_flag=True, help="go on with what comes")
 @click.option("--entity", metavar="PATTERN", help="only this entity, such as pod/default/web or 'pod/*'")
+@click.option("--pod", metavar="[NAMESPACE/]NAME", help="only what is about this pod, whoever wrote it")
 @click.option("--type", "type_", metavar="PATTERN", help="only these events, such as pod.ContainerStarted or 'pod.*'")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="a JSON object for each entry")
 @click.option("-n", "count", type=click.IntRange(min=0), help="only the last so many")
@@ -47,12 +48,13 @@ def command(
     since: str | None,
     following: bool,
     entity: str | None,
+    pod: str | None,
     type_: str | None,
     output: str | None,
     count: int | None,
 ) -> None:
     """Show the node's event log."""
-    chosen = Filter(entity, type_)
+    chosen = Filter(entity, type_, pod)
     write = as_json if output else as_line
     with session(settings) as node:
         after, at = _begin(node, since, None if chosen.narrow else count), START
@@ -68,12 +70,15 @@ def command(
 class Filter:
     """Which entries are wanted, by shell patterns; a type's version need not be given."""
 
-    def __init__(self, entity: str | None, type_: str | None) -> None:
+    def __init__(self, entity: str | None, type_: str | None, pod: str | None) -> None:
         self.entity = entity
         self.type = type_
-        self.narrow = entity is not None or type_ is not None
+        self.pod = pod if pod is None or "/" in pod else f"default/{pod}"
+        self.narrow = (entity, type_, pod) != (None, None, None)
 
     def __call__(self, entry: Entry) -> bool:
+        if self.pod is not None and not concerns_pod(entry, self.pod):
+            return False
         if self.entity is not None and not fnmatch.fnmatchcase(entry.entity, self.entity):
             return False
         names = (entry.type, entry.type.partition("@")[0])
@@ -143,7 +148,9 @@ def as_line(entry: Entry) -> str:
 def _cause(cause: str) -> str:
     """A position by its number, which is enough to find it; a request id as it is."""
     milliseconds, dash, number = cause.partition("-")
-    return f"#{number}" if dash and milliseconds.isdigit() and number.isdigit() else cause
+    if dash and milliseconds.isdigit() and number.isdigit():
+        return f"#{number}"
+    return _HASH.sub(lambda found: found[0][:_SHORT_HASH], cause)
 
 
 def _compact(data: Any, entry: Entry) -> str:

@@ -44,8 +44,20 @@ class LazyGroup(click.Group):
         return command
 
 
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from importlib import metadata  # noqa: PLC0415 - slow to load
+
+        try:
+            version = metadata.version("chronolet")
+        except metadata.PackageNotFoundError:
+            version = "(run from a checkout that is not installed)"
+        click.echo(f"chronolet {version}")
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="chronolet", message="chronolet %(version)s")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="say which it is")
 @global_options
 def cli() -> None:
     """Run Kubernetes Pods on a plain Docker host; remember everything that happened."""

@@ -55,11 +55,15 @@ def _files(names: Sequence[str]) -> list[str]:
         if name == STDIN or not path.is_dir():
             files.append(name)
             continue
-        inside = sorted(str(p) for p in path.iterdir() if p.suffix in _SUFFIXES and not p.name.startswith("."))
+        inside = sorted(str(p) for p in path.iterdir() if _is_manifest(p))
         if not inside:
             raise Failure(f"{name}: no manifest in this folder, expected files that end with {', '.join(_SUFFIXES)}")
         files += inside
     return files
+
+
+def _is_manifest(path: Path) -> bool:
+    return path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
 
 
 def _bytes(file: str, most: int) -> bytes:

@@ -5,6 +5,7 @@ Comes in: settings and services. Goes out: what commands ask for, with failures 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,9 +17,12 @@ from chronolet.cli.progress import progress
 from chronolet.cli.services import Services
 from chronolet.history.entries import ArchiveReader, HistoryMissing, entries
 from chronolet.history.state import Moment, state_at
-from chronolet.kernel.store import Store
+from chronolet.kernel.store import Store, StoreUnreachable
 from chronolet.node.settings import Settings
 from chronolet_schemas.envelope import START, Entry, Position
+
+PATIENCE_SECONDS = 5.0
+_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +52,49 @@ class Session:
 
 
 @contextmanager
-def session(settings: Settings) -> Iterator[Session]:
-    """The node's log; a Failure in one line if there is none."""
+def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
+    """The node's log; a Failure in one line if there is none, after a while if `patient`: it may be starting."""
     services = click.get_current_context().find_object(Services) or Services()
-    _expect_socket(settings)
-    store = services.store(settings)
+    with progress("waiting for the node agent's Redis"):
+        store = _opened(settings, services, PATIENCE_SECONDS if patient else 0.0)
     try:
-        if store.last() == START:
-            raise Failure(
-                f"node {settings.node} has no log at {_without_password(settings.redis_url)}: "
-                "start its agent with `chronolet run`, or name the node by --hostname-override"
-            )
         yield Session(settings, services, store, services.archive(settings, store))
     except HistoryMissing as missing:
         raise Failure(str(missing)) from missing
     finally:
         store.close()
+
+
+def _opened(settings: Settings, services: Services, patience: float) -> Store:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return _opened_now(settings, services)
+        except (Failure, StoreUnreachable) as error:
+            healing = isinstance(error, Failure) or error.healing
+            if not healing or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _opened_now(settings: Settings, services: Services) -> Store:
+    """A store whose server answers and has a log of the node."""
+    _expect_socket(settings)
+    store = services.store(settings)
+    try:
+        _expect_log(settings, store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _expect_log(settings: Settings, store: Store) -> None:
+    if store.last() == START:
+        raise Failure(
+            f"node {settings.node} has no log at {_without_password(settings.redis_url)}: "
+            "start its agent with `chronolet run`, or name the node by --hostname-override"
+        )
 
 
 def _expect_socket(settings: Settings) -> None:

@@ -6,8 +6,10 @@ Next: `state`, `kube_events` and the CLI's `log`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Protocol
+
+import msgspec
 
 from chronolet.kernel.store import Store
 from chronolet_schemas.envelope import START, Entry, Position
@@ -58,6 +60,24 @@ def entries(
                 break
             yield entry
             at = entry.position
+
+
+def concerns_pod(entry: Entry, pod: str) -> bool:
+    """Whether an entry is about the pod `namespace/name`: its own, or another actor's that names it."""
+    if entry.entity == f"pod/{pod}":
+        return True
+    if pod.encode() not in entry.data:
+        return False  # most entries, without looking further
+    try:
+        data = msgspec.msgpack.decode(entry.data)
+    except msgspec.DecodeError:
+        return False
+    return isinstance(data, dict) and pod in (data.get("pod"), f"{data.get('namespace')}/{data.get('name')}")
+
+
+def events_of(log: Iterable[Entry], pod: str) -> Iterator[Entry]:
+    """The entries about a pod."""
+    return (entry for entry in log if concerns_pod(entry, pod))
 
 
 def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Generator[Entry, None, Position]:

@@ -1,0 +1,132 @@
+"""A pod's life on a real Docker, through nothing but the command line."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis
+from tests.support.scratch import wait_until
+
+MANIFEST = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  volumes: [{name: site, emptyDir: {}}]
+  containers:
+  - name: app
+    image: chronolet/busybox:1
+    command: [sh, -c, "echo ready; echo beware >&2; exec httpd -f -p 80 -h /site"]
+    volumeMounts: [{name: site, mountPath: /site, readOnly: true}]
+  - name: writer
+    image: chronolet/busybox:1
+    command: [sh, -c, "echo written > /site/index.html; exec sleep 1000000"]
+    volumeMounts: [{name: site, mountPath: /site}]
+"""
+
+
+class Machine:
+    """An agent in a process of its own, and the command line."""
+
+    def __init__(self, docker: PrivateDocker, redis: PrivateRedis, folder: Path) -> None:
+        self.docker = docker
+        self.folder = folder
+        self.environment = os.environ | {
+            "CHRONOLET_REDIS": redis.url,
+            "CHRONOLET_ROOT_DIR": str(folder / "root"),
+            "CHRONOLET_HOSTNAME_OVERRIDE": "node-1",
+            "DOCKER_HOST": docker.host,
+        }
+        with (folder / "agent.log").open("wb") as log:
+            self.agent = self.start("run", "--port", "0", stdout=log, stderr=log)
+
+    def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "chronolet.cli", *arguments]
+        return subprocess.Popen(command, env=self.environment, text=True, **streams)
+
+    def run(self, *arguments: str, status: int = 0) -> str:
+        """What a command prints to stdout; it must end with that status."""
+        process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == status, f"{arguments}: {out}{err}{self.log()}"
+        assert "Traceback" not in err
+        return out + err if status else out
+
+    def pod(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.run("get", "pod", "web", "-o", "json"))
+        return found
+
+    def ready(self) -> bool:
+        """Whether all containers of the pod are."""
+        statuses = self.pod()["status"]["containerStatuses"]
+        return all(one["ready"] for one in statuses)
+
+    def log(self) -> str:
+        return (self.folder / "agent.log").read_text()
+
+    def stop(self) -> None:
+        self.agent.terminate()
+        assert self.agent.wait(timeout=30) == 0, self.log()
+
+
+@pytest.fixture
+def machine(docker_engine: PrivateDocker, redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Machine]:
+    running = Machine(docker_engine, redis_server, tmp_path)
+    try:
+        yield running
+        running.stop()
+    finally:
+        running.agent.kill()
+        running.agent.wait()
+        docker_engine.remove_containers()
+
+
+def test_a_pods_life_by_the_command_line(machine: Machine, tmp_path: Path) -> None:
+    file = tmp_path / "web.yaml"
+    file.write_text(MANIFEST)
+    assert machine.run("apply", "-f", str(file)) == "pod/web created\n"
+    assert machine.run("apply", "-f", str(file)) == "pod/web unchanged\n"
+    assert machine.run("apply", "-f", str(file), "--dry-run") == "pod/web unchanged (dry run)\n"
+    wait_until(machine.ready, "all containers to run")
+
+    row = machine.run("get", "pods", "--no-headers").split()
+    assert row[:4] == ["web", "2/2", "Running", "0"]
+    process = machine.start("logs", "web", "-c", "app", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.communicate(timeout=30) == ("ready\n", "beware\n")
+    address = machine.pod()["status"]["podIP"]
+    assert machine.docker.namespace.http(80, host=address).body == b"written\n"
+
+    follower = machine.start("logs", "web", "-c", "app", "-f", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    status = machine.pod()["status"]["containerStatuses"][0]
+    before = status["containerID"].removeprefix("docker://")
+    api = machine.docker.api()
+    api.kill(before)
+    assert follower.communicate(timeout=30)[0] == "ready\n", "a follower ends with the container"
+    wait_until(lambda: machine.pod()["status"]["containerStatuses"][0]["restartCount"] == 1, "a restart")
+    wait_until(machine.ready, "all containers to run again")
+    assert machine.run("get", "pods", "--no-headers").split()[2:4] == ["Running", "1"]
+    described = machine.run("describe", "pod/web")
+    assert "Exit Code:    137" in described
+    assert "Started" in described.partition("Events:")[2]
+    assert machine.run("logs", "web", "app", "-p", "--tail", "1") in ("ready\n", "")
+    rows = machine.run("get", "containers", "--no-headers", "-o", "wide").splitlines()
+    assert [line.split()[0] for line in rows] == ["app", "writer"]
+    assert before[:12] not in rows[0]
+
+    assert machine.run("delete", "pod", "web") == "pod/web deleted\n"
+    assert api.containers(all=True) == []
+    assert "not found" in machine.run("get", "pod/web", status=1)
+    assert "not found" in machine.run("delete", "pod/web", status=1)
+    told = machine.run("log", "--pod", "web")
+    for event in ("manifests.PodApplied", "pleg.ContainerDied", "pod.RestartScheduled", "pod.PodEnded"):
+        assert f" {event} " in told
+    owners = {line.split()[1] for line in machine.run("get", "actors", "--no-headers").splitlines()}
+    assert len(owners) == 1
