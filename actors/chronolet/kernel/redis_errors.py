@@ -16,7 +16,7 @@ LOST = (redis.ConnectionError, redis.TimeoutError, OSError)
 
 _REFUSALS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
     (
-        ("WRONGPASS", "NOAUTH", "invalid password", "invalid username-password", "Authentication required"),
+        ("WRONGPASS", "NOAUTH", "invalid password", "invalid username", "Authentication required", "unauthenticated"),
         False,
         "refuses the password: give the right one in the URL (redis://:PASSWORD@host)",
     ),

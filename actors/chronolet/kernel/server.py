@@ -30,6 +30,7 @@ _LOG_LIMIT_BYTES = 8 << 20
 _LEAST_ROOM_BYTES = 1 << 20
 _POLL_SECONDS = 0.01
 _ANSWER_SECONDS = 2.0
+_NAMES = ("redis-server", "valkey-server")
 _FULL = ("No space left on device", "Disk quota exceeded")
 _REASONS = (
     "can't",
@@ -86,14 +87,20 @@ class OwnServer:
         return "adopted" if adopted else "started"
 
     def pid(self) -> int | None:
-        """The running server's process id; None if it does not run."""
-        if self._child is not None and self._child.poll() is not None:
+        """The running server's process id; None if it does not run.
+
+        The pid file alone does not tell: a server that ends deletes it while it still writes to its append-only file.
+        """
+        if self._child is not None:
+            if self._child.poll() is None:
+                return self._child.pid
             self._child = None
-        try:
+        with contextlib.suppress(FileNotFoundError, ValueError):
             pid = int(self._pid_file.read_text())
-        except (FileNotFoundError, ValueError):
-            return self._child.pid if self._child else None
-        return pid if self._is_ours(pid) else (self._child.pid if self._child else None)
+            if self._is_ours(pid):
+                return pid
+        everyone = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+        return next((pid for pid in everyone if self._is_ours(pid)), None)
 
     def stop(self) -> None:
         """End the server cleanly and wait for its end; nothing if it does not run."""
@@ -103,10 +110,15 @@ class OwnServer:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + self._patience
-        while self.pid() is not None:
+        while self._runs(pid):
             if time.monotonic() > deadline:
                 raise ServerFailed(f"the redis-server with pid {pid} did not end within {self._patience:g} s")
             time.sleep(_POLL_SECONDS)
+
+    def _runs(self, pid: int) -> bool:
+        if self._child is not None and self._child.pid == pid:
+            return self._child.poll() is None
+        return self._is_ours(pid)
 
     def last_words(self) -> str:
         """What the server's log gives as reason for its end: the last lines that tell of something wrong."""
@@ -143,12 +155,13 @@ class OwnServer:
             yield
 
     def _is_ours(self, pid: int) -> bool:
-        """Whether that process is this folder's server: its title or its arguments name the socket."""
+        """Whether that process is this folder's server: a server whose title or arguments name the socket."""
+        process = Path(f"/proc/{pid}")
         try:
-            title = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except (FileNotFoundError, ProcessLookupError):
+            name, title = (process / "comm").read_text(), (process / "cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             return False
-        return os.fsencode(self.socket) in title
+        return name.strip() in _NAMES and os.fsencode(self.socket) in title
 
     def _start(self) -> None:
         program = server_program.find()

@@ -49,8 +49,9 @@ def test_starting_using_stopping(folder: Path) -> None:
     assert (server.folder.stat().st_mode & 0o777, server.socket.stat().st_mode & 0o777) == (0o700, 0o700)
     assert server.ensure() == "adopted"
     assert server.pid() == pid
+    assert pid is not None
     server.stop()
-    assert server.pid() is None
+    assert (server.pid(), scratch.start_time(pid)) == (None, None)
     with pytest.raises(StoreUnreachable, match="cannot be reached"):
         store.last()
     server.stop()
