@@ -36,5 +36,5 @@ class NodeArchive:
             exact = max((last for _, last, _ in archive.files() if last <= after), default=START)
         try:
             yield from (entry for entry in archive.read(exact, upto) if entry.position > after)
-        except ArchiveDamaged as damaged:
+        except (ArchiveDamaged, OSError) as damaged:
             raise HistoryMissing(str(damaged)) from damaged

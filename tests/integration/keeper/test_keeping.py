@@ -1,0 +1,273 @@
+"""The keeper's workers on a real Redis: nothing leaves the stream that somebody needs or that cannot be read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.history.entries import HistoryMissing
+from chronolet.keeper import signals
+from chronolet.keeper.effects import KEEPER
+from chronolet.kernel.archive import Archive
+from chronolet_schemas.envelope import START, Position, Signal
+from tests.integration.keeper.support import NEVER_OWNED, NODE, PLEG, POD, Crash, Desk, desk
+from tests.support.redis import PrivateRedis
+
+CHUNK = 400
+WEEK = 7 * 24 * 3600 * 1000
+OTHERS = (POD, PLEG, KEEPER)
+
+
+@pytest.fixture
+def at_desk(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Desk]:
+    with desk(redis_server.url, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def archived(at_desk: Desk) -> tuple[Desk, Position]:
+    """Two chunks in the archive and a third in the stream only, nothing trimmed; and the first chunk's end."""
+    first = at_desk.write(CHUNK)
+    at_desk.archive_upto(first)
+    at_desk.archive_upto(at_desk.write(CHUNK))
+    at_desk.write(CHUNK)
+    at_desk.keep_up(*OTHERS)
+    return at_desk, first
+
+
+def refused(answer: Signal) -> str:
+    assert isinstance(answer, signals.JobRefused), answer
+    return answer.error
+
+
+def removed(answer: Signal) -> int:
+    assert isinstance(answer, signals.TrimDone), answer
+    return answer.removed
+
+
+# -- measuring -----------------------------------------------------------------------------------------------------
+def test_what_is_measured(at_desk: Desk) -> None:
+    middle = at_desk.write(50)
+    at_desk.keep_up(POD, PLEG)
+    at_desk.archive_upto(middle)
+    last = at_desk.write(50)
+    found = at_desk.measured()
+    assert (found.last, found.archived) == (str(last), str(middle))
+    assert found.begun_at == at_desk.written[0].position.milliseconds
+    # Nobody ever owned prober/3, so it holds back nothing; the keeper has no snapshot yet, so it needs everything.
+    assert found.needed == {"pod/0": str(middle), "pleg": str(middle), "keeper": "0-0"}
+    assert found.unowned == {}
+
+
+def test_shards_without_an_owner_are_measured_killed_or_handed_over(at_desk: Desk) -> None:
+    at_desk.take(NEVER_OWNED, "killed")  # a process that never had a lease is as good as dead
+    at_desk.store.retire("p", [(PLEG, at_desk.tokens[PLEG])])
+    at_desk.store.renew("p", "everything", 600_000)
+    found = at_desk.measured()
+    assert set(found.unowned) == {"prober/3", "pleg"}
+    assert all(at_desk.now - 60_000 < since <= at_desk.now for since in found.unowned.values())
+    assert set(found.needed) == {"pod/0", "pleg", "keeper", "prober/3"}
+    at_desk.take(PLEG)
+    assert set(at_desk.measured().unowned) == {"prober/3"}
+
+
+# -- archiving -----------------------------------------------------------------------------------------------------
+def test_archive_and_stream_are_one_history_all_the_way(at_desk: Desk) -> None:
+    rounds, ends = 4, [START]
+    for _ in range(rounds):
+        ends.append(at_desk.write(CHUNK))
+        assert isinstance(at_desk.archive_upto(ends[-1]), signals.ArchiveDone)
+        at_desk.keep_up(*OTHERS)
+        at_desk.trim(ends[-2])
+        assert at_desk.history() == at_desk.written
+    assert len(at_desk.written) == rounds * CHUNK + 1
+    assert len(at_desk.files()) == rounds
+    assert CHUNK <= len(at_desk.in_stream()) < 2 * CHUNK
+    assert at_desk.archive.verify() == rounds * CHUNK + 1
+    # From the middle of each part on as well.
+    for start in at_desk.written[:: CHUNK // 3]:
+        assert at_desk.history(start.position) == at_desk.written[start.position.n :]
+
+
+ARCHIVE_POINTS = ("1 before archive.write", "2 after archive.write", "3 before archive.mark", "4 after archive.mark")
+
+
+@pytest.mark.parametrize("point", ARCHIVE_POINTS)
+def test_an_archive_that_died_is_written_again_by_the_same_name(at_desk: Desk, point: str) -> None:
+    first = at_desk.write(CHUNK)
+    with pytest.raises(Crash):
+        at_desk.archive_part("0-0", first, point)
+    before = {path: path.read_bytes() for path in at_desk.files()}
+    at_desk.write(50)  # the log has moved on when the next process tries
+    answer = at_desk.archive_part("0-0", first)
+    assert isinstance(answer, signals.ArchiveDone)
+    assert (answer.events, answer.first, answer.last) == (CHUNK + 1, str(at_desk.written[0].position), str(first))
+    after = {path: path.read_bytes() for path in at_desk.files()}
+    assert len(after) == 1
+    assert before in ({}, after)
+    assert at_desk.store.archived() == (first, START)
+    at_desk.archive_upto(at_desk.write(50))
+    at_desk.keep_up(*OTHERS)
+    assert removed(at_desk.trim(first)) > 0
+    assert at_desk.history() == at_desk.written
+
+
+def test_half_a_file_is_no_file(at_desk: Desk) -> None:
+    first = at_desk.write(CHUNK)
+    at_desk.archive.folder.mkdir(parents=True)
+    at_desk.archive.folder.joinpath("1-1..2-2.new").write_bytes(b"torn")
+    assert isinstance(at_desk.archive_upto(first), signals.ArchiveDone)
+    assert list(at_desk.archive.read()) == at_desk.written
+
+
+def test_a_keeper_with_a_successor_marks_and_trims_nothing(archived: tuple[Desk, Position]) -> None:
+    at_desk, first = archived
+    stale = at_desk.tokens[KEEPER]
+    at_desk.take(KEEPER)
+    at_desk.tokens[KEEPER] = stale
+    marks = at_desk.store.archived()
+    assert refused(at_desk.archive_upto(at_desk.written[-1].position)) == "the keeper has a new owner"
+    assert refused(at_desk.trim(first)) == "the keeper has a new owner"
+    assert at_desk.store.archived() == marks
+    assert at_desk.in_stream() == at_desk.written
+
+
+def test_a_folder_that_cannot_be_written_is_a_refusal(at_desk: Desk) -> None:
+    (at_desk.folder / "archive").write_text("a file where the folder should be")
+    assert "archive" in refused(at_desk.archive_upto(at_desk.write(CHUNK)))
+    assert at_desk.store.archived() == (START, START)
+
+
+# -- trimming ------------------------------------------------------------------------------------------------------
+def test_what_is_archived_and_needed_by_nobody_goes(archived: tuple[Desk, Position]) -> None:
+    at_desk, first = archived
+    answer = at_desk.trim(first)
+    # Whole nodes of the stream only, so not quite all.
+    assert CHUNK - 100 < removed(answer) <= CHUNK + 1
+    assert len(at_desk.in_stream()) == len(at_desk.written) - removed(answer)
+    assert isinstance(answer, signals.TrimDone)
+    assert Position.parse(answer.upto) == at_desk.store.archived()[1] <= first
+    assert at_desk.history() == at_desk.written
+
+
+def test_nothing_goes_past_the_archive(at_desk: Desk) -> None:
+    first = at_desk.write(CHUNK)
+    at_desk.archive_upto(first)
+    last = at_desk.write(CHUNK)
+    at_desk.keep_up(*OTHERS)
+    assert "ends where the log has" in refused(at_desk.trim(last))
+    assert at_desk.in_stream() == at_desk.written
+
+
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_nothing_goes_past_a_cursor_or_a_snapshot(at_desk: Desk, snapshots: bool) -> None:
+    at_desk.keep_up(*OTHERS)
+    at_desk.write(CHUNK // 2)
+    at_desk.keep_up(PLEG, snapshots=snapshots)
+    pleg_is_here = at_desk.written[-1].position
+    first = at_desk.write(CHUNK)
+    at_desk.archive_upto(first)
+    at_desk.keep_up(POD, KEEPER)
+    gone = removed(at_desk.trim(first))
+    assert (0 < gone <= pleg_is_here.n) if snapshots else gone == 0
+    assert at_desk.history() == at_desk.written
+    at_desk.keep_up(PLEG)
+    assert removed(at_desk.trim(first)) > CHUNK // 2
+
+
+def test_a_shard_that_was_let_go_holds_back_nothing_until_it_has_an_owner(archived: tuple[Desk, Position]) -> None:
+    at_desk, first = archived
+    at_desk.take(NEVER_OWNED, "killed")
+    assert removed(at_desk.trim(first)) == 0
+    at_desk.take(NEVER_OWNED, "p")
+    assert removed(at_desk.trim(first, let_go=("prober/3",))) == 0
+    at_desk.take(NEVER_OWNED, "killed again")
+    assert removed(at_desk.trim(first, let_go=("prober/3",))) > 0
+    assert at_desk.history() == at_desk.written
+
+
+@pytest.mark.parametrize("point", ["1 before log.trim", "2 before log.trim", "3 after log.trim"])
+def test_a_trim_that_died_is_done_again(archived: tuple[Desk, Position], point: str) -> None:
+    at_desk, first = archived
+    with pytest.raises(Crash):
+        at_desk.trim(first, point)
+    assert at_desk.history() == at_desk.written
+    died_after = point.startswith("3")
+    assert (removed(at_desk.trim(first)) == 0) == died_after
+    assert len(at_desk.in_stream()) < len(at_desk.written)
+    assert at_desk.history() == at_desk.written
+
+
+# -- damage --------------------------------------------------------------------------------------------------------
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-500])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-len(content) // 3] ^= 0x55
+    path.write_bytes(bytes(content))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def make_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", [cut, flip, empty, make_a_folder])
+def test_a_damaged_file_is_named_and_nothing_is_trimmed(archived: tuple[Desk, Position], damage: object) -> None:
+    at_desk, first = archived
+    path = at_desk.files()[0]
+    assert callable(damage)
+    damage(path)
+    error = refused(at_desk.trim(first))
+    assert error.startswith("not trimmed, for the archive cannot be relied on: ")
+    assert str(path) in error
+    assert at_desk.in_stream() == at_desk.written
+    assert at_desk.history() == at_desk.written
+
+
+def test_a_missing_file_keeps_everything(archived: tuple[Desk, Position]) -> None:
+    at_desk, first = archived
+    at_desk.files()[0].unlink()
+    assert f"ends where the log has {at_desk.written[0].position}" in refused(at_desk.trim(first))
+    assert at_desk.in_stream() == at_desk.written
+
+
+def test_a_sound_file_that_says_something_else_keeps_everything(archived: tuple[Desk, Position]) -> None:
+    at_desk, first = archived
+    told = at_desk.written[: first.n]
+    forged = [*told[:100], told[100]._replace(subject="container/other"), *told[101:]]
+    assert at_desk.archive.write(forged, START).path == at_desk.files()[0]
+    assert f"where the log has {told[100].position}" in refused(at_desk.trim(first))
+    assert at_desk.in_stream() == at_desk.written
+
+
+@pytest.mark.parametrize("damage", [cut, flip, empty, make_a_folder])
+def test_a_file_damaged_after_the_trim_is_named_to_readers(archived: tuple[Desk, Position], damage: object) -> None:
+    at_desk, first = archived
+    assert removed(at_desk.trim(first)) > 0
+    assert callable(damage)
+    damage(at_desk.files()[0])
+    with pytest.raises(HistoryMissing) as missing:
+        at_desk.history()
+    assert str(at_desk.files()[0]) in str(missing.value)
+    # What lies behind the damage can still be read.
+    assert at_desk.history(first) == at_desk.written[first.n :]
+
+
+def test_another_nodes_archive_is_not_taken_for_ours(archived: tuple[Desk, Position]) -> None:
+    at_desk, first = archived
+    Archive(at_desk.folder, "other", "run-1").write(at_desk.written[: first.n], START)
+    assert "its header says node 'other', expected 'n'" in refused(at_desk.trim(first))
+
+
+def test_the_list_of_nodes(at_desk: Desk, redis_server: PrivateRedis) -> None:
+    at_desk.store.announce("here I am")
+    assert redis_server.client().hgetall("chronolet:nodes") == {NODE.encode(): b"here I am"}
