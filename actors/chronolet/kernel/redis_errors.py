@@ -20,6 +20,8 @@ _REFUSALS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
         False,
         "refuses the password: give the right one in the URL (redis://:PASSWORD@host)",
     ),
+    (("CERTIFICATE_VERIFY_FAILED",), False, "has a certificate that is not trusted: add ?ssl_ca_certs=FILE to the URL"),
+    (("WRONG_VERSION_NUMBER",), False, "does not speak TLS there: use redis:// or its TLS port"),
     (("NOPERM", "no permissions"), False, "does not permit this user what chronolet needs"),
     (("READONLY", "read only replica"), True, "is a read-only replica: give the URL of the master"),
     (("OOM", "command not allowed when used memory"), True, "is full (maxmemory): free memory or raise the limit"),
