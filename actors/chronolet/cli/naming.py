@@ -23,7 +23,7 @@ def types_and_names(words: Sequence[str], allowed: Sequence[str]) -> tuple[str, 
     names = tuple(dict.fromkeys(words[1:] if bare else (_name(word, type_) for word in words)))
     if type_ not in allowed:
         raise click.UsageError(f"found {words[0]!r}, expected {' or '.join(allowed)}, as TYPE NAME or TYPE/NAME.")
-    if bare and type_ == "pods" and any("/" in name for name in names):
+    if not all(names) or (bare and type_ == "pods" and any("/" in name for name in names)):
         raise click.UsageError(f"found {' '.join(words)!r}, expected pod NAME or pod/NAME.")
     return type_, names
 

@@ -59,11 +59,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """Where the HTTP server listens; empty: there is none."""
         return f"{self.address}:{self.port}" if self.port else ""
 
-    @property
-    def archive_dir(self) -> Path:
-        """Where archived parts of the log lie."""
-        return self.root_dir / "archive"
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
