@@ -10,10 +10,10 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import engine
+from tests.bench import engine, pods
 from tests.bench.figures import Figure, as_json, table
 
-BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {"engine": engine.figures}
+BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {"engine": engine.figures, "pods": pods.figures}
 
 
 def main() -> None:

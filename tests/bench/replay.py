@@ -108,8 +108,8 @@ def _recover(store: RedisStore, upto: Position) -> float:
 
     started = time.perf_counter()
     recovery = Recovery(kinds, Router(kinds, gauge.SHARDS), store, history)
-    never = Head(token="", version=0, step_id="", at=START, log_cursor=START, mail_cursor=START, tries={}, schema=0)
-    recovered = recovery.run({GAUGE: ("1:bench", never)}, frozenset())[GAUGE]
+    head = Head(token="", version=1, step_id="", at=upto, log_cursor=upto, mail_cursor=START, tries={}, schema=0)
+    recovered = recovery.run({GAUGE: ("1:bench", head)}, frozenset())[GAUGE]
     spent = time.perf_counter() - started
     assert len(recovered.ledger.states) == gauge.ENTITIES
     assert recovered.read_to == upto
