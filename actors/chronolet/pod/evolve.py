@@ -10,7 +10,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from chronolet.pod.evolve_container import evolve_container, refused, stop_of
-from chronolet.pod.state import Cleanup, Container, Dead, Sandbox, State, Stray, Successor, Termination
+from chronolet.pod.state import SANDBOX, Cleanup, Container, Dead, Sandbox, State, Stray, Successor, Termination
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
@@ -23,7 +23,7 @@ def evolve(state: State, event: Event) -> State | None:
         case pod.ContainerEvent():
             return _container_event(state, event)
         case pod.SandboxEvent():
-            return replace(state, sandbox=_sandbox(state.sandbox, event))
+            return replace(state, sandbox=_sandbox(state.sandbox, event), dead=_with_sandbox(state, event))
         case pod.PodEvent():
             return _pod_event(state, event)
         case _:
@@ -100,6 +100,14 @@ def _sandbox(sandbox: Sandbox, event: pod.SandboxEvent) -> Sandbox:
             return replace(sandbox, phase="dead", id=event.id, retry_at=event.next_at, stop_tries=0)
         case _:
             return sandbox
+
+
+def _with_sandbox(state: State, event: pod.SandboxEvent) -> tuple[Dead, ...]:
+    """When the next sandbox is made, the one before it is of no use any more."""
+    before = state.sandbox
+    if not isinstance(event, pod.SandboxStartRequested) or not before.id:
+        return state.dead
+    return _with(state.dead, Dead(container=SANDBOX, attempt=before.attempt, id=before.id))
 
 
 def _sandbox_start(

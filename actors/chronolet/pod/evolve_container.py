@@ -92,7 +92,14 @@ def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
         finished_at=event.failed_at,
     )
     return replace(
-        one, phase="exited", id=event.id, start_failures=0, reason=event.reason, message=event.message, exit=ended
+        one,
+        phase="exited",
+        id=event.id,
+        start_failures=0,
+        reason=event.reason,
+        message=event.message,
+        exit=ended,
+        stop=None,
     )
 
 

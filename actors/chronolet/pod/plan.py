@@ -23,6 +23,8 @@ from chronolet_schemas.podspec import pull_policy
 IMAGE_FAILED_SHOWN_MS = 1000
 """How long ErrImagePull stands before ImagePullBackOff, about what the kubelet needs for its next sync."""
 
+_ON_ITS_WAY = ("pulling", "image_ready", "starting")
+
 MINIMUM_GRACE_SECONDS = 2
 """What a container gets to end by itself, even if less was asked for (minimumGracePeriodInSeconds)."""
 
@@ -72,11 +74,20 @@ def _living(state: State, now: int) -> Iterator[Event]:
     if actions.kill_pod:
         yield from _kill(state, actions, now)
         return
+    yield from _containers(state, actions, now)
+
+
+def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
+    """Containers start in the spec's order; one that waits for the end of a back-off holds up nobody."""
+    in_turn = True
     for one in state.containers:
+        steps: Sequence[Event] = ()
         if one.name in actions.to_kill or one.phase == "stopping":
             yield from _stop(state, one, "SpecChanged", now)
-        elif one.name in actions.app_to_start and not one.blocked:
-            yield from _advance(state, one, now)
+        elif one.name in actions.app_to_start and not one.blocked and (in_turn or one.phase != "image_ready"):
+            steps = tuple(_advance(state, one, now))
+            yield from steps
+        in_turn = in_turn and not steps and (bool(one.blocked) or one.phase not in _ON_ITS_WAY)
 
 
 def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:

@@ -32,6 +32,14 @@ def test_a_changed_container_is_replaced_under_any_policy() -> None:
     assert life.effects == {}
 
 
+def test_under_never_a_changed_container_that_cannot_be_run_is_not_tried_again() -> None:
+    life = running(restart_policy="Never").apply(manifest(container(args=("x",)), restart_policy="Never")).stopped()
+    life.image_there().answer(
+        "container/app", signals.ContainerRefused, reason="RunContainerError", message="no", id="app-1"
+    )
+    assert life.kinds == ["ContainerStartFailed", "ContainerRemoveRequested", "SandboxStopRequested"]
+
+
 def test_a_changed_definition_has_a_back_off_of_its_own() -> None:
     life = running().dies().start().dies()
     assert life.state.container("app").phase == "backing_off"
@@ -70,21 +78,22 @@ def test_another_host_port_needs_another_sandbox() -> None:
     assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").kinds == [
         "SandboxExited",
         "SandboxStartRequested",
+        "ContainerRemoveRequested",
     ]
     assert life.state.sandbox.attempt == 1
     assert life.sandbox_up().kinds == ["SandboxStarted", "RestartScheduled", "ImageEnsureRequested"]
 
 
 def test_a_ready_image_waits_for_the_new_sandbox() -> None:
-    life = running(container("app"), container("log")).dies("log").sandbox_dies().image_there("log")
+    life = running(container("log"), container("app")).dies("log").sandbox_dies().image_there("log")
     assert life.kinds == ["ImageReady"]
     life.stopped("container/app")
     assert "ContainerStartRequested" in life.sandbox_up().kinds
 
 
 def test_a_ready_image_that_is_no_longer_wanted_is_not_started() -> None:
-    life = running(container("app"), container("log")).dies("log").sandbox_dies().image_there("log")
-    life.apply(manifest(container("app"), container("log", "busybox:2")))
+    life = running(container("log"), container("app")).dies("log").sandbox_dies().image_there("log")
+    life.apply(manifest(container("log", "busybox:2"), container("app")))
     life.stopped("container/app").sandbox_up()
     assert life.effects["container/log"].image == "busybox:2"
 

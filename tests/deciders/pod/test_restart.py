@@ -113,7 +113,11 @@ def test_a_dead_sandbox_takes_its_containers_along() -> None:
     assert {event.reason for event in life.facts[1:]} == {"SandboxGone"}
     life.stopped("container/app", 137)
     assert life.kinds == ["ContainerExited"]
-    assert life.stopped("container/log", 0).kinds == ["ContainerExited", "SandboxStartRequested"]
+    assert life.stopped("container/log", 0).kinds == [
+        "ContainerExited",
+        "SandboxStartRequested",
+        "ContainerRemoveRequested",
+    ]
     life.tells(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
     life.sandbox_up()
     assert life.kinds.count("RestartScheduled") == 2
@@ -127,7 +131,7 @@ def test_a_sandbox_that_dies_young_is_not_made_anew_at_once() -> None:
     life = running().sandbox_dies(after=1000).stopped()
     assert life.kinds == ["ContainerExited"]
     assert life.due == T0 + 10_000
-    assert life.wake().kinds == ["SandboxStartRequested"]
+    assert "SandboxStartRequested" in life.wake().kinds
 
 
 def test_under_never_a_dead_sandbox_is_the_end() -> None:
@@ -141,7 +145,7 @@ def test_a_container_that_is_starting_is_waited_for_when_the_sandbox_dies() -> N
     life.stopped("container/app")
     assert "container/log" in life.effects
     assert life.up("log").kinds == ["ContainerStarted", "ContainerStopRequested"]
-    assert life.stopped("container/log").kinds[-1] == "SandboxStartRequested"
+    assert "SandboxStartRequested" in life.stopped("container/log").kinds
 
 
 def test_a_stop_that_is_refused_is_tried_again() -> None:
@@ -153,7 +157,7 @@ def test_a_stop_that_is_refused_is_tried_again() -> None:
     assert life.wake().kinds == ["ContainerStopRequested"]
     life.tells()
     assert life.effects["container/app"].deadline == deadline
-    assert life.stopped().kinds == ["ContainerExited", "SandboxStartRequested"]
+    assert "SandboxStartRequested" in life.stopped().kinds
 
 
 def test_a_sandbox_that_cannot_be_stopped_is_tried_again() -> None:
@@ -173,6 +177,15 @@ def test_a_clock_that_went_back_puts_nothing_off_for_days() -> None:
         "ImageEnsureRequested",
     ]
     assert life.state.container("app").phase == "pulling"
+
+
+def test_the_sandbox_before_the_last_is_removed() -> None:
+    life = running().sandbox_dies().stopped()
+    assert life.sandbox_up().kinds[:1] == ["SandboxStarted"]
+    effect = life.effects["dead/sandbox-0"]
+    assert isinstance(effect, wanted.RemoveContainer)
+    assert (effect.container, effect.attempt) == (pleg.SANDBOX, 0)
+    assert life.answer("dead/sandbox-0", signals.Removed).kinds == ["ContainerRemoved"]
 
 
 def test_out_of_memory_is_kept_as_the_reason() -> None:

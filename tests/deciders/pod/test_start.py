@@ -25,6 +25,7 @@ def test_a_spec_asks_for_a_sandbox_then_images_then_starts() -> None:
     assert isinstance(image, wanted.EnsureImage)
     assert (image.image, image.policy, image.attempt) == ("busybox:1", "IfNotPresent", 0)
 
+    life.start("app")
     assert life.image_there("log").kinds == ["ImageReady", "ContainerStartRequested"]
     life.tells(("Pulled", 'Container image "busybox:1" already present on machine and can be accessed by the pod'))
     start = life.effects["container/log"]
@@ -35,7 +36,6 @@ def test_a_spec_asks_for_a_sandbox_then_images_then_starts() -> None:
     life.up("log").then(
         pod.ContainerStarted(pod=POD, uid="u1", container="log", attempt=0, id="log-0", started_at=T0)
     ).tells(("Created", "Container created"), ("Started", "Container started"))
-    life.start("app")
     assert (life.effects, life.due) == ({}, None)
 
 
@@ -45,10 +45,20 @@ def test_pod_events_name_the_container_field() -> None:
     assert (told.namespace, told.name, told.uid, told.field_path) == ("default", "web", "u1", "spec.containers{app}")
 
 
-def test_a_slow_image_does_not_hold_up_the_next_container() -> None:
-    life = Life().apply(manifest(container("slow"), container("app"))).sandbox_up().start("app")
-    assert life.state.container("app").phase == "running"
-    assert life.state.container("slow").phase == "pulling"
+def test_containers_start_in_the_specs_order() -> None:
+    life = Life().apply(manifest(container("first"), container("second"))).sandbox_up()
+    assert life.image_there("second").kinds == ["ImageReady"]
+    assert life.image_there("first").kinds == ["ImageReady", "ContainerStartRequested"]
+    assert life.up("first").kinds == ["ContainerStarted", "ContainerStartRequested"]
+    assert life.facts[1].container == "second"
+
+
+def test_one_that_waits_holds_up_nobody() -> None:
+    life = Life().apply(manifest(container("odd", tty=True), container("absent"), container("app"))).sandbox_up()
+    life.answer("container/absent", signals.ImageRefused, reason="ErrImagePull", message="no").start("app")
+    assert [one.phase for one in life.state.containers] == ["waiting", "image_failed", "running"]
+    life.wake().dies("app").start("app")
+    assert [one.phase for one in life.state.containers] == ["waiting", "image_back_off", "running"]
 
 
 def test_a_pull_is_told_when_it_begins_and_when_it_ends() -> None:
@@ -186,7 +196,7 @@ def test_a_sandbox_found_dead_by_its_start_is_made_anew_after_a_while() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
     assert life.due == T0 + 10_000
-    assert life.wake().kinds == ["SandboxStartRequested"]
+    assert life.wake().kinds == ["SandboxStartRequested", "ContainerRemoveRequested"]
     life.tells(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
     assert life.state.sandbox.attempt == 1
 
