@@ -114,3 +114,31 @@ def test_the_waiting_thread_sleeps_and_stops_at_once() -> None:
     assert time.monotonic() - began < 2
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", server.port))
+
+
+def test_it_listens_on_ipv6_too() -> None:
+    server = HttpServer("::1", 0, health_pages(Health()))
+    server.start()
+    try:
+        connection = http.client.HTTPConnection("::1", server.port, timeout=5)
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read() == b"ok"
+        connection.close()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("address", ["no.such.host.invalid", "203.0.113.1", "not an address"])
+def test_an_address_that_is_not_here_is_one_clear_line(address: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        HttpServer(address, 0, {})
+    assert str(error.value).startswith(f"--address {address} --port 0: cannot listen there: ")
+    assert "\n" not in str(error.value)
+
+
+def test_no_name_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(_: str) -> str:
+        raise AssertionError
+
+    monkeypatch.setattr(socket, "getfqdn", slow)
+    HttpServer("127.0.0.1", 0, {}).stop()

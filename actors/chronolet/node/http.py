@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -109,6 +110,11 @@ class _Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self.slots = threading.BoundedSemaphore(_AT_ONCE)
         super().__init__((address, port), _Handler)
+
+    def server_bind(self) -> None:
+        """Bind without asking DNS for the own name, as the base class would: that may take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread for each connection, up to a limit: the next ones are turned away, not queued without end."""
