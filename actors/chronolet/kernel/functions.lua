@@ -441,11 +441,16 @@ end
 
 -- -------------------------------------------------------------------------------------------------------- show --
 
+-- cjson puts a backslash before each slash; JSON needs none, and people read better without.
+local function json(value)
+  return (string.gsub(cjson.encode(value), '\\/', '/'))
+end
+
 local function json_of(name, value)
-  if name ~= 'data' then return cjson.encode(value) end
-  local decoded, text = pcall(function() return cjson.encode(cmsgpack.unpack(value)) end)
+  if name ~= 'data' then return json(value) end
+  local decoded, text = pcall(function() return json(cmsgpack.unpack(value)) end)
   if decoded then return text end
-  return cjson.encode({undecodable = tostring(text)})
+  return json({undecodable = tostring(text)})
 end
 
 -- KEYS  a stream: log, mailbox or dead letters
@@ -460,9 +465,9 @@ local function show(keys, args)
   if found.err then return found end
   local lines = {}
   for i, entry in ipairs(found) do
-    local parts, fields = {'"at":' .. cjson.encode(entry[1])}, entry[2]
+    local parts, fields = {'"at":' .. json(entry[1])}, entry[2]
     for j = 1, #fields, 2 do
-      parts[#parts + 1] = cjson.encode(fields[j]) .. ':' .. json_of(fields[j], fields[j + 1])
+      parts[#parts + 1] = json(fields[j]) .. ':' .. json_of(fields[j], fields[j + 1])
     end
     lines[i] = '{' .. table.concat(parts, ',') .. '}'
   end

@@ -90,6 +90,13 @@ def test_fields_positions_and_counts(client: redis.Redis) -> None:
     assert len(show(client, "-", "+", 100000)) == 30
 
 
+@pytest.mark.parametrize("text", ["a/b", "\\/", "\\\\/", "/\\", '"/"', "\\\\", "//"])
+def test_slashes_and_backslashes(text: str, client: redis.Redis) -> None:
+    assert as_redis_shows(client, msgpack.packb({"text": text})) == {"text": text}
+    (line,) = client.fcall_ro("chronolet_show_1", 1, "s")
+    assert json.dumps(text).encode() in line
+
+
 def test_at_most_a_thousand(client: redis.Redis) -> None:
     client.delete("s")
     for n in range(1, 1102):
