@@ -242,3 +242,16 @@ def test_nothing_is_written_by_looking(owner: Owner) -> None:
 
 def owner_client(owner: Owner) -> redis.Redis:
     return redis.Redis.from_url(owner.url)
+
+
+def test_reading_loads_neither_docker_nor_grpc_nor_the_agent(owner: Owner) -> None:
+    owner.accept("a")
+    words = owner.command("get", "pods")[3:]
+    code = (
+        "import sys; from chronolet.cli.main import status_of; from chronolet.cli.services import Services; "
+        f"assert status_of({words!r}, Services()) == 0; "
+        "print(sorted({name.partition('.')[0] for name in sys.modules}"
+        " & {'docker', 'requests', 'grpc', 'pykka', 'prometheus_client', 'yaml', 'rich'}))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert ended.stdout.splitlines()[-1] == "[]"
