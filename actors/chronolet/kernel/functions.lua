@@ -448,7 +448,10 @@ end
 
 local function json_of(name, value)
   if name ~= 'data' then return json(value) end
-  local decoded, text = pcall(function() return json(cmsgpack.unpack(value)) end)
+  local decoded, text = pcall(function()
+    assert(value ~= '', 'there is nothing')
+    return json(cmsgpack.unpack(value))
+  end)
   if decoded then return text end
   return json({undecodable = tostring(text)})
 end
