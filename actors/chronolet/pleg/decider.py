@@ -89,8 +89,7 @@ def _news(state: State, seen: signals.Seen) -> Iterator[Event]:
     if run is not None:
         # What is gone has no labels to ask: its identity is the one that was written down.
         seen = replace(seen, pod=run.pod, uid=run.uid, container=run.container, attempt=run.attempt)
-    who = _who(seen) if run is None else _owner(seen.id, run)
-    after = _after(seen)
+    who, after = _who(seen), _after(seen)
     # A new run of the same id may be found in the very state of the last one.
     for word in computed(_before(run), after) or computed("absent", after):
         match word:
@@ -109,9 +108,6 @@ def _news(state: State, seen: signals.Seen) -> Iterator[Event]:
 def _before(run: Run | None) -> SeenState:
     if run is None:
         return "absent"
-    if run.state == "exited":
-        # Its death was told; that nothing can be told of it now (it is being removed) takes that not back.
-        return "exited"
     return "unknown" if run.unknown or not run.state else run.state
 
 
@@ -144,17 +140,6 @@ def _who(message: signals.Seen | signals.Noticed) -> dict[str, Any]:
         "container": message.container,
         "attempt": message.attempt,
         "id": message.id,
-    }
-
-
-def _owner(container_id: str, run: Run) -> dict[str, Any]:
-    """Whose it is as the log knows it: a listing cannot tell of what is gone."""
-    return {
-        "pod": run.pod,
-        "uid": run.uid,
-        "container": run.container,
-        "attempt": run.attempt,
-        "id": container_id,
     }
 
 

@@ -21,7 +21,8 @@ def is_news(run: Run | None, seen: Seen) -> bool:
     if run is None:
         return seen.state != "removed"
     if seen.state == "unknown":
-        return not run.unknown
+        # A death was told: that nothing can be told now (it is being removed) does not take it back.
+        return not run.unknown and run.state != "exited"
     if seen.state == "removed":
         return True
     if run.unknown and seen.state == run.state:
