@@ -85,9 +85,9 @@ def redis(settings: Settings, store: Callable[[Settings], Store]) -> Finding:
     except (StoreUnreachable, StoreBroken, SettingsError) as error:
         if not settings.redis and isinstance(error, StoreUnreachable) and error.healing:
             return redis_server()  # the socket of an agent that is not running
-        return Finding("redis", "missing", str(error), "see the message, or name another one by --redis")
+        return Finding("redis", "missing", str(error), "or name another one by --redis")
     if warnings:
-        return Finding("redis", "warning", "; ".join(warnings), "see docs/operations")
+        return Finding("redis", "warning", "; ".join(warnings))
     return Finding("redis", "ok", "answers, and its settings keep the log safe")
 
 
