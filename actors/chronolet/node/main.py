@@ -33,18 +33,30 @@ log = structlog.get_logger("chronolet.node")
 def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> int:
     """Run until SIGTERM or SIGINT: 0. 1 if the process could not start, or failed."""
     _configure_logging(settings)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    told = _signals()
     try:
         node = _built(settings, faults, tuning)
         # A thread, for a start waits by itself for a server that may heal, and a signal must end that wait too.
-        threading.Thread(target=_end_when_told, args=(stop, node), name="signals", daemon=True).start()
+        threading.Thread(target=_end_when_told, args=(told, node), name="signals", daemon=True).start()
         with _Surrounded(node, tuning):
             return _until_over(node)
     except (SettingsError, StoreUnreachable, StoreBroken) as error:
         log.error("cannot run", error=str(error))
         return 1
+
+
+def _signals() -> int:
+    """A pipe that becomes readable with the first SIGTERM or SIGINT.
+
+    Python runs handlers on the main thread only, which may sleep for good while another thread is given the signal;
+    what is written to the pipe is written at once, on whatever thread.
+    """
+    told, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    os.set_blocking(told, True)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return told
 
 
 def _built(settings: Settings, faults: Faults | None, tuning: Tuning) -> Node:
@@ -57,9 +69,9 @@ def _built(settings: Settings, faults: Faults | None, tuning: Tuning) -> Node:
         ) from error
 
 
-def _end_when_told(stop: threading.Event, node: Node) -> None:
+def _end_when_told(told: int, node: Node) -> None:
     """In time, whatever the process waits for: to kill it would do no harm, so a server that hangs need not keep it."""
-    stop.wait()
+    os.read(told, 1)
     log.info("stopping")
     node.process.give_up()
     time.sleep(END_SECONDS)
