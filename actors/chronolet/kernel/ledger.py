@@ -63,7 +63,7 @@ class Turn(Generic[S]):
     records: list[Record] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     owners: list[tuple[str, str]] = field(default_factory=list)
-    """(key, subject) of each record; an empty key for the kernel's own events."""
+    """(key, subject) of each record; an empty key for events of other kinds, which are no cause of what the kind does."""
     states: dict[str, S | None] = field(default_factory=dict)
     dead: list[DeadLetter] = field(default_factory=list)
     forget: list[str] = field(default_factory=list)
@@ -89,6 +89,7 @@ class Ledger(Generic[S]):
         self.positions: dict[str, dict[str, Position]] = {}
         epoch = token.partition(":")[0]
         self.actor = f"{shard}#{epoch}"
+        self._prefix = f"{kind.name}."
 
     # -- recovery ------------------------------------------------------------------------------------------------
     def restore(self, images: Mapping[str, EntityImage[S]]) -> None:
@@ -104,6 +105,8 @@ class Ledger(Generic[S]):
             self._keep(key, None)
             return
         self.states[key] = state
+        if not self._is_own(event):
+            return
         positions = self.positions.get(key)
         if positions is None:  # not setdefault: this runs for every entry of the log
             positions = self.positions[key] = {}
@@ -193,7 +196,7 @@ class Ledger(Generic[S]):
         for event in events:
             turn.records.append(self._record(event, entity, item.cause))
             turn.events.append(event)
-            turn.owners.append((key, event.subject()))
+            turn.owners.append((key, event.subject()) if self._is_own(event) else ("", ""))
             known = turn.states[key] = self._fold(known, event)
         if isinstance(item.message, Due) and known is not None:
             due = decider.due(known)
@@ -206,6 +209,10 @@ class Ledger(Generic[S]):
         evolved = self.kind.decider.evolve(initial if known is None else known, event)
         # A refusal leaves no entity behind.
         return None if known is None and evolved == initial else evolved
+
+    def _is_own(self, event: Event) -> bool:
+        """Of the kind itself, not a KubeEvent that goes with it: only such an event asks for an effect."""
+        return registry.type_of(type(event)).startswith(self._prefix)
 
     def _may_create(self, message: Message | None) -> bool:
         # A command is always decided, be it only to be refused: its sender waits for the answer.
