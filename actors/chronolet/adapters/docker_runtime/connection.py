@@ -92,7 +92,8 @@ class Connection:
         try:
             connection.connect()
             raw = cast(socket.socket, connection.sock)
-            raw.settimeout(self._timeout)
+            # The head of some replies comes with their first line only.
+            raw.settimeout(max(self._timeout, idle_seconds or 0.0))
             connection.request(method, self._target(path, query), headers=dict(headers or {}), preload_content=False)
             reply = connection.getresponse()
             if reply.status >= errors.FIRST_ERROR_STATUS:

@@ -36,6 +36,7 @@ _BY_WORDS: tuple[tuple[str, RefusalKind], ...] = (
     ("i/o timeout", "timeout"),
     ("context deadline exceeded", "timeout"),
     ("pull access denied", "denied"),
+    ("no basic auth credentials", "denied"),
     ("unauthorized", "denied"),
     ("manifest unknown", "not_found"),
 )

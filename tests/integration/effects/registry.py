@@ -1,0 +1,140 @@
+"""A registry with one image, for pulls without the world: as much of the v2 protocol as an engine needs to fetch it.
+
+In: the network namespace of an engine. Out: an image that this engine can pull from 127.0.0.1, with or without a
+password, at once or only when it is let go.
+"""
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import socket
+import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.support.netns import NetworkNamespace
+
+_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+_CONFIG = "application/vnd.docker.container.image.v1+json"
+_LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _layer(content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        info = tarfile.TarInfo("hello")
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@dataclass
+class Registry:
+    """`reference` is the image's name, `password` what user `u` must give (empty: nobody is asked)."""
+
+    port: int
+    password: str = ""
+    let_go: threading.Event = field(default_factory=threading.Event)
+    """Layers are sent once this is set."""
+    asked: threading.Event = field(default_factory=threading.Event)
+    """Set when the layer was asked for."""
+    answers: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Another content for each registry: an engine does not fetch a layer that it has.
+        layer = _layer(f"{self.port:05}".encode())
+        packed = gzip.compress(layer, mtime=0)
+        rootfs = {"type": "layers", "diff_ids": [_digest(layer)]}
+        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": rootfs}).encode()
+        parts = ((_CONFIG, config), (_LAYER, packed))
+        described = [{"mediaType": kind, "size": len(body), "digest": _digest(body)} for kind, body in parts]
+        manifest = json.dumps(
+            {"schemaVersion": 2, "mediaType": _MANIFEST, "config": described[0], "layers": described[1:]}
+        ).encode()
+        for name in ("1", _digest(manifest)):
+            self.answers[f"/v2/team/hello/manifests/{name}"] = (_MANIFEST, manifest)
+        for kind, body in parts:
+            self.answers[f"/v2/team/hello/blobs/{_digest(body)}"] = (kind, body)
+        self.answers["/v2/"] = ("application/json", b"{}")
+        self.layer_path = f"/v2/team/hello/blobs/{_digest(packed)}"
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def reference(self) -> str:
+        return f"{self.address}/team/hello:1"
+
+    def admits(self, header: str) -> bool:
+        return not self.password or header == f"Basic {base64.b64encode(f'u:{self.password}'.encode()).decode()}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    registry: Registry
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        kind, body = self.registry.answers.get(self.path, ("", b""))
+        if not self.registry.admits(self.headers.get("Authorization", "")):
+            self._answer(401, "application/json", b'{"errors":[{"code":"UNAUTHORIZED","message":"who are you"}]}')
+        elif not kind:
+            self._answer(
+                404, "application/json", b'{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}'
+            )
+        else:
+            if self.path == self.registry.layer_path:
+                self.registry.asked.set()
+                self.registry.let_go.wait(60)
+            self._answer(200, kind, body)
+
+    do_HEAD = do_GET  # noqa: N815 - the name that http.server calls
+
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Docker-Distribution-Api-Version", "registry/2.0")
+        if kind == _MANIFEST:
+            self.send_header("Docker-Content-Digest", _digest(body))
+        if status == 401:
+            self.send_header("WWW-Authenticate", 'Basic realm="test"')
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Tests are silent."""
+
+
+@contextmanager
+def registry_in(namespace: NetworkNamespace, *, password: str = "", slow: bool = False) -> Iterator[Registry]:
+    """A registry that answers inside the namespace."""
+    listening = namespace.call(lambda: socket.create_server(("127.0.0.1", 0)))
+    registry = Registry(listening.getsockname()[1], password)
+    if not slow:
+        registry.let_go.set()
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Handler", (_Handler,), {"registry": registry}), bind_and_activate=False
+    )
+    server.daemon_threads = True
+    server.socket.close()
+    server.socket = listening
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield registry
+    finally:
+        registry.let_go.set()
+        server.shutdown()
+        thread.join(10)
+        server.server_close()

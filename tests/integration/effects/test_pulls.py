@@ -1,0 +1,91 @@
+"""Images that have to be fetched: from a registry of the test's own, by the real engine."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronolet.pod import signals, wanted
+from tests.integration.effects.registry import Registry, registry_in
+from tests.integration.effects.support import POD, UID, Context, World
+from tests.support.docker import PrivateDocker
+
+
+@pytest.fixture
+def registry(docker_engine: PrivateDocker) -> Iterator[Registry]:
+    with registry_in(docker_engine.namespace) as found:
+        yield found
+
+
+def ensure(image: str, policy: str) -> wanted.EnsureImage:
+    return wanted.EnsureImage(
+        subject="container/app",
+        intent="image/0",
+        pod=POD,
+        uid=UID,
+        container="app",
+        attempt=0,
+        image=image,
+        policy=policy,
+    )
+
+
+def test_a_missing_image_is_fetched_once(world: World, registry: Registry) -> None:
+    context = Context()
+    first = world.run(ensure(registry.reference, "IfNotPresent"), context)
+    assert isinstance(first, signals.ImagePresent), first
+    assert (first.pulled, first.milliseconds > 0, first.size_bytes) == (True, True, 5)
+    assert first.image_id == world.runtime.image(registry.reference).id
+    assert [type(signal) for signal, _ in context.sent] == [signals.PullBegan]
+    assert context.points == [
+        "before docker.image",
+        "before docker.pull",
+        "after docker.pull",
+    ]
+    second = world.run(ensure(registry.reference, "IfNotPresent"))
+    assert (second.pulled, second.image_id) == (False, first.image_id)
+    always = world.run(ensure(registry.reference, "Always"))
+    assert (always.pulled, always.image_id) == (True, first.image_id)
+
+
+def test_a_missing_tag_is_told_in_the_registrys_words(world: World, registry: Registry) -> None:
+    answer = world.run(ensure(f"{registry.address}/team/hello:2", "IfNotPresent"))
+    assert isinstance(answer, signals.ImageRefused)
+    assert answer.reason == "ErrImagePull"
+    assert "manifest unknown" in answer.message
+
+
+def test_a_password_is_taken_from_dockers_own_configuration(
+    world: World, docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    with registry_in(docker_engine.namespace, password="secret") as registry:
+        refused = world.run(ensure(registry.reference, "Always"))
+        assert isinstance(refused, signals.ImageRefused)
+        auth = base64.b64encode(b"u:secret").decode()
+        (tmp_path / "config.json").write_text(json.dumps({"auths": {registry.address: {"auth": auth}}}))
+        answer = world.run(ensure(registry.reference, "Always"))
+        assert isinstance(answer, signals.ImagePresent), answer
+
+
+def test_a_pull_that_is_no_longer_wanted_is_given_up_when_the_engine_speaks_again(
+    world: World, docker_engine: PrivateDocker
+) -> None:
+    with registry_in(docker_engine.namespace, slow=True) as registry:
+        context = Context()
+        answers: list[Any] = []
+        thread = threading.Thread(
+            target=lambda: answers.append(world.run(ensure(registry.reference, "Always"), context))
+        )
+        thread.start()
+        assert registry.asked.wait(20)
+        context.cancelled.set()
+        registry.let_go.set()
+        thread.join(20)
+        assert not thread.is_alive()
+    assert isinstance(answers[0], signals.ImageRefused)
+    assert "no longer wanted" in answers[0].message
