@@ -1,1 +1,1 @@
-"""What the domain needs from outside, as Protocols and plain data. Implementations and fakes of them are in `adapters`."""
+"""What the domain needs from outside, as Protocols and plain data. Implementations and fakes live in `adapters`."""
