@@ -262,7 +262,8 @@ class FakeRuntime:
             holder = self._named(spec.name)
             if holder is not None:
                 raise Refusal("conflict", f"The container name {spec.name!r} is already in use by {holder.id}")
-            if spec.image not in self._images:
+            # A container may name its image by id, as after a pull.
+            if spec.image not in self._images and spec.image not in {image.id for image in self._images.values()}:
                 raise Refusal("not_found", f"No such image: {spec.image}")
             box = _Box(id=f"{next(self._numbers):064x}", spec=spec, program=program, created_at=self._now())
             self._boxes[box.id] = box
