@@ -105,7 +105,7 @@ def commit(store: Store, token: str, count: int = 1, **changes: object) -> Commi
     return answer
 
 
-# -- starting ----------------------------------------------------------------------------------------------------------
+# -- starting --------------------------------------------------------------------------------------------------------
 
 
 def test_the_log_begins_once(another: Another) -> None:
@@ -138,7 +138,7 @@ def test_two_begin_at_once_and_one_wins(another: Another) -> None:
     assert len(stores[0].read_log(START, 10)) == 1
 
 
-# -- leases and ownership ----------------------------------------------------------------------------------------------
+# -- leases and ownership --------------------------------------------------------------------------------------------
 
 
 def test_a_shard_never_owned(begun: Store) -> None:
@@ -213,7 +213,7 @@ def test_how_long_a_shard_is_without_owner(begun: Store) -> None:
     assert begun.heads([SHARD])[SHARD].unowned_since == 0
 
 
-# -- the step ----------------------------------------------------------------------------------------------------------
+# -- the step --------------------------------------------------------------------------------------------------------
 
 
 def test_a_step_appends_moves_and_counts(begun: Store) -> None:
@@ -345,7 +345,7 @@ def test_dead_letters_go_with_the_step(begun: Store) -> None:
     assert begun.sizes()["dead"] == 2
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 def test_reading_and_scanning_agree(begun: Store) -> None:
@@ -417,15 +417,19 @@ def test_waking_ends_a_wait(begun: Store) -> None:
         assert len(done) == 1
 
 
-def test_waking_nobody_leaves_the_next_wait_alone(begun: Store) -> None:
-    begun.wake()
+def test_a_wake_just_before_a_wait_ends_it(begun: Store) -> None:
+    """Who is about to wait has looked at its own affairs before: what came since then must not be slept through."""
     token = take(begun)
     before = begun.last()
+    begun.wake()
+    started = time.monotonic()
+    assert not begun.wait(before, {}, 10, 5000).log
+    assert time.monotonic() - started < 4
     commit(begun, token)
     assert len(begun.wait(before, {}, 10, 1000).log) == 1
 
 
-# -- commands ----------------------------------------------------------------------------------------------------------
+# -- commands --------------------------------------------------------------------------------------------------------
 
 
 def mailed(store: Store, shard: Shard = SHARD, after: Position = START) -> list[str]:
@@ -475,7 +479,7 @@ def test_a_full_mailbox_is_busy_and_the_consumed_entry_does_not_count(begun: Sto
     assert begun.send(SHARD, "t@1", "e", "and another", b"") == "busy"
 
 
-# -- snapshots, archive, trimming --------------------------------------------------------------------------------------
+# -- snapshots, archive, trimming ------------------------------------------------------------------------------------
 
 
 def test_a_snapshot_only_grows(begun: Store) -> None:

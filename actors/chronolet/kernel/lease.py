@@ -12,7 +12,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 
 import structlog
@@ -108,6 +108,16 @@ class LifeLock:
         """Give the lock back on a clean stop, and remove its file."""
         self._path.unlink(missing_ok=True)
         os.close(self._file)
+
+    def abandon(self) -> None:
+        """Let go of the lock as the end of the process does: its file stays."""
+        os.close(self._file)
+
+
+def sweep(folder: Path | None, alive: Container[str]) -> None:
+    """Remove the lock files of dead processes. While a dead one still has a lease, its file is the proof of its death."""
+        if path.stem not in alive and proven_dead(folder, path.stem):
+            path.unlink(missing_ok=True)
 
 
 def proven_dead(folder: Path | None, process: str) -> bool:

@@ -63,7 +63,8 @@ class Turn(Generic[S]):
     records: list[Record] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     owners: list[tuple[str, str]] = field(default_factory=list)
-    """(key, subject) of each record; an empty key for events of other kinds, which are no cause of what the kind does."""
+    """(key, subject) of each record; an empty key for events of other kinds, which are no cause of what the kind does.
+    """
     states: dict[str, S | None] = field(default_factory=dict)
     dead: list[DeadLetter] = field(default_factory=list)
     forget: list[str] = field(default_factory=list)

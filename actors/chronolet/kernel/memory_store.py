@@ -43,7 +43,6 @@ class MemoryStore:
     def __init__(self, server: MemoryServer | None = None) -> None:
         self._server = server or MemoryServer()
         self._woken = False
-        self._waiting = False
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -202,12 +201,11 @@ class MemoryStore:
     ) -> Inputs:
         deadline = time.monotonic() + block_milliseconds / 1000
         with self._server.changed:
-            self._waiting, self._woken = True, False
             while True:
                 inputs = self._inputs(log_after, mail_after, count)
                 left = deadline - time.monotonic()
                 if inputs.log or inputs.mail or self._woken or left <= 0:
-                    self._waiting = False
+                    self._woken = False
                     return inputs
                 self._server.changed.wait(left)
 
@@ -222,7 +220,7 @@ class MemoryStore:
 
     def wake(self) -> None:
         with self._server.changed:
-            self._woken = self._waiting
+            self._woken = True
             self._server.changed.notify_all()
 
     # -- commands ------------------------------------------------------------------------------------------------

@@ -52,8 +52,9 @@ class Reader:
             timeout = block_milliseconds / 1000 + _MARGIN_SECONDS
             return self._inputs(self._channel.exchange(call, 1, timeout=timeout)[0], names)
         finally:
-            self._waiting.clear()
+            # In this order: a `wake` in between is then kept for the next wait.
             self._woken.clear()
+            self._waiting.clear()
 
     def _know_oneself(self) -> None:
         """Learn this connection's client id, for `wake`."""
@@ -74,10 +75,10 @@ class Reader:
         return Inputs(log=log, mail=mail)
 
     def wake(self) -> None:
-        """End a wait that is under way; the next one is not touched unless it begins at this very moment."""
-        if not self._waiting.is_set():
-            return
+        """End a wait that is under way, or is about to begin: its caller may have looked at its own affairs before."""
         self._woken.set()
+        if not self._waiting.is_set():
+            return  # whoever waits next looks at the flag first
         for _ in range(_WAKE_TRIES):
             if not self._woken.is_set() or self._unblocked():
                 return

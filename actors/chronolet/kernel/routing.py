@@ -22,6 +22,9 @@ class Router:
     """The subscriptions of all kinds of a process, and how many shards each has, as the log's first event fixed it."""
 
     def __init__(self, kinds: Mapping[str, Kind[Any]], shards: Mapping[str, int]) -> None:
+        unknown = sorted(kinds.keys() - shards.keys())
+        if unknown:
+            raise ValueError(f"kinds {', '.join(unknown)}: this node's log was begun without them, only with {shards}")
         self._kinds = kinds
         self._shards = shards
         self._subscribers: dict[str, list[tuple[Kind[Any], EventRoute]]] = {}

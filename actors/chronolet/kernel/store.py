@@ -217,7 +217,7 @@ class Store(Protocol):
         """Entries and mails after these positions; waits for the first one at most so long (used by one reader)."""
 
     def wake(self) -> None:
-        """End a `wait` that is under way soon (to add shards or to stop). May be a no-op where block times are short."""
+        """End a `wait` that is under way, soon; if none is, the next one ends at once (to add shards, or to stop)."""
 
     # -- commands ------------------------------------------------------------------------------------------------
     def send(

@@ -22,7 +22,7 @@ import structlog
 
 from chronolet.kernel.host import Host, Recovered, Seat, ServerBehind, Services, ShardLost
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.lease import Lease, proven_dead
+from chronolet.kernel.lease import Lease, proven_dead, sweep
 from chronolet.kernel.reader import Reader
 from chronolet.kernel.recovery import History, Recovery
 from chronolet.kernel.routing import Router
@@ -33,6 +33,7 @@ from chronolet_schemas.keys import Shard
 
 UPKEEP_SECONDS = 60.0
 STEADY_SECONDS = 60.0
+FIRST_BACK_OFF_SECONDS = 0.4
 LONGEST_BACK_OFF_SECONDS = 30.0
 
 log = structlog.get_logger("chronolet.kernel")
@@ -157,6 +158,7 @@ class Supervisor(pykka.ThreadingActor):
                 self._tick()
             case Upkeep():
                 self._nudge_all()
+                sweep(self._given.locks, self._store.alive())
             case HostFailed():
                 self._failed(message.seat, message.error)
             case Again():
@@ -274,7 +276,8 @@ class Supervisor(pykka.ThreadingActor):
         failures = self._failures.setdefault(shard, Failures())
         failures.count = 1 if now - failures.last > STEADY_SECONDS else failures.count + 1
         failures.last, failures.error = now, f"{type(error).__name__}: {error}"
-        pause = 0.0 if failures.count == 1 else min(0.1 * 2**failures.count, LONGEST_BACK_OFF_SECONDS)
+        pause = min(FIRST_BACK_OFF_SECONDS * 2 ** (failures.count - 2), LONGEST_BACK_OFF_SECONDS)
+        pause = 0.0 if failures.count == 1 else pause
         log.error("host failed", shard=str(shard), error=failures.error, again_in_seconds=pause, exc_info=error)
         self._given.services.around.observer.host_restarted(shard)
         self._waiting.add(shard)

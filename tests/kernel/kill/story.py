@@ -29,6 +29,7 @@ def check_log(entries: Sequence[Entry], sent: Mapping[str, int]) -> Counter[str]
         elif entry.type == registry.type_of(mirror.Seen):
             seen[key].append((entry, codec.decode(entry.type, entry.data, mirror.Seen)))
     assert sorted(added) == sorted(seen) == sorted(sent)
+    _check_signals(entries)
     for key, count in sent.items():
         _check_key(key, count, added[key], seen[key])
     _check_tokens(entries)
@@ -50,6 +51,13 @@ def _check_key(
         assert entry.cause == f"{key}/{one.number}"
         assert echo.cause == str(entry.position)
         assert echo.position > entry.position
+
+
+def _check_signals(entries: Sequence[Entry]) -> None:
+    """What signals led to came once as well: an effect's result, a timer's ring."""
+    once = [registry.type_of(event) for event in (tally.NoteTaken, tally.Rested, tally.NoteRequested)]
+    times = Counter((entry.type, entry.entity, entry.data) for entry in entries if entry.type in once)
+    assert all(count == 1 for count in times.values()), f"twice: {times.most_common(3)}"
 
 
 def _difference(found: list[int], count: int) -> str:

@@ -1,0 +1,165 @@
+"""Real processes of the kernel on the store's twin in memory, and a server that can be away, forget, and lose answers.
+
+Comes in: kinds. Goes out: the log, to be waited for. Next: the tests of this folder; `rig` is their fixture.
+"""
+
+import copy
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.memory_data import MemoryServer
+from chronolet.kernel.memory_store import MemoryStore
+from chronolet.kernel.process import Process, Setup
+from chronolet.kernel.store import StoreUnreachable
+from chronolet_schemas import codec, registry
+from chronolet_schemas.envelope import START, Command, Entry, Event
+from chronolet_schemas.keys import shard_for
+from tests.support import scratch
+
+E = TypeVar("E", bound=Event)
+
+_CALLS = (
+    *("check", "begin", "renew", "retire", "heads", "alive", "acquire", "unowned", "step", "count_try", "read_log"),
+    *("scan", "last", "wait", "send", "snapshot", "read_snapshot", "archived"),
+)
+
+
+class Line:
+    """What is wrong with the connections of one store."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.half_deaf: set[str] = set()
+        """Names of calls of whose answers every other one is lost, beginning with the first."""
+        self.silent: set[str] = set()
+        """Names of calls that never get through."""
+        self.raises: dict[str, Exception] = {}
+        """What calls raise that nobody has thought of."""
+        self.calls: list[str] = []
+
+
+class LineStore(MemoryStore):
+    """The twin, over a line."""
+
+    def __init__(self, server: MemoryServer, line: Line) -> None:
+        super().__init__(server)
+        self.line = line
+
+
+def _over_the_line(name: str) -> Callable[..., Any]:
+    real = getattr(MemoryStore, name)
+
+    def call(self: LineStore, *arguments: Any, **named: Any) -> Any:
+        self.line.calls.append(name)
+        if name in self.line.raises:
+            raise self.line.raises[name]
+        if self.line.away or name in self.line.silent:
+            raise StoreUnreachable("the server is away")
+        answer = real(self, *arguments, **named)
+        if self.line.away or (name in self.line.half_deaf and self.line.calls.count(name) % 2):
+            raise StoreUnreachable("the answer was lost")
+        return answer
+
+    return call
+
+
+for _name in _CALLS:
+    setattr(LineStore, _name, _over_the_line(_name))
+
+
+class Rig:
+    """One node in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.server = MemoryServer()
+        self.store = MemoryStore(self.server)
+        self.processes: list[Process] = []
+        self.lines: list[Line] = []
+        self._counts = {"chore": 1, "tally": 1, "mirror": 1}
+
+    # -- processes -----------------------------------------------------------------------------------------------
+    def process(self, *kinds: Kind[Any], line: Line | None = None, begin: bool = True, **setup: Any) -> Process:
+        """A process that hosts these kinds, at work (if `begin`)."""
+        by_name = {kind.name: kind for kind in kinds}
+        fields: dict[str, Any] = {"lease_milliseconds": 300, "shards": self._counts}
+        store = LineStore(self.server, line or Line())
+        self.lines.append(store.line)
+        process = Process(Setup(node="n", store=store, kinds=by_name, **fields | setup))
+        self.processes.append(process)
+        if begin:
+            process.start()
+            scratch.wait_until(lambda: process.phase == "running", "the process at work")
+        return process
+
+    def retire(self) -> None:
+        for process in self.processes:
+            process.retire()
+
+    # -- what comes and goes -------------------------------------------------------------------------------------
+    def send(self, command: Command, kind: str = "chore") -> str:
+        """Put a command into its mailbox; its request id."""
+        key = command.key  # type: ignore[attr-defined]
+        name = registry.type_of(type(command))
+        shard = shard_for(kind, self._counts[kind], key)
+        assert self.store.send(shard, name, f"{kind}/{key}", command.request, codec.encode(command)) == "sent"
+        return command.request
+
+    def log(self) -> Sequence[Entry]:
+        return list(self.store.scan(START))
+
+    def events(self, event: type[E]) -> list[E]:
+        name = registry.type_of(event)
+        return [codec.decode(entry.type, entry.data, event) for entry in self.log() if entry.type == name]
+
+    def types(self) -> list[str]:
+        return [entry.type.partition("@")[0] for entry in self.log()]
+
+    def wait(self, event: type[E], count: int = 1) -> list[E]:
+        """Until the log has so many of these events; all of them."""
+        name = registry.type_of(event)
+        scratch.wait_until(lambda: len(self.events(event)) >= count, f"{count} {name} in {self.types()}", seconds=10)
+        return self.events(event)
+
+    # -- a server that forgets -----------------------------------------------------------------------------------
+    def remember(self) -> Mapping[str, Any]:
+        """All that the server has now."""
+        with self.server.changed:
+            kept = {k: v for k, v in vars(self.server).items() if k not in ("changed", "clock")}
+            return copy.deepcopy(kept)
+
+    def crash(self, remembered: Mapping[str, Any]) -> None:
+        """The server dies, and comes back without all that came after."""
+        for line in self.lines:
+            line.away = True
+        self.forget(remembered)
+        before = [line.calls.count("wait") for line in self.lines]
+        scratch.wait_until(
+            lambda: all(line.calls.count("wait") > count for line, count in zip(self.lines, before, strict=True)),
+            "readers that notice",
+        )
+        for line in self.lines:
+            line.away = False
+
+    def forget(self, remembered: Mapping[str, Any]) -> None:
+        """The server has lost all that came after, and nobody's connection."""
+        with self.server.changed:
+            vars(self.server).update(copy.deepcopy(dict(remembered)))
+            self.server.changed.notify_all()
+
+
+def request() -> str:
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """A node in memory; its processes are retired at the end."""
+    made = Rig(tmp_path)
+    yield made
+    made.retire()

@@ -1,0 +1,232 @@
+"""Effects: one a subject, bounded in time, again with back-off, never for a wish that is over."""
+
+import threading
+
+import pytest
+
+from chronolet.kernel import effects, host
+from chronolet.kernel.decider import Effect
+from chronolet.kernel.effects import Fenced
+from chronolet.kernel.kind import EffectContext
+from chronolet_schemas import kernel
+from chronolet_schemas.envelope import Record, Signal
+from tests.kernel import chore
+from tests.kernel.chore import Answer, Tell
+from tests.kernel.rig import Line, Rig, request
+from tests.support import scratch
+
+STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "FIRST_PAUSE_SECONDS", 0.02)
+
+
+def test_an_effect_out_of_time_fails(rig: Rig) -> None:
+    release = threading.Event()
+
+    def run(effect: Effect, _context: EffectContext) -> Signal:
+        release.wait()
+        return Answer(intent=effect.intent, word="late")
+
+    rig.process(chore.kind(run, timeout=0.05))
+    rig.send(Tell(request=request(), key="a", wish="w"))
+    (gave_up,) = rig.wait(chore.GaveUp)
+    assert gave_up == chore.GaveUp(wish="w", error="it did not end in time", timed_out=True)
+    release.set()
+    rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told, 2)
+    assert not rig.events(chore.Answered), "what comes after the time-out is nobody's answer"
+
+
+def test_what_a_worker_raises_is_told_to_the_decider(rig: Rig) -> None:
+    def run(_effect: Effect, _context: EffectContext) -> Signal:
+        raise RuntimeError("no such engine")
+
+    rig.process(chore.kind(run))
+    asked = rig.send(Tell(request=request(), key="a", wish="w"))
+    (gave_up,) = rig.wait(chore.GaveUp)
+    assert gave_up.error == "RuntimeError: no such engine"
+    told = next(entry for entry in rig.log() if entry.cause == asked)
+    assert next(e for e in rig.log() if e.type == "chore.GaveUp@1").cause == str(told.position)
+
+
+def test_one_effect_for_a_subject_and_an_answer_to_an_old_wish_is_ignored(rig: Rig) -> None:
+    running: list[str] = []
+    release = threading.Event()
+
+    def run(effect: Effect, context: EffectContext) -> Signal:
+        running.append(effect.intent)
+        assert len(running) == 1
+        if effect.intent == "old":
+            context.cancelled.wait()
+            release.wait()
+        running.remove(effect.intent)
+        return Answer(intent=effect.intent)
+
+    rig.process(chore.kind(run))
+    rig.send(Tell(request=request(), key="a", wish="old"))
+    scratch.wait_until(lambda: running == ["old"], "the first effect")
+    rig.send(Tell(request=request(), key="a", wish="new"))
+    rig.wait(chore.Told, 2)
+    release.set()
+    (answered,) = rig.wait(chore.Answered)
+    assert answered.wish == "new"
+    assert not rig.events(chore.GaveUp)
+
+
+def test_a_standing_effect_that_fails_is_started_again_with_back_off_and_an_event(rig: Rig) -> None:
+    starts: list[str] = []
+
+    def run(effect: Effect, context: EffectContext) -> None:
+        starts.append(effect.intent)
+        if len(starts) < 4:
+            raise RuntimeError("stream broken")
+        context.send(chore.Word(word="at last"))
+        context.cancelled.wait()
+
+    rig.process(chore.kind(standing=run))
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.wait(chore.Heard)
+    failing = rig.events(kernel.EffectsFailing)
+    assert [each.retry_in_milliseconds for each in failing] == [20, 40, 80]
+    assert {(each.effect, each.about, each.error) for each in failing} == {
+        ("Standing", "chore/a standing", "RuntimeError: stream broken")
+    }
+
+
+def test_another_wish_does_not_wait_for_the_pause_of_the_one_before(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "FIRST_PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr(effects, "LONGEST_PAUSE_SECONDS", 3600.0)
+
+    def run(effect: Effect, context: EffectContext) -> None:
+        if effect.intent == "bad":
+            raise RuntimeError("bad")
+        context.send(chore.Word(word=effect.intent))
+        context.cancelled.wait()
+
+    rig.process(chore.kind(standing=run))
+    rig.send(Tell(request=request(), key="a", standing="bad"))
+    rig.wait(kernel.EffectsFailing)
+    rig.send(Tell(request=request(), key="a", standing="good"))
+    assert rig.wait(chore.Heard)[0].word == "good"
+
+
+def test_a_standing_effect_is_cancelled_when_nobody_wants_it(rig: Rig) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def run(_effect: Effect, context: EffectContext) -> None:
+        begun.set()
+        context.cancelled.wait()
+        with pytest.raises(Fenced):
+            context.fence("anything")
+        ended.set()
+
+    rig.process(chore.kind(standing=run))
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    assert begun.wait(10)
+    rig.send(Tell(request=request(), key="a"))
+    assert ended.wait(10)
+
+
+def test_progress_is_throttled_but_a_standing_effect_is_not(rig: Rig) -> None:
+    def run(effect: Effect, context: EffectContext) -> Signal:
+        for number in range(10):
+            context.send(chore.Word(word=f"{effect.intent} {number}"))
+        return Answer(intent=effect.intent)
+
+    def stand(_effect: Effect, context: EffectContext) -> None:
+        for number in range(10):
+            context.send(chore.Word(word=f"s {number}"))
+        context.cancelled.wait()
+
+    rig.process(chore.kind(run, stand))
+    rig.send(Tell(request=request(), key="a", wish="w"))
+    rig.wait(chore.Answered)
+    assert [heard.word for heard in rig.events(chore.Heard)] == ["w 0"]
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.wait(chore.Heard, 11)
+
+
+def test_no_more_workers_at_once_than_allowed(rig: Rig) -> None:
+    at_work: set[str] = set()
+    most: list[int] = []
+    release = threading.Event()
+
+    def run(effect: Effect, context: EffectContext) -> Signal:
+        at_work.add(context.entity)
+        most.append(len(at_work))
+        release.wait(10)
+        at_work.discard(context.entity)
+        return Answer(intent=effect.intent)
+
+    rig.process(chore.kind(run), workers=3)
+    for number in range(9):
+        rig.send(Tell(request=request(), key=f"k{number}", wish="w"))
+    rig.wait(chore.Told, 9)
+    scratch.wait_until(lambda: len(most) == 3, "three workers")
+    release.set()
+    rig.wait(chore.Answered, 9)
+    assert max(most) <= 3
+
+
+def test_no_effect_without_a_valid_lease_and_all_of_them_after(rig: Rig) -> None:
+    line, fenced = Line(), threading.Event()
+
+    def run(effect: Effect, context: EffectContext) -> Signal:
+        if not fenced.is_set():
+            line.away = True
+            scratch.wait_until(lambda: not process.lease.valid(), "the end of the lease")
+        try:
+            context.fence("look")
+        except Fenced:
+            fenced.set()
+            raise
+        assert not line.away, "allowed to act without a lease"
+        return Answer(intent=effect.intent)
+
+    process = rig.process(chore.kind(run), line=line)
+    rig.send(Tell(request=request(), key="a", wish="w"))
+    assert fenced.wait(10)
+    line.away = False
+    rig.wait(chore.Answered)
+
+
+class Points:
+    """A Faults port that remembers."""
+
+    def __init__(self) -> None:
+        self.passed: list[str] = []
+
+    def point(self, name: str) -> None:
+        self.passed.append(name)
+
+
+def test_every_step_and_every_call_of_an_effect_is_announced_before_and_after(rig: Rig) -> None:
+    points = Points()
+    rig.process(chore.kind(), faults=points)
+    rig.send(Tell(request=request(), key="a", wish="w"))
+    rig.wait(chore.Answered)
+    scratch.wait_until(lambda: "step/after chore chore.Answered" in points.passed, "the last point")
+    assert points.passed[-6:] == [
+        "step/before chore chore.Told",
+        "step/after chore chore.Told",
+        "effect/before answer chore/a wish",
+        "effect/after answer chore/a wish",
+        "step/before chore chore.Answered",
+        "step/after chore chore.Answered",
+    ]
+
+
+def test_what_waits_is_folded_into_one_step(rig: Rig) -> None:
+    points = Points()
+    process = rig.process(chore.kind(), faults=points, begin=False)
+    rig.store.begin("r", {"chore": 1}, STARTED)
+    for _ in range(host.BATCH + 20):
+        rig.send(Tell(request=request(), key="a"))
+    process.start()
+    rig.wait(chore.Told, host.BATCH + 20)
+    before = [point for point in points.passed if point.startswith("step/before")]
+    assert len(before) <= 4
+    assert before[0].count("chore.Told") == host.BATCH

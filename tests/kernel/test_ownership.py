@@ -1,0 +1,255 @@
+"""Who owns a shard: take-over by lock and by lease, a lapse, a hand-over, a newer schema, the same process again."""
+
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from chronolet.kernel import host, supervisor
+from chronolet.kernel.decider import Effect
+from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.lease import LifeLock
+from chronolet.kernel.observer import NoObserver
+from chronolet.kernel.store import Acquired, Committed, Step
+from chronolet_schemas import kernel, registry
+from chronolet_schemas.envelope import START, Record
+from chronolet_schemas.keys import Shard
+from tests.kernel import chore, mirror, tally
+from tests.kernel.chore import Tell
+from tests.kernel.rig import Line, Rig, request
+from tests.support import scratch
+
+CHORE = Shard("chore")
+STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
+
+
+def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
+    """A process that has come and gone: it has the shard, and a lease for so long. Its token."""
+    rig.store.begin("r", {"chore": 1}, STARTED)
+    if lease_milliseconds:
+        rig.store.renew(process, "chore", lease_milliseconds)
+    acquired = rig.store.acquire(CHORE, rig.store.heads([CHORE])[CHORE].token, process, 1, proven_dead=False)
+    assert isinstance(acquired, Acquired)
+    return acquired.head.token
+
+
+def owner(rig: Rig) -> str:
+    return rig.store.heads([CHORE])[CHORE].token.partition(":")[2]
+
+
+def test_a_dead_neighbour_is_followed_at_once(rig: Rig, tmp_path: Path) -> None:
+    own(rig, "dead", lease_milliseconds=3_600_000)
+    LifeLock(tmp_path / "locks", "dead").abandon()
+    process = rig.process(chore.kind(), locks=tmp_path / "locks")
+    assert owner(rig) == process.id
+    (taken,) = rig.wait(kernel.ShardTakenOver)
+    assert taken == kernel.ShardTakenOver(former_owner="dead", owner=process.id, proof="lock")
+
+
+def test_a_living_neighbour_is_left_alone(rig: Rig, tmp_path: Path) -> None:
+    own(rig, "alive", lease_milliseconds=3_600_000)
+    lock = LifeLock(tmp_path / "locks", "alive")
+    process = rig.process(chore.kind(), locks=tmp_path / "locks", begin=False)
+    process.start()
+    line = process._setup.store.line  # type: ignore[attr-defined]
+    scratch.wait_until(lambda: line.calls.count("alive") >= 3, "some looks at who lives")
+    assert owner(rig) == "alive"
+    lock.release()
+    rig.store.retire("alive", [])
+    scratch.wait_until(lambda: owner(rig) == process.id, "the end of its lease")
+
+
+def test_elsewhere_the_lease_has_to_run_out(rig: Rig) -> None:
+    own(rig, "elsewhere", lease_milliseconds=400)
+    process = rig.process(chore.kind())
+    assert owner(rig) == process.id
+    assert not rig.store.alive().keys() & {"elsewhere"}
+    assert rig.wait(kernel.ShardTakenOver)[0].proof == "lease"
+
+
+def test_locks_that_nobody_holds_any_more_are_swept(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "UPKEEP_SECONDS", 0.05)
+    folder = tmp_path / "locks"
+    own(rig, "dead", lease_milliseconds=3_600_000)
+    LifeLock(folder, "dead").abandon()
+    living = LifeLock(folder, "living")
+    process = rig.process(chore.kind(), locks=folder)
+    rig.wait(kernel.ShardTakenOver)
+    scratch.wait_until(lambda: not (folder / "dead.lock").exists(), "the sweep")
+    assert {path.name for path in folder.iterdir()} == {"living.lock", f"{process.id}.lock"}
+    living.release()
+
+
+def test_a_clean_end_hands_over_at_once(rig: Rig) -> None:
+    first = rig.process(chore.kind(), lease_milliseconds=3000)
+    second = rig.process(chore.kind(), begin=False)
+    second.start()
+    rig.send(Tell(request=request(), key="a", wish="w"))
+    rig.wait(chore.Answered)
+    assert owner(rig) == first.id
+    first.retire()
+    assert not rig.store.alive().keys() & {first.id}
+    scratch.wait_until(lambda: owner(rig) == second.id, "the hand-over", seconds=2)
+    rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told, 2)
+    assert not rig.events(kernel.ShardTakenOver), "a shard that was freed was not taken over"
+
+
+def test_who_lost_his_shards_during_a_lapse_drops_them(rig: Rig) -> None:
+    """And runs none of their effects: his standing effect has ended before the lease is good again."""
+    line, cancelled = Line(), threading.Event()
+
+    def stand(_effect: Effect, context: EffectContext) -> None:
+        context.cancelled.wait()
+        cancelled.set()
+
+    first = rig.process(chore.kind(standing=stand), line=line)
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.wait(chore.Told)
+    line.away = True
+    second = rig.process(chore.kind())
+    assert owner(rig) == second.id
+    assert not first.lease.valid()
+    line.away = False
+    assert cancelled.wait(10)
+    scratch.wait_until(first.lease.valid, "the lease again")
+    rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told, 2)
+    assert {entry.actor for entry in rig.log() if entry.type == "chore.Told@1"} == {"chore#1", "chore#2"}
+
+
+class Refusals(NoObserver):
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def step_refused(self, shard: Shard, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+def test_a_fenced_host_stops_and_its_process_goes_on(rig: Rig) -> None:
+    refusals = Refusals()
+    first = rig.process(chore.kind(), observer=refusals, lease_milliseconds=3000)
+    token = rig.store.heads([CHORE])[CHORE].token
+    thief = rig.store.acquire(CHORE, token, "thief", 1, proven_dead=True)
+    assert isinstance(thief, Acquired)
+    rig.store.renew("thief", "", 3_600_000)
+    rig.send(Tell(request=request(), key="a"))
+    scratch.wait_until(lambda: refusals.reasons == ["fenced"], "the refusal")
+    assert first.error is None
+    assert not rig.events(chore.Told)
+    rig.store.retire("thief", [(CHORE, thief.head.token)])
+    rig.wait(chore.Told)
+    assert refusals.reasons == ["fenced"]
+
+
+def test_a_shard_that_a_newer_schema_wrote_is_left_alone(rig: Rig) -> None:
+    token = own(rig, "newer", lease_milliseconds=3_600_000)
+    step = Step(
+        shard=CHORE,
+        token=token,
+        version=0,
+        step_id="s",
+        schema=registry.SCHEMA + 1,
+        log_cursor=START,
+        new_log_cursor=START,
+        mail_cursor=START,
+        new_mail_cursor=START,
+        records=(),
+    )
+    assert isinstance(rig.store.step(step), Committed)
+    rig.store.retire("newer", [(CHORE, token)])
+    process = rig.process(chore.kind(), begin=False)
+    process.start()
+    line = process._setup.store.line  # type: ignore[attr-defined]
+    scratch.wait_until(lambda: line.calls.count("acquire") >= 2, "two tries")
+    assert owner(rig) == ""
+
+
+def test_a_failed_host_is_started_again_by_the_same_process_with_a_new_epoch(rig: Rig) -> None:
+    process = rig.process(chore.kind(), lease_milliseconds=3000)
+    before = rig.store.heads([CHORE])[CHORE].token
+    rig.send(Tell(request=request(), key="a", raises=True))
+    rig.wait(kernel.HostRestarted)
+    after = rig.store.heads([CHORE])[CHORE].token
+    assert before == f"1:{process.id}"
+    assert int(after.partition(":")[0]) > 1
+    assert after.endswith(process.id)
+    assert not rig.events(kernel.ShardTakenOver)
+
+
+def test_restarts_are_further_and_further_apart(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_BACK_OFF_SECONDS", 0.05)
+    rig.process(chore.kind())
+    rig.send(Tell(request=request(), key="a", raises=True))
+    rig.wait(kernel.MessageDeadLettered)
+    at = [entry.position.milliseconds for entry in rig.log() if entry.type == "kernel.HostRestarted@1"]
+    gaps = [later - earlier for earlier, later in pairwise(at)]
+    assert len(gaps) == 3
+    assert [gap >= pause for gap, pause in zip(gaps, (50, 100, 200), strict=True)] == [True] * 3
+
+
+def test_a_silent_shard_moves_its_cursor_by_empty_steps(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "BEHIND_ENTRIES", 40)
+    rig.process(chore.kind(), tally.kind(1), mirror.kind(1))
+    for number in range(100):
+        rig.send(Tell(request=request(), key=f"k{number}"))
+    rig.wait(chore.Told, 100)
+    silent = Shard("mirror")
+    scratch.wait_until(
+        lambda: rig.store.last().n - rig.store.heads([silent])[silent].log_cursor.n <= 40, "an empty step"
+    )
+    assert rig.types().count("chore.Told") == 100
+    assert not any(entry.actor.startswith("mirror#") for entry in rig.log())
+
+
+def test_a_process_ends_while_its_server_is_away(rig: Rig) -> None:
+    line = Line()
+    process = rig.process(chore.kind(), line=line)
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.wait(chore.Told)
+    line.away = True
+    rig.send(Tell(request=request(), key="a"))
+    ended = threading.Thread(target=process.retire)
+    ended.start()
+    ended.join(15)
+    assert not ended.is_alive()
+    assert process.phase == "retired"
+    assert process.error is None
+
+
+def test_a_host_that_waits_for_an_answer_is_stopped_all_the_same(rig: Rig) -> None:
+    """Its step stays unanswered; the shard is taken by another; the former owner's host ends and its step is void."""
+    line = Line()
+    first = rig.process(chore.kind(), line=line, lease_milliseconds=300)
+    rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told)
+    line.silent = {"step"}
+    rig.send(Tell(request=request(), key="a"))
+    scratch.wait_until(lambda: line.calls.count("step") >= 3, "the step sent again")
+    first.retire()
+    rig.process(chore.kind())
+    rig.wait(chore.Told, 2)
+    assert len(rig.events(chore.Told)) == 2
+
+
+def test_a_failing_supervisor_ends_the_process_with_its_error(rig: Rig) -> None:
+    line = Line()
+    process = rig.process(chore.kind(), line=line)
+    line.raises["alive"] = ZeroDivisionError("a bug")
+    retired = rig.store.heads([CHORE])[CHORE].token
+    rig.store.acquire(CHORE, retired, "thief", 1, proven_dead=True)  # now it has to look who lives
+    rig.send(Tell(request=request(), key="a"))
+    assert process.wait(10)
+    assert isinstance(process.error, ZeroDivisionError)
+    process.retire()
+
+
+def test_a_failing_reader_ends_the_process_with_its_error(rig: Rig) -> None:
+    line = Line()
+    process = rig.process(chore.kind(), line=line)
+    line.raises["wait"] = ZeroDivisionError("a bug")
+    rig.send(Tell(request=request(), key="a"))
+    rig.send(Tell(request=request(), key="a"))
+    assert process.wait(10)
+    assert isinstance(process.error, ZeroDivisionError)

@@ -1,0 +1,101 @@
+"""Messages that make a decider fail: three tries, then the dead letters, and everything behind them goes on."""
+
+import pytest
+
+from chronolet.kernel import effects, supervisor
+from chronolet.kernel.decider import Effect
+from chronolet.kernel.kind import EffectContext
+from chronolet_schemas import kernel
+from chronolet_schemas.envelope import Signal
+from chronolet_schemas.keys import Shard
+from tests.kernel import chore
+from tests.kernel.chore import Tell
+from tests.kernel.rig import Line, Rig, request
+
+CHORE = Shard("chore")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failed hosts are started again soon."""
+    monkeypatch.setattr(supervisor, "FIRST_BACK_OFF_SECONDS", 0.01)
+
+
+def test_a_poison_command_goes_to_the_dead_letters_after_three_tries(rig: Rig) -> None:
+    rig.process(chore.kind())
+    first = rig.send(Tell(request=request(), key="a"))
+    poison = rig.send(Tell(request=request(), key="a", raises=True))
+    behind = [rig.send(Tell(request=request(), key="b")) for _ in range(5)]
+    rig.wait(chore.Told, 6)
+    (given_up,) = rig.wait(kernel.MessageDeadLettered)
+    assert (given_up.source, given_up.at, given_up.tries) == ("mailbox", poison, 3)
+    assert [entry.cause for entry in rig.log() if entry.type == "chore.Told@1"] == [first, *behind]
+    (letter,) = rig.server.dead
+    assert (letter.source, letter.at, letter.type) == ("mailbox", poison, "chore.Tell@1")
+    restarts = rig.events(kernel.HostRestarted)
+    assert [each.restarts for each in restarts] == [1, 2, 3, 4]
+    assert all("poisoned command" in each.error for each in restarts)
+    assert not rig.server.shard(CHORE).head.tries
+    causes = {entry.cause for entry in rig.log()}
+    assert poison in causes, "its sender waits for an answer"
+
+
+def test_a_command_that_yields_no_event_is_poison(rig: Rig) -> None:
+    rig.process(chore.kind())
+    silent = rig.send(Tell(request=request(), key="a", silent=True))
+    (given_up,) = rig.wait(kernel.MessageDeadLettered)
+    assert given_up.at == silent
+    assert "SilentMessage" in rig.events(kernel.HostRestarted)[0].error
+
+
+@pytest.mark.parametrize(("due", "error"), [(chore.SILENT_DUE, "SilentMessage"), (chore.SILENT_DUE + 1, "StillDue")])
+def test_a_due_that_does_not_move_on_is_an_error_and_no_loop(rig: Rig, due: int, error: str) -> None:
+    rig.process(chore.kind())
+    rig.send(Tell(request=request(), key="a", due=due))
+    (given_up,) = rig.wait(kernel.MessageDeadLettered)
+    assert (given_up.source, given_up.message) == ("signal", "chore.Due")
+    assert error in rig.events(kernel.HostRestarted)[0].error
+    rig.send(Tell(request=request(), key="b"))
+    rig.wait(chore.Told, 2)
+
+
+def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "FIRST_PAUSE_SECONDS", 0.01)
+
+    def run(_effect: Effect, context: EffectContext) -> Signal | None:
+        context.send(chore.Word(word="poison"))
+        context.cancelled.wait()
+        return None
+
+    rig.process(chore.kind(standing=run))
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    (given_up,) = rig.wait(kernel.MessageDeadLettered)
+    assert (given_up.source, given_up.message) == ("signal", "chore.Word")
+    rig.send(Tell(request=request(), key="b"))
+    rig.wait(chore.Told, 2)
+
+
+def test_lost_answers_do_not_count_as_tries(rig: Rig) -> None:
+    """A message is given up for its own failures only: here its neighbour fails, and no answer about tries comes."""
+    line = Line()
+    line.half_deaf = {"count_try", "step", "acquire"}
+    rig.process(chore.kind(), line=line)
+    rig.send(Tell(request=request(), key="a", raises=True))
+    for _ in range(5):
+        rig.send(Tell(request=request(), key="b"))
+    rig.wait(kernel.MessageDeadLettered)
+    rig.wait(chore.Told, 5)
+    assert len(rig.events(kernel.MessageDeadLettered)) == 1
+
+
+def test_what_cannot_be_read_is_quarantined_with_an_event(rig: Rig) -> None:
+    rig.process(chore.kind())
+    assert rig.store.send(CHORE, "chore.Tell@1", "chore/a", "r1", b"\xc1") == "sent"
+    assert rig.store.send(CHORE, "chore.Unheard@1", "chore/a", "r2", b"\x80") == "sent"
+    assert rig.store.send(CHORE, "chore.Told@1", "chore/a", "r3", b"\x80") == "sent"
+    rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told)
+    quarantined = rig.events(kernel.EntryQuarantined)
+    assert [(each.source, each.at) for each in quarantined] == [("mailbox", r) for r in ("r1", "r2", "r3")]
+    assert [letter.at for letter in rig.server.dead] == ["r1", "r2", "r3"]
+    assert not rig.events(kernel.HostRestarted)
