@@ -115,7 +115,8 @@ class LifeLock:
 
 
 def sweep(folder: Path | None, alive: Container[str]) -> None:
-    """Remove the lock files of dead processes. While a dead one still has a lease, its file is the proof of its death."""
+    """Remove the lock files of dead processes, but not while they still have a lease: it is the proof of their death."""
+    for path in folder.glob("*.lock") if folder is not None else ():
         if path.stem not in alive and proven_dead(folder, path.stem):
             path.unlink(missing_ok=True)
 
