@@ -73,7 +73,9 @@ class Journal:
 
     def tail(self, count: int = 15) -> str:
         """The last lines, for messages."""
-        return "\n".join(f"{line.entry.position} {line.entry.entity} {line.event!r:.300}" for line in self.lines[-count:])
+        return "\n".join(
+            f"{line.entry.position} {line.entry.entity} {line.event!r:.300}" for line in self.lines[-count:]
+        )
 
     def close(self) -> None:
         self.store.close()

@@ -6,10 +6,9 @@ it was sent. Next: tests compare them, and hold them against the log.
 
 from __future__ import annotations
 
+import contextlib
 import threading
-import time
 from collections.abc import Mapping
-from typing import Any
 
 import docker
 
@@ -20,20 +19,15 @@ _LIFE = {"create", "start", "die", "destroy", "pause", "restart", "oom"}
 
 
 class Witness:
-    """Follows the engine's events from now on until closed. An engine that is restarted is followed again."""
+    """Follows the engine's events from now on until closed."""
 
     def __init__(self, engine: PrivateDocker) -> None:
-        self._engine = engine
         self._lock = threading.Lock()
         self._lives: dict[str, dict[str, list[str]]] = {}
         self._signals: dict[str, set[str]] = {}
-        self._since = time.time()
-        self._closing = False
-        self._stream: Any = None
-        self._following = threading.Event()
+        self._stream = engine.api(timeout=3600).events(decode=True, filters={"type": "container"})
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
         self._thread.start()
-        assert self._following.wait(10), "no event stream"
 
     def lives(self, node: str) -> dict[str, list[str]]:
         """Container name -> its actions; `die` with the exit code."""
@@ -51,26 +45,15 @@ class Witness:
         return bool(lives) and all(actions[-1] == "destroy" for actions in lives.values())
 
     def close(self) -> None:
-        self._closing = True
-        if self._stream is not None:
-            self._stream.close()
+        self._stream.close()
         self._thread.join(5)
 
     def _run(self) -> None:
-        while not self._closing:
-            try:
-                self._follow(self._engine.api(timeout=600))
-            except (docker.errors.DockerException, OSError, ValueError):
-                if not self._closing:
-                    time.sleep(0.05)  # the engine is being started again
-
-    def _follow(self, api: docker.APIClient) -> None:
-        self._stream = api.events(since=self._since, decode=True, filters={"type": "container"})
-        self._following.set()
-        for event in self._stream:
-            self._since = event["timeNano"] / 1e9 + 1e-6
-            with self._lock:
-                self._note(event["Action"], event["Actor"]["Attributes"])
+        # What is read when the stream is closed under its reader is nobody's business.
+        with contextlib.suppress(docker.errors.DockerException, OSError, ValueError, AttributeError):
+            for event in self._stream:
+                with self._lock:
+                    self._note(event["Action"], event["Actor"]["Attributes"])
 
     def _note(self, action: str, said: Mapping[str, str]) -> None:
         node = said.get(labels.NODE, "")

@@ -1,4 +1,5 @@
-"""Agents that cost next to nothing to start: one parent has imported everything, and forks.
+"""Agents that cost next to nothing to start: one parent has imported everything, and forks. SIGUSR1 makes an agent
+write into its log what each thread is doing.
 
 Comes in: `AgentJob`s on standard input, one JSON line each. Goes out: the pid of each agent, and its end (pid and
 status) when it has ended. At the end of its input (the test is over, or was itself killed) it kills all that it has
@@ -7,6 +8,7 @@ forked. Next: `keeping` holds a Farm.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import signal
@@ -142,6 +144,7 @@ def _become(job: AgentJob) -> None:
     os.dup2(null, 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    faulthandler.register(signal.SIGUSR1)
     status = 70
     try:
         resolved, _ = settings.resolve(job.flags, {})

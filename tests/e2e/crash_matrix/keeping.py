@@ -41,7 +41,10 @@ class Keeping:
         self._stopping.set()
         self._thread.join()
         os.kill(self._agent.pid, signal.SIGTERM)
-        assert self._agent.over.wait(20), f"the agent does not end; see {self._job.log}"
+        if not self._agent.over.wait(20):
+            os.kill(self._agent.pid, signal.SIGUSR1)
+            self._agent.over.wait(1)
+            raise AssertionError("the agent does not end; its log says what it is doing")
         assert self._agent.status is not None
         return self._agent.status
 

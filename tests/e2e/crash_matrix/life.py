@@ -10,21 +10,23 @@ shared emptyDir on a host port.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from chronolet.adapters.manifest_files import read_documents
+from chronolet.kernel.store import StoreUnreachable
 from chronolet.node.wiring import SHARDS
 from chronolet.ports import labels
-from chronolet_schemas import pleg, pod
-from chronolet_schemas.keys import shards_of
+from chronolet_schemas import codec, kernel, manifests, pleg, pod, registry
+from chronolet_schemas.envelope import Command
+from chronolet_schemas.keys import Shard, shards_of
 from tests.e2e.crash_matrix.farm import AgentJob, Farm
 from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.keeping import Keeping
@@ -36,6 +38,7 @@ from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis, private_redis
 
 POD = "default/web"
+T = TypeVar("T")
 HOSTED = [shard for kind in ("manifests", "pod", "pleg", "keeper") for shard in shards_of(kind, SHARDS[kind])]
 
 WRITER = "trap 'exit 0' TERM; echo page > /pages/index.html; sleep 3600 & wait"
@@ -43,11 +46,15 @@ SERVER = "trap 'exit 0' TERM; httpd -f -p 8080 -h /www & wait"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to happen. `kills` of the server's process: the second one is waited out for ten seconds."""
+    """What is to happen. `kills` of the server's process: the second one is waited out for ten seconds.
+
+    `source` is how the pod comes and goes: as a file of the folder, or by commands as `apply` and `delete` send them.
+    """
 
     point: Point | None = None
     victim: Victim = "agent"
     kills: int = 1
+    source: Literal["file", "apply"] = "file"
 
 
 class Lived(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,9 +98,7 @@ def live(stage: Stage, plan: Plan, node: str, port: int, *, record: bool = False
 
 
 class _Life:
-    def __init__(
-        self, stage: Stage, server: PrivateRedis, plan: Plan, node: str, port: int, *, record: bool
-    ) -> None:
+    def __init__(self, stage: Stage, server: PrivateRedis, plan: Plan, node: str, port: int, *, record: bool) -> None:
         self.stage = stage
         self.plan = plan
         self.node = node
@@ -113,14 +118,14 @@ class _Life:
             yield
         except BaseException as error:
             error.add_note(f"{self.plan} in {self.node}; struck: {self.keeping.struck}\n{self.journal.tail()}")
-            error.add_note("agent: " + "\n".join(Path(self.root / "log").read_text().splitlines()[-15:]))
+            error.add_note("agent: " + "\n".join(Path(self.root / "log").read_text().splitlines()[-150:]))
             raise
         finally:
             self.keeping.abandon()
             self.journal.close()
 
     def run(self) -> Story:
-        self._write_manifest()
+        self._come()
         self._mark("running", lambda: self._running(0))
         before = self._started_at()
         for kill in range(1, self.plan.kills + 1):
@@ -129,7 +134,7 @@ class _Life:
         after = self._started_at()
         # The writer and the sandbox ran all the time, whoever was killed meanwhile.
         assert {name: before[name] for name in before if "server" not in name}.items() <= after.items()
-        (self.folder / "web.json").unlink()
+        self._go()
         ended = self.journal.wait_for_event(pod.PodEnded)
         self.journal.wait_for("what pleg sees of the end", self._all_seen_gone)
         self._come_to_rest()
@@ -157,10 +162,36 @@ class _Life:
             struck=str(self.root / "struck"),
         )
 
-    def _write_manifest(self) -> None:
+    def _come(self) -> None:
+        manifest = msgspec.json.encode(_manifest(self.port))
+        if self.plan.source == "apply":
+            (document,) = read_documents(manifest, "web.json").pods
+            self._command(manifests.ApplyPods(request=f"apply {self.node}", pods=(document,)))
+            return
         unfinished = self.folder / ".web.json"
-        unfinished.write_text(json.dumps(_manifest(self.port)))
+        unfinished.write_bytes(manifest)
         unfinished.rename(self.folder / "web.json")
+
+    def _go(self) -> None:
+        if self.plan.source == "apply":
+            self._command(manifests.DeletePods(request=f"delete {self.node}", pods=(POD,)))
+        else:
+            (self.folder / "web.json").unlink()
+
+    def _command(self, command: Command) -> None:
+        """Sent until the server takes it: the request's id keeps it from being carried out twice."""
+        shard, name = Shard("manifests"), registry.type_of(type(command))
+        data = codec.encode(command)
+        self.journal.wait_for_event(kernel.LogStarted)
+        self.journal.wait_for(
+            f"the server to take {name}",
+            lambda: self._answered(
+                lambda: self.journal.store.send(shard, name, "manifests/node", command.request, data)
+            ),
+        )
+        self.journal.wait_for(
+            "the answer", lambda: any(line.entry.cause == command.request for line in self.journal.lines)
+        )
 
     def _kill_server_process(self) -> None:
         state = self.journal.pods[POD].container("server")
@@ -208,14 +239,18 @@ class _Life:
         self.journal.read()
 
     def _hosted(self) -> bool:
+        """One living process owns every shard."""
+        heads = self._answered(lambda: self.journal.store.heads(HOSTED))
+        alive = self._answered(self.journal.store.alive)
+        owners = {head.token.partition(":")[2] for head in (heads or {}).values()}
+        return len(owners) == 1 and owners <= set(alive or ())
+
+    def _answered(self, call: Callable[[], T]) -> T | None:
+        """What the server says, None while it is on its way back."""
         try:
-            heads = self.journal.store.heads(HOSTED)
-            owners = {head.token.partition(":")[2] for head in heads.values()}
-            return len(owners) == 1 and owners <= set(self.journal.store.alive())
-        except Exception as error:  # noqa: BLE001 - a server on its way back
-            if type(error).__name__ != "StoreUnreachable":
-                raise
-            return False
+            return call()
+        except StoreUnreachable:
+            return None
 
     def _nothing_is_left(self, uid: str) -> None:
         self.journal.wait_for("the witness", lambda: self.stage.witness.gone(self.node))

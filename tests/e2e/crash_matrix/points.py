@@ -100,3 +100,11 @@ def sample(points: Iterable[Point]) -> list[Point]:
     for point in points:
         chosen[point.stratum] = point
     return list(chosen.values())
+
+
+def halved(points: Sequence[Point]) -> list[Point]:
+    """Of each event type or outside call one point only, before it and after it by turns."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        found.setdefault(point.type or point.place.split()[1], []).append(point)
+    return [some[number % len(some)] for number, some in enumerate(found.values())]

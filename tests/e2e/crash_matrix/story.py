@@ -1,6 +1,6 @@
 """What a life was, as far as a twin's must be the same: exactly, down to each event. Pure.
 
-Comes in: the log, what the Docker Engine saw, statuses at the way marks. Goes out: a `Story`, and the difference of two.
+Comes in: the log, what the Docker Engine saw, statuses at way marks. Goes out: a `Story`, and the difference of two.
 
 Left out are times, ids, addresses and hashes that hold the host port. Events of a pod are compared for each subject
 on its own (two containers start side by side, in any order), KubeEvents for each object that they are about. Of
@@ -79,6 +79,8 @@ def _add(story: Story, line: Line, uid: str) -> None:
             story.manifests.append(_words(event, uid))
         case kernel.LogStarted() | kernel.ShardTakenOver():
             pass
+        case kernel.EffectsFailing() if event.about.startswith("keeper/"):
+            pass  # the keeper measures the log: it says so when that met a dead server, and measures again
         case _ if line.entry.type.startswith("kernel."):
             story.troubles.append(_words(event, uid))
 

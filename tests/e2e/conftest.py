@@ -1,0 +1,33 @@
+"""Nodes for the end-to-end tests: one that most share, and one of a test's own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.node import Node, running_node
+from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis, private_redis
+
+
+@pytest.fixture(scope="module")
+def node(docker_engine: PrivateDocker, request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node that the tests of a module share: each has pods of its own names."""
+    with private_redis() as server:
+        name = request.module.__name__.rpartition("_")[2]
+        with running_node(docker_engine, server.url, name, server.folder / "agent") as node:
+            yield node
+
+
+@pytest.fixture
+def own_node(docker_engine: PrivateDocker, redis_server: PrivateRedis) -> Iterator[Node]:
+    """A node of the test's own, on `redis_server`; its agent is not started yet."""
+    node = Node(docker_engine, redis_server.url, scratch_name(redis_server), redis_server.folder / "agent")
+    try:
+        yield node
+    finally:
+        node.close()
+
+
+def scratch_name(server: PrivateRedis) -> str:
+    """No two tests of a run have the same."""
+    return server.folder.name.removeprefix("chronolet-")

@@ -1,0 +1,131 @@
+"""Many lives, each with a blow at another point, side by side on one engine; and what came of them.
+
+Comes in: plans. Goes out: a `Verdict` with counts and with everything that was not as the twin's. Next: the tests.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tests.e2e.crash_matrix import points
+from tests.e2e.crash_matrix.farm import Farm
+from tests.e2e.crash_matrix.faults import Victim
+from tests.e2e.crash_matrix.life import Lived, Plan, Stage, live
+from tests.e2e.crash_matrix.points import Point
+from tests.e2e.crash_matrix.story import difference
+from tests.e2e.witness import Witness
+from tests.support.docker import PrivateDocker
+
+AT_ONCE = 4
+VICTIMS: tuple[Victim, ...] = ("agent", "redis")
+FIRST_PORT = 9000
+
+
+@dataclass
+class Verdict:
+    """Of all lives of a run."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    strata: set[str] = field(default_factory=set)
+    missed: list[str] = field(default_factory=list)
+    """Points that a life did not reach: nothing was killed in it."""
+    wrong: list[str] = field(default_factory=list)
+
+    def tell(self) -> None:
+        """Print it."""
+        print("crash matrix: " + ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items())))  # noqa: T201 - asked for
+        print(f"kinds of points: {len(self.strata)}; not reached: {self.missed or 'none'}")  # noqa: T201 - asked for
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A life in which nobody was killed, and the points of it."""
+
+    lived: Lived
+    points: Sequence[Point]
+
+
+class Matrix:
+    """The stage, and the lives on it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._ports: queue.Queue[int] = queue.Queue()
+        for port in range(FIRST_PORT, FIRST_PORT + 2 * AT_ONCE):
+            self._ports.put(port)
+        self._nodes = iter(range(1_000_000))
+        self.verdict = Verdict()
+
+    def twin(self, plan: Plan) -> Twin:
+        """Lived twice: the two must be the same, and only points that both have passed are worth a blow."""
+        one, other = (self._live(plan, record=True) for _ in range(2))
+        assert difference(one.story, other.story) == ""
+        common = points.reached_by_all([one.names, other.names])
+        found = [point for point in dict.fromkeys(points.all_points(one.names)) if point in common]
+        assert len(found) > 80, found
+        return Twin(one, found)
+
+    def run(self, twin: Twin, plans: Sequence[Plan], at_once: int = AT_ONCE) -> None:
+        """Live all of them, and hold each against the twin."""
+        began = time.monotonic()
+        with ThreadPoolExecutor(at_once) as pool:
+            for plan, lived in zip(plans, pool.map(self._attempt, plans), strict=True):
+                self._judge(twin, plan, lived)
+        self.verdict.counts["seconds"] += round(time.monotonic() - began)
+
+    def _attempt(self, plan: Plan) -> Lived | str:
+        try:
+            return self._live(plan)
+        except Exception as error:  # noqa: BLE001 - the other lives go on; the verdict has it
+            return "".join(traceback.format_exception(error))
+
+    def _live(self, plan: Plan, *, record: bool = False) -> Lived:
+        port = self._ports.get()
+        try:
+            return live(self._stage, plan, f"node-{next(self._nodes)}", port, record=record)
+        finally:
+            self._ports.put(port)
+
+    def _judge(self, twin: Twin, plan: Plan, lived: Lived | str) -> None:
+        verdict, what = self.verdict, f"{plan.victim} killed at {plan.point} ({plan.source}, {plan.kills})"
+        verdict.counts["lives"] += 1
+        if isinstance(lived, str):
+            verdict.wrong.append(f"{what}: {lived}")
+            return
+        assert plan.point is not None
+        if lived.struck:
+            verdict.counts[f"{plan.victim} kills"] += 1
+            verdict.counts[f"at {plan.point.place.partition(' ')[0]}"] += 1
+            verdict.strata.add(plan.point.stratum)
+        else:
+            verdict.missed.append(what)
+        deaths = [-9] if lived.struck and plan.victim == "agent" else []
+        if lived.deaths != deaths:
+            verdict.wrong.append(f"{what}: agents died by themselves: {lived.deaths}, expected {deaths}")
+        if different := difference(twin.lived.story, lived.story):
+            verdict.wrong.append(f"{what}:\n{different}")
+
+
+def blows(plan: Plan, at: Sequence[Point], victim: Victim) -> list[Plan]:
+    """The plan with a blow at each of these points."""
+    return [msgspec.structs.replace(plan, point=point, victim=victim) for point in at]
+
+
+@contextmanager
+def matrix(engine: PrivateDocker) -> Iterator[Matrix]:
+    """A matrix on this engine."""
+    farm, witness = Farm(), Witness(engine)
+    try:
+        yield Matrix(Stage(farm, engine, witness))
+    finally:
+        witness.close()
+        farm.end()

@@ -1,0 +1,65 @@
+"""Wherever an agent or its Redis is killed in the life of a pod, the pod lives as its twin does, to the event.
+
+The points are taken from a recorded life. A short run has one life for each kind of point (before or after; each event
+type, each outside call about each kind of subject) for the agent, one for each event type and call for Redis; a long
+one has every point for both, and those of a back-off that is waited out.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.e2e.crash_matrix import points
+from tests.e2e.crash_matrix.life import Plan
+from tests.e2e.crash_matrix.matrix import AT_ONCE, VICTIMS, Matrix, blows, matrix
+from tests.e2e.crash_matrix.points import Point
+from tests.support.docker import PrivateDocker
+
+FILE = Plan()
+APPLY = Plan(source="apply")
+LOOPING = Plan(kills=2)
+
+
+def judged(done: Matrix, least: int) -> None:
+    verdict = done.verdict
+    verdict.tell()
+    assert not verdict.wrong, f"{len(verdict.wrong)} lives went wrong:\n" + "\n".join(verdict.wrong)
+    assert verdict.counts["agent kills"] >= least
+    assert verdict.counts["redis kills"] >= least / 2.5
+    # The order of things that run side by side may spare a life its blow, but not many.
+    assert len(verdict.missed) <= verdict.counts["lives"] // 25, verdict.missed
+
+
+def everywhere(plan: Plan, at: Sequence[Point]) -> list[Plan]:
+    return [each for victim in VICTIMS for each in blows(plan, at, victim)]
+
+
+def of_manifests(found: Sequence[Point]) -> list[Point]:
+    """What a pod that is applied adds to one that comes from a file."""
+    return [point for point in found if "manifests." in point.type]
+
+
+@pytest.mark.timeout(400)
+def test_a_blow_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as done:
+        twin = done.twin(FILE)
+        agent = points.sample(twin.points)
+        done.run(twin, [*blows(FILE, agent, "agent"), *blows(FILE, points.halved(agent), "redis")])
+        applied = done.twin(APPLY)
+        at = points.sample(of_manifests(applied.points))
+        done.run(applied, everywhere(APPLY, at))
+        judged(done, least=60)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_a_blow_at_any_point_changes_nothing(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as done:
+        twin = done.twin(FILE)
+        done.run(twin, everywhere(FILE, twin.points))
+        applied = done.twin(APPLY)
+        done.run(applied, everywhere(APPLY, of_manifests(applied.points)))
+        looping = done.twin(LOOPING)
+        # Lives that mostly wait: twice as many go side by side.
+        done.run(looping, everywhere(LOOPING, [one for one in looping.points if one not in twin.points]), 2 * AT_ONCE)
+        judged(done, least=120)

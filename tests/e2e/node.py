@@ -1,0 +1,210 @@
+"""A node as a person runs one: `chronolet run` in a process of its own on a private engine and a private Redis, and the
+other commands beside it.
+
+Comes in: an engine, a server, a name. Goes out: manifests that come and go, what commands print, the log, HTTP.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from chronolet.ports import labels
+from tests.e2e.journal import Journal
+from tests.support import scratch
+from tests.support.docker import PrivateDocker
+
+_CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
+BUSYBOX = "chronolet/busybox:1"
+
+
+class Said(msgspec.Struct, frozen=True):
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    def line(self, beginning: str) -> str:
+        """The first line of its output that begins so."""
+        return next(line for line in self.out.splitlines() if line.startswith(beginning))
+
+
+class Node:
+    """One node. The agent is started by `start`; `stop` or the end of the test ends it."""
+
+    def __init__(self, engine: PrivateDocker, url: str, name: str, root: Path) -> None:
+        self.engine = engine
+        self.name = name
+        self.root = root
+        self.folder = root / "manifests"
+        self.folder.mkdir(parents=True)
+        self.docker = engine.api()
+        self.journal = Journal(url, name)
+        self._log = root / "agent.log"
+        self._agent: subprocess.Popen[bytes] | None = None
+        self._environ = os.environ | {
+            "CHRONOLET_REDIS": url,
+            "CHRONOLET_ROOT_DIR": str(root),
+            "CHRONOLET_HOSTNAME_OVERRIDE": name,
+            "DOCKER_HOST": engine.host,
+        }
+
+    # -- the agent -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        command = [*_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", "0"]
+        with self._log.open("ab") as log:
+            self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environ)
+
+    def kill9(self) -> None:
+        assert self._agent is not None
+        self._agent.kill()
+        self._agent.wait()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit status."""
+        assert self._agent is not None
+        self._agent.send_signal(signal.SIGTERM)
+        return self._agent.wait(20)
+
+    def wait_for_end(self) -> int:
+        """Of an agent that ends by itself."""
+        assert self._agent is not None
+        return self._agent.wait(20)
+
+    @property
+    def runs(self) -> bool:
+        return self._agent is not None and self._agent.poll() is None
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def wait_for_log(self, text: str) -> str:
+        """The first line of the agent's own log with that text."""
+        scratch.wait_until(lambda: text in self.log, f"{text!r} in {self._log}: {self.log[-2000:]}")
+        return next(line for line in self.log.splitlines() if text in line)
+
+    def close(self) -> None:
+        """kill -9, and the containers it leaves."""
+        if self._agent is not None:
+            self.kill9()
+        self.journal.close()
+        for one in self.docker.containers(all=True, filters={"label": f"{labels.NODE}={self.name}"}):
+            self.docker.remove_container(one["Id"], force=True, v=True)
+
+    # -- manifests -------------------------------------------------------------------------------------------------
+
+    def write(self, name: str, *documents: Mapping[str, Any] | str | bytes) -> Path:
+        """A file of the watched folder, complete the moment that it appears."""
+        path = self.folder / name
+        unfinished = self.folder / f".{name}"
+        unfinished.write_bytes(b"---\n".join(map(_text, documents)))
+        unfinished.rename(path)
+        return path
+
+    def aside(self, name: str, *documents: Mapping[str, Any]) -> str:
+        """A file that nobody watches, for `apply -f`."""
+        path = self.root / name
+        path.write_bytes(b"---\n".join(map(_text, documents)))
+        return str(path)
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    def chronolet(self, *words: str) -> Said:
+        """Run a command to its end."""
+        done = subprocess.run(
+            [*_CHRONOLET, *words], capture_output=True, text=True, env=self._environ, timeout=60, check=False
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+
+    def wait_for_status(self, pod: str, word: str, seconds: float = 30) -> None:
+        """Until a container of the pod is in a state of that word: running, or a reason."""
+        self.journal.wait_for(f"{pod} {word}; now {self.words(pod)}", lambda: word in self.words(pod), seconds)
+
+    def words(self, pod: str) -> list[str]:
+        """Of each container: `running`, or why it waits, or how it ended."""
+        status = self.journal.status(f"default/{pod}")
+        return [_word(one.state) for one in status.container_statuses] if status else []
+
+    def wait_until_running(self, *pods: str) -> None:
+        for pod in pods:
+            self.journal.wait_for(f"{pod} running", lambda pod=pod: self.all_run(pod))
+
+    def all_run(self, pod: str) -> bool:
+        return set(self.words(pod)) == {"running"}
+
+    def wait_until_gone(self, pod: str) -> None:
+        self.journal.wait_for(f"the end of {pod}", lambda: f"default/{pod}" not in self.journal.pods)
+
+    def running(self, pod: str) -> dict[str, Any]:
+        """Docker's own view of a pod's running containers: name in the pod -> inspect."""
+        chosen = {"label": [f"{labels.NODE}={self.name}", f"{labels.POD_NAME}={pod}"]}
+        found = [self.docker.inspect_container(one["Id"]) for one in self.docker.containers(filters=chosen)]
+        return {one["Config"]["Labels"][labels.CONTAINER_NAME]: one for one in found}
+
+    def started_at(self, *pods: str) -> dict[str, str]:
+        """When each running container of these pods was started, by Docker, under its id."""
+        return {one["Id"]: one["State"]["StartedAt"] for pod in pods for one in self.running(pod).values()}
+
+    def kill_process(self, pod: str, container: str) -> None:
+        """kill -9 to a container's process, behind everybody's back."""
+        os.kill(self.running(pod)[container]["State"]["Pid"], signal.SIGKILL)
+
+    def page(self, port: int) -> str:
+        """What the pod's host port serves, empty while nothing does."""
+        try:
+            return self.engine.namespace.http(port).body.decode()
+        except OSError:
+            return ""
+
+
+def _text(document: Mapping[str, Any] | str | bytes) -> bytes:
+    if isinstance(document, bytes):
+        return document
+    return (document if isinstance(document, str) else yaml.safe_dump(dict(document))).encode()
+
+
+def _word(state: Any) -> str:
+    if state.running:
+        return "running"
+    part = state.waiting or state.terminated
+    return str(part.reason)
+
+
+def pod(name: str, *containers: Mapping[str, Any], **spec: Any) -> dict[str, Any]:
+    """A Pod; without containers it has one that runs until it is told to end."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"terminationGracePeriodSeconds": 2, "containers": list(containers or [shell("app")]), **spec},
+    }
+
+
+def shell(name: str, script: str = "trap 'exit 0' TERM; sleep 3600 & wait", **more: Any) -> dict[str, Any]:
+    """A container that runs a shell script."""
+    return {"name": name, "image": BUSYBOX, "command": ["/bin/sh", "-c", script], **more}
+
+
+@contextmanager
+def running_node(engine: PrivateDocker, url: str, name: str, root: Path) -> Iterator[Node]:
+    """A node whose agent is started; gone at the end."""
+    node = Node(engine, url, name, root)
+    try:
+        node.start()
+        yield node
+    finally:
+        node.close()
