@@ -15,6 +15,7 @@ import time
 
 import structlog
 
+from chronolet.history.entries import HistoryMissing
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.node.http import HttpServer, health_pages
@@ -140,10 +141,13 @@ def _until_over(node: Node) -> int:
     process = node.process
     process.start()
     process.wait()
-    if process.error is not None:
-        log.error("the process failed", error=str(process.error), exc_info=process.error)
-        return 1
-    return 0
+    error = process.error
+    if error is None:
+        return 0
+    # What was foreseen says all in one line; anything else is a defect, and its traceback is wanted.
+    foreseen = isinstance(error, StoreUnreachable | StoreBroken | HistoryMissing)
+    log.error("the process failed", error=str(error), exc_info=None if foreseen else error)
+    return 1
 
 
 def _add_checks(node: Node) -> None:

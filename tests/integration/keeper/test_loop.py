@@ -1,0 +1,170 @@
+"""The keeper at work in a whole agent, killed again and again, under a stream of commands: nothing is forgotten."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Self
+
+import pytest
+
+from chronolet.history.archives import NodeArchive
+from chronolet.history.state import state_at
+from chronolet.keeper import actor as keeper
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import Acquired, StoreUnreachable
+from chronolet.manifests import actor as manifests
+from chronolet_schemas.envelope import START, Entry
+from chronolet_schemas.keeper import LogTrimmed, ShardHeldAgain, ShardLetGo
+from chronolet_schemas.keys import Keys, Shard
+from chronolet_schemas.manifests import PodRefused
+from tests.integration.process.support import MANIFESTS, NODE, Place, command, place
+
+COMMANDS = 6_000
+KILLS = 6
+TUNING = {"chunk": 600, "measure": 0.1, "snapshot": 300}
+WEEK = 7 * 24 * 3600 * 1000
+
+
+@pytest.fixture
+def here() -> Iterator[Place]:
+    with place() as made:
+        yield made
+
+
+class Witness:
+    """Reads the log as it is written, into a list of its own."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self.seen: list[Entry] = []
+        self._store = store
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        while not self._over.is_set():
+            after = self.seen[-1].position if self.seen else START
+            try:
+                self.seen += self._store.wait(after, {}, 500, 100).log
+            except StoreUnreachable:
+                self._over.wait(0.05)
+
+
+def send(store: RedisStore, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        assert store.send(MANIFESTS, *command(f"request-{number}")) == "sent"
+
+
+def cli(here: Place, *words: str) -> subprocess.CompletedProcess[str]:
+    flags = ["--root-dir", str(here.root), "--hostname-override", NODE]
+    argv = [sys.executable, "-m", "chronolet.cli", *words, *flags]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_killed_again_and_again_the_whole_history_is_there(here: Place) -> None:
+    agent = here.start(**TUNING)
+    agent.wait_for_line("own redis-server")
+    store = here.store()
+    here.wait_until(lambda: bool(store.alive()), "a lease")
+    with Witness(here.store()) as witness:
+        share = COMMANDS // KILLS
+        for kill in range(KILLS):
+            send(store, kill * share, share)
+            goal = (kill + 1) * share - share // 3
+            here.wait_until(lambda goal=goal: len(witness.seen) > goal, f"{goal} entries beyond {len(witness.seen)}")
+            agent.kill9()
+            agent = here.start(**TUNING)
+        answered = f"request-{COMMANDS - 1}"
+        here.wait_until(lambda: any(one.cause == answered for one in witness.seen[-2000:]), answered, 60)
+        here.wait_until(lambda: store.archived()[1].n > COMMANDS // 2, "the last trimming", 60)
+        agent.end()
+        here.wait_until(lambda: witness.seen[-1].position == store.last(), "the witness")
+    _judge(here, store, witness.seen)
+    _recovers_without_snapshots(here, store)
+    _damage_is_named(here, store)
+
+
+def _judge(here: Place, store: RedisStore, seen: list[Entry]) -> None:
+    history = here.history(store)
+    assert [entry.position.n for entry in history] == list(range(1, len(history) + 1))
+    assert history == seen
+    causes = [entry.cause for entry in history if entry.type == "manifests.PodRefused@1"]
+    assert causes == [f"request-{number}" for number in range(COMMANDS)]
+    archive = NodeArchive(here.root, NODE, store).current()
+    assert len(archive.files()) >= 5
+    # The agent may have been told to end between a file and its mark: the next one writes that file anew.
+    assert archive.verify() == archive.files()[-1][1].n >= store.archived()[0].n
+    assert len(here.events(store, LogTrimmed)) >= 4
+    in_stream = list(store.scan(START))
+    assert in_stream[0].position.n > COMMANDS // 2
+    # As many as one archive file holds stay in the stream.
+    assert len(in_stream) >= TUNING["chunk"]
+
+
+def _recovers_without_snapshots(here: Place, store: RedisStore) -> None:
+    kinds = [manifests.kind(), keeper.kind()]
+    archive = NodeArchive(here.root, NODE, store)
+    before = state_at(store, archive, kinds)
+    client = store._queries
+    assert client.call("DEL", Keys(NODE).snapshot(MANIFESTS), Keys(NODE).snapshot(Shard("keeper"))) == 2
+    assert state_at(store, archive, kinds).states == before.states
+    agent = here.start(measure=600)
+    send(store, COMMANDS, 1)
+    here.wait_until(lambda: here.history(store)[-1].cause == f"request-{COMMANDS}", "an answer")
+    after = state_at(store, archive, kinds)
+    assert after.states == before.states
+    assert len(here.events(store, PodRefused)) == COMMANDS + 1
+    agent.end()
+
+
+def _damage_is_named(here: Place, store: RedisStore) -> None:
+    path = NodeArchive(here.root, NODE, store).current().files()[1][2]
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    for words in (("get", "pods"), ("log",)):
+        said = cli(here, *words)
+        assert (said.returncode, str(path) in said.stderr) == (1, True), said
+        assert len(said.stderr.splitlines()) == 1
+    # The agent, too, says so in one clear line, and does not act on half a history.
+    agent = here.start(measure=600)
+    assert agent.process.wait(timeout=20) == 1
+    assert str(path) in agent.log
+    assert "Traceback" not in agent.log
+    path.write_bytes(content)
+    assert here.start(measure=600).wait_for_line("own redis-server")
+
+
+def test_a_shard_without_owner_for_a_week_is_let_go_and_trimming_goes_on(here: Place) -> None:
+    agent = here.start(**TUNING)
+    agent.wait_for_line("own redis-server")
+    store = here.store()
+    here.wait_until(lambda: bool(store.alive()), "a lease")
+    gone = Shard("prober", 2)
+    assert isinstance(store.acquire(gone, "", "long-dead", 1, proven_dead=False), Acquired)
+    send(store, 0, 2_000)
+    here.wait_until(lambda: store.archived()[0].n > 1_500, "archives")
+    here.wait_until(lambda: store.heads([gone])[gone].unowned_since > 0, "a look at who is there")
+    assert (store.archived()[1], here.events(store, ShardLetGo)) == (START, [])
+    since = store.heads([gone])[gone].unowned_since - WEEK
+    store._queries.call("HSET", Keys(NODE).shard(gone), "unowned_since", str(since))
+    here.wait_until(lambda: store.archived()[1].n > 500, "trimming")
+    (event,) = here.events(store, ShardLetGo)
+    assert isinstance(event, ShardLetGo)
+    assert (event.shard, abs(event.unowned_since - since) < 5_000) == ("prober/2", True)
+    # Somebody hosts it again.
+    store.renew("alive", "prober", 600_000)
+    token = store.heads([gone])[gone].token
+    assert isinstance(store.acquire(gone, token, "alive", 1, proven_dead=True), Acquired)
+    here.wait_until(lambda: bool(here.events(store, ShardHeldAgain)), "its return")
+    agent.end()
+    assert [entry.position.n for entry in here.history(store)] == list(range(1, store.last().n + 1))

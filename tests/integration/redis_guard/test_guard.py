@@ -1,0 +1,268 @@
+"""The agent's own redis-server through whole agents: it outlives them, comes back when it dies, and makes room."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import StoreUnreachable
+from chronolet_schemas.kernel import BallastGivenUp, BallastRestored, ShardTakenOver
+from chronolet_schemas.manifests import PodRefused
+from tests.integration.process.support import MANIFESTS, Agent, Place, command, place
+from tests.support import scratch
+
+MEBIBYTE = 1 << 20
+MODES = pytest.mark.parametrize("mode", ["always", "everysec"])
+
+
+@pytest.fixture
+def here() -> Iterator[Place]:
+    with place() as made:
+        yield made
+
+
+def up(here: Place, **settings: object) -> tuple[Agent, RedisStore]:
+    """An agent that is running, and a store of this test's."""
+    agent = here.start(**settings)
+    agent.wait_for_line("own redis-server")
+    return agent, here.store()
+
+
+class Asker:
+    """Sends commands one after the other, and again where the answer was lost."""
+
+    def __init__(self, here: Place, store: RedisStore) -> None:
+        self._here = here
+        self._store = store
+        self.asked: list[str] = []
+
+    def ask(self, count: int, seconds: float = 20) -> None:
+        for _ in range(count):
+            request = f"request-{len(self.asked)}"
+            self.asked.append(request)
+            deadline = time.monotonic() + seconds
+            while not self._sent(request):
+                assert time.monotonic() < deadline, f"{request} could not be sent"
+        self._here.wait_until(lambda: self._answered() == self.asked, "all answers", seconds)
+
+    def _sent(self, request: str) -> bool:
+        try:
+            return self._store.send(MANIFESTS, *command(request)) in ("sent", "duplicate")
+        except StoreUnreachable:
+            time.sleep(0.01)
+            return False
+
+    def _answered(self) -> list[str]:
+        try:
+            return [entry.cause for entry in self._here.history(self._store) if entry.type.startswith("manifests.Pod")]
+        except StoreUnreachable:
+            return []
+
+
+def no_gap(here: Place, store: RedisStore) -> bool:
+    history = here.history(store)
+    return [entry.position.n for entry in history] == list(range(1, len(history) + 1))
+
+
+def errors(agent: Agent) -> list[str]:
+    assert "Traceback" not in agent.log, agent.log
+    return [line for line in agent.lines if "[error" in line]
+
+
+# -- its life ------------------------------------------------------------------------------------------------------
+@MODES
+def test_the_server_outlives_its_agent_and_is_adopted(here: Place, mode: str) -> None:
+    agent, store = up(here, redis_appendfsync=mode)
+    pid = here.redis_pid()
+    assert f"how=started pid={pid}" in agent.wait_for_line("own redis-server")
+    assert store._queries.call("CONFIG", "GET", "appendfsync") == [b"appendfsync", mode.encode()]
+    asker = Asker(here, store)
+    asker.ask(3)
+    assert agent.end()[0] == 0
+    assert here.redis_pid() == pid
+    agent, _ = up(here, redis_appendfsync=mode)
+    assert f"how=adopted pid={pid}" in agent.wait_for_line("own redis-server")
+    asker.ask(3)
+    agent.kill9()
+    agent, _ = up(here, redis_appendfsync=mode)
+    assert f"how=adopted pid={pid}" in agent.wait_for_line("own redis-server")
+    asker.ask(3)
+    assert no_gap(here, store)
+
+
+@MODES
+def test_a_killed_server_is_back_at_once_and_no_step_is_lost(here: Place, mode: str) -> None:
+    agent, store = up(here, redis_appendfsync=mode)
+    asker = Asker(here, store)
+    for _ in range(4):
+        asker.ask(20)
+        before = here.kill_redis()
+        began = time.monotonic()
+        here.wait_until(lambda before=before: here.redis_pid() not in (0, before), "another server", 5)
+        asker.ask(1)
+        assert time.monotonic() - began < 3
+    asker.ask(20)
+    assert agent.process.poll() is None
+    assert len(here.events(store, PodRefused)) == len(asker.asked) == 104
+    assert no_gap(here, store)
+    assert len(agent.lines) < 60, agent.log
+    assert "Traceback" not in agent.log
+
+
+def test_a_server_that_was_killed_with_its_agent_is_started_anew(here: Place) -> None:
+    agent, store = up(here)
+    asker = Asker(here, store)
+    asker.ask(5)
+    agent.kill9()
+    here.kill_redis()
+    agent, _ = up(here)
+    assert "how=started" in agent.wait_for_line("own redis-server")
+    asker.ask(5)
+    assert no_gap(here, store)
+
+
+# -- which server --------------------------------------------------------------------------------------------------
+OLD = "#!/bin/sh\necho 'Redis server v=6.0.16 sha=00000000:0 malloc=libc bits=64'\n"
+ODD = "#!/bin/sh\nexit 3\n"
+
+
+@pytest.mark.parametrize(("script", "finding"), [(OLD, "is version 6.0.16"), (ODD, "is no server that starts")])
+def test_a_wrong_server_on_path_is_one_clear_line(here: Place, script: str, finding: str) -> None:
+    programs = here.disk / "bin"
+    programs.mkdir()
+    program = programs / "redis-server"
+    program.write_text(script)
+    program.chmod(0o755)
+    agent = here.start(environ={"PATH": str(programs)})
+    assert agent.process.wait(timeout=20) == 1
+    (line,) = errors(agent)
+    assert f"no redis-server or valkey-server of version 7.0 or newer ({program} {finding})" in line
+    assert "apt-get install redis-server" in line
+
+
+# -- the state folder ----------------------------------------------------------------------------------------------
+def test_a_state_folder_that_cannot_be_made_is_one_clear_line(here: Place) -> None:
+    here.root.write_text("a file")
+    agent = here.start()
+    assert agent.process.wait(timeout=20) == 1
+    (line,) = errors(agent)
+    assert f"--root-dir {here.root}: cannot be written: " in line
+
+
+def test_a_redis_folder_that_cannot_be_used_is_one_clear_line(here: Place) -> None:
+    here.root.mkdir()
+    (here.root / "redis").write_text("a file")
+    agent = here.start()
+    assert agent.process.wait(timeout=20) == 1
+    (line,) = errors(agent)
+    assert str(here.root / "redis") in line
+
+
+# -- a full disk ---------------------------------------------------------------------------------------------------
+@pytest.fixture
+def small() -> Iterator[Place]:
+    with place(disk=64 * MEBIBYTE) as made:
+        yield made
+
+
+@MODES
+def test_a_full_disk_costs_the_ballast_not_the_log(small: Place, mode: str) -> None:
+    agent, store = up(small, redis_appendfsync=mode, ballast=16 * MEBIBYTE, rest=1.0)
+    ballast = small.root / "ballast"
+    small.wait_until(ballast.exists, "a ballast")
+    asker = Asker(small, store)
+    asker.ask(5)
+    assert small.events(store, BallastRestored) == []
+    filler = small.fill_disk()
+    asker.ask(50, 30)
+    small.wait_until(lambda: bool(small.events(store, BallastGivenUp)), "the event")
+    (gone,) = small.events(store, BallastGivenUp)
+    assert isinstance(gone, BallastGivenUp)
+    assert gone.freed_bytes == 16 * MEBIBYTE
+    assert not ballast.exists()
+    asker.ask(5)
+    filler.unlink()
+    small.wait_until(lambda: bool(small.events(store, BallastRestored)), "the ballast's return")
+    assert ballast.stat().st_size == 16 * MEBIBYTE
+    asker.ask(5)
+    assert len(small.events(store, BallastGivenUp)) == len(small.events(store, BallastRestored)) == 1
+    assert len(small.events(store, PodRefused)) == len(asker.asked)
+    assert no_gap(small, store)
+    assert agent.process.poll() is None
+    assert "Traceback" not in agent.log
+
+
+def test_a_ballast_that_was_lost_with_the_agent_is_told_by_the_next_one(small: Place) -> None:
+    agent, store = up(small, ballast=16 * MEBIBYTE, rest=1.0)
+    ballast = small.root / "ballast"
+    small.wait_until(ballast.exists, "a ballast")
+    agent.kill9()
+    ballast.unlink()
+    filler = small.disk / "half"
+    with filler.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 40 * MEBIBYTE)
+    agent, _ = up(small, ballast=16 * MEBIBYTE, rest=1.0)
+    small.wait_until(lambda: bool(small.events(store, BallastGivenUp)), "the event")
+    filler.unlink()
+    small.wait_until(lambda: bool(small.events(store, BallastRestored)), "its return")
+
+
+# -- two agents ----------------------------------------------------------------------------------------------------
+def owners(store: RedisStore) -> set[str]:
+    return {store.heads([MANIFESTS])[MANIFESTS].token.partition(":")[2]}
+
+
+def test_a_second_agent_stands_by_and_takes_over_at_once(here: Place) -> None:
+    first, store = up(here)
+    asker = Asker(here, store)
+    asker.ask(3)
+    owner = owners(store)
+    second, _ = up(here)
+    assert f"how=adopted pid={here.redis_pid()}" in second.wait_for_line("own redis-server")
+    here.wait_until(lambda: len(store.alive()) == 2, "two leases")
+    asker.ask(10)
+    assert owners(store) == owner
+    assert here.events(store, ShardTakenOver) == []
+    first.kill9()
+    began = time.monotonic()
+    here.wait_until(lambda: owners(store) != owner, "a take-over")
+    # Before the lease of three seconds can have run out: the file lock has told it.
+    assert time.monotonic() - began < 2
+    asker.ask(3)
+    taken = here.events(store, ShardTakenOver)
+    assert {event.proof for event in taken if isinstance(event, ShardTakenOver)} == {"lock"}
+    assert len(taken) == 2
+    # The server that the first one had started is guarded by the second.
+    before = here.kill_redis()
+    here.wait_until(lambda: here.redis_pid() not in (0, before), "another server", 5)
+    asker.ask(3)
+    assert no_gap(here, store)
+
+
+def test_two_guards_start_one_server(here: Place) -> None:
+    first, store = up(here)
+    up(here)
+    for _ in range(5):
+        before = here.kill_redis()
+        here.wait_until(lambda before=before: here.redis_pid() not in (0, before), "another server", 5)
+        Asker(here, store)
+        here.wait_until(lambda: bool(_alive(store)), "leases")
+    servers = [pid for pid in scratch.pids_naming(str(here.root)) if _comm(pid).startswith("redis-server")]
+    assert servers == [here.redis_pid()]
+    assert first.process.poll() is None
+
+
+def _alive(store: RedisStore) -> object:
+    try:
+        return store.alive()
+    except StoreUnreachable:
+        return None
+
+
+def _comm(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
