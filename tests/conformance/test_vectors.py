@@ -14,6 +14,7 @@ from tests.conformance.runner import VECTORS, problems, results
 ROOT = Path(__file__).parents[2]
 
 PASSING = {
+    "pleg: running_gauges": 1,
     "pleg: state_transition": 14,
     "pod_lifecycle: crash_loop_back_off": 5,
     "pod_lifecycle: crash_loop_back_off_keys": 2,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from chronolet.node.metrics import Metrics
-from chronolet.ports.labels import CONTAINER_NAME
+from chronolet.ports.labels import CONTAINER_NAME, POD_UID
 from chronolet.ports.runtime import (
     ContainerSpec,
     ContainerState,
@@ -113,8 +113,10 @@ class RelistedRuntime(MeasuredRuntime):
             found = super().list(labels)
         self._last_seen = time.monotonic()
         sandboxes = [one for one in found if one.labels.get(CONTAINER_NAME) == SANDBOX]
+        # A pod may have an old sandbox that still runs: it is one pod all the same.
+        pods = {one.labels.get(POD_UID) for one in sandboxes if one.state == "running"}
         containers = Counter(str(one.state) for one in found if one.labels.get(CONTAINER_NAME) != SANDBOX)
-        self._metrics.running(sum(one.state == "running" for one in sandboxes), containers)
+        self._metrics.running(len(pods), containers)
         return found
 
     def unhealthy(self) -> str:

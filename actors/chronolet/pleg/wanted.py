@@ -14,7 +14,9 @@ class FollowRuntime(Effect, frozen=True, kw_only=True):
 
 
 class Relist(Effect, frozen=True, kw_only=True):
-    """List the runtime's containers every `period_seconds`: one Relisted or RelistFailed each time.
+    """List the runtime's containers: one Relisted or RelistFailed each time.
+
+    Every `period_seconds` while the stream is lost; while it stands, as seldom as the worker was told.
 
     Whatever is new, or has another state than the last listing of this worker had, is inspected, with a time-out each;
     one whose inspect fails is left out and inspected again the next time. What `known` (the ids that the log knows when
