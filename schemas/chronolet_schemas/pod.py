@@ -283,25 +283,29 @@ class ContainerStopFailed(ContainerEvent, frozen=True, kw_only=True):
     retry_at: int
 
 
+class DeadContainerEvent(ContainerEvent, frozen=True, kw_only=True):
+    """About the removal of an attempt that is over."""
+
+    id: str
+
+    def subject(self) -> str:
+        return f"dead/{self.container}/{self.attempt}"
+
+
 @registered
-class ContainerRemoveRequested(ContainerEvent, frozen=True, kw_only=True):
+class ContainerRemoveRequested(DeadContainerEvent, frozen=True, kw_only=True):
     """Intent: remove a dead container (an older attempt, whose logs nobody can ask for any more)."""
 
-    id: str
-
 
 @registered
-class ContainerRemoved(ContainerEvent, frozen=True, kw_only=True):
+class ContainerRemoved(DeadContainerEvent, frozen=True, kw_only=True):
     """A dead container is gone from the runtime."""
 
-    id: str
-
 
 @registered
-class ContainerRemoveFailed(ContainerEvent, frozen=True, kw_only=True):
+class ContainerRemoveFailed(DeadContainerEvent, frozen=True, kw_only=True):
     """The runtime refused to remove a dead container; it stays until the pod's clean-up."""
 
-    id: str
     message: str
 
 

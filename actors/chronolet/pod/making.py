@@ -18,7 +18,8 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
 
     Creating it is the test for whether it exists: that is one call in the usual case. What holds the name is ours if
     its labels name the same pod, uid, container and attempt. Made by the same cause, it is our own earlier work. Made
-    by another one, it may only be gone on with while it runs: dead or never started, it gives way to a new one.
+    by another one (whose answer was lost), it is gone on with if it came to run by the same definition, for one attempt
+    runs once; one that was never started gives way to a new one.
     """
     try:
         return _inspected(runtime, make())
@@ -34,7 +35,8 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
             )
         if holder.state in ("unknown", "removed"):
             raise Refusal("conflict", f"{spec.name}: container {holder.id} is paused or being removed") from conflict
-        if _same_cause(spec, holder) or (holder.state == "running" and _same_definition(spec, holder)):
+        came_to_run = holder.state in ("running", "exited")
+        if _same_cause(spec, holder) or (came_to_run and _same_definition(spec, holder)):
             return holder
         if holder.state == "running":
             said = f"{spec.name}: container {holder.id} runs by another definition of the same attempt"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chronolet.kernel.effects import Fenced
-from chronolet.pod import signals, wanted
+from chronolet.pod import signals, specs, wanted
 from chronolet.ports import labels
 from chronolet.ports.runtime import SandboxSpec
 from chronolet_schemas.podspec import (
@@ -163,7 +163,7 @@ def test_a_program_runs_once_though_its_worker_runs_twice(world: World) -> None:
     assert runs.read_text() == "x\n"
 
 
-def test_what_an_earlier_cause_left_dead_gives_way_and_what_runs_is_kept(world: World) -> None:
+def test_what_an_earlier_cause_ran_is_the_attempt_and_what_it_never_started_gives_way(world: World) -> None:
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)
     effect = start_container(manifest, sandbox.id)
@@ -171,10 +171,16 @@ def test_what_an_earlier_cause_left_dead_gives_way_and_what_runs_is_kept(world: 
     assert world.run(effect, Context(cause="2-2")).id == running.id
     world.runtime.kill(running.id)
     assert world.runtime.wait(running.id, 10)
+    dead = world.run(effect, Context(cause="2-2"))
+    assert isinstance(dead, signals.ContainerDead)
+    assert (dead.id, dead.exit_code) == (running.id, 137)
+    world.runtime.remove(running.id)
+    spec = specs.container(effect, manifest.spec.containers[0], {}, node=NODE, cause="1-1")
+    never_started = world.runtime.create_container(spec)
     fresh = world.run(effect, Context(cause="2-2"))
     assert isinstance(fresh, signals.ContainerUp)
-    assert fresh.id != running.id
-    assert world.runtime.inspect(running.id) is None
+    assert fresh.id != never_started
+    assert world.runtime.inspect(never_started) is None
 
 
 def test_a_container_of_another_definition_is_not_taken_for_ours(world: World) -> None:
