@@ -557,6 +557,19 @@ def test_trimming_stops_at_the_archive_cursors_and_snapshots(long_log: tuple[Sto
     assert 601 <= removed + more <= 701
 
 
+def test_trimming_stops_at_the_archive(begun: Store) -> None:
+    token = take(begun)
+    for turn in range(5):
+        commit(begun, token, 100, step_id=str(turn))
+    keeper = take(begun, KEEPER)
+    positions = [entry.position for entry in begun.scan(START)]
+    assert begun.trim(KEEPER, keeper, positions[-1], []) == 0
+    begun.mark_archived(KEEPER, keeper, positions[299])
+    removed = begun.trim(KEEPER, keeper, positions[-1], [])
+    assert isinstance(removed, int)
+    assert 200 <= removed <= 300
+
+
 def test_trimming_by_a_stale_keeper_is_fenced(long_log: tuple[Store, str, list[Position]]) -> None:
     store, keeper, positions = long_log
     assert store.trim(KEEPER, "9:stale", positions[-1], []) == Fenced(keeper)

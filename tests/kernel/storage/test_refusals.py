@@ -12,6 +12,7 @@ from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.store import (
     Acquired,
     Committed,
+    Conflict,
     DeadLetter,
     Fenced,
     Snapshot,
@@ -165,6 +166,17 @@ def test_a_clock_that_went_back_does_no_harm(store: RedisStore, redis_server: Pr
         Position(ahead, 3),
         Position(ahead, 4),
     ]
+
+
+def test_what_a_step_consumes_from_an_emptied_log(store: RedisStore, redis_server: PrivateRedis) -> None:
+    """Trimmed is as good as there; what the log never had is not."""
+    token = begin(store)
+    last = store.last()
+    redis_server.client().xtrim(KEYS.log, maxlen=0, approximate=False)
+    lost = Position(last.milliseconds + 1, last.n + 1)
+    assert isinstance(store.step(fitting(store, token, 0, new_log_cursor=lost)), Conflict)
+    assert isinstance(store.step(fitting(store, token, 1, new_log_cursor=last)), Committed)
+    assert numbers(store) == [2]
 
 
 # -- entries that are not ours ---------------------------------------------------------------------------------------
