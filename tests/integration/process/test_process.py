@@ -1,0 +1,229 @@
+"""One agent from outside: its pages, its end, its log, what it says when it cannot run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from chronolet_schemas import codec, registry
+from chronolet_schemas.keys import NODES
+from chronolet_schemas.manifests import ApplyPods
+from chronolet_schemas.pod import ContainerStarted
+from chronolet_schemas.podspec import Container, Pod, PodSpec
+from chronolet_schemas.podspec.meta import ObjectMeta
+from tests.integration.process.support import MANIFESTS, NODE, Agent, Place, free_port, place
+from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis, private_redis
+
+ALL = "manifests,pod,pleg,keeper"
+
+
+@pytest.fixture
+def here() -> Iterator[Place]:
+    with place() as made:
+        yield made
+
+
+@pytest.fixture
+def empty_engine(docker_engine: PrivateDocker) -> Iterator[PrivateDocker]:
+    yield docker_engine
+    docker_engine.remove_containers()
+
+
+def checks(agent: Agent) -> dict[str, str]:
+    """What /readyz says is wrong, by check."""
+    _, text = agent.get("/readyz?verbose")
+    failed = (line.removeprefix("[-]").partition(" failed: ") for line in text.splitlines() if line.startswith("[-]"))
+    return {name: wrong for name, _, wrong in failed}
+
+
+def samples(agent: Agent) -> dict[str, float]:
+    _, text = agent.get("/metrics")
+    return {
+        sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def manifest(name: str, *containers: str) -> Pod:
+    shell = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done"]
+    each = tuple(Container(name=one, image="chronolet/busybox:1", command=tuple(shell)) for one in containers)
+    return Pod(metadata=ObjectMeta(name=name), spec=PodSpec(containers=each))
+
+
+# -- pages ---------------------------------------------------------------------------------------------------------
+def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engine: PrivateDocker) -> None:
+    agent = here.start(docker=empty_engine.host, actors=ALL, port=free_port(), pleg_relist_period="200ms")
+    agent.wait_ready()
+    assert agent.get("/healthz") == (200, "ok")
+    before = samples(agent)
+    assert before["kubelet_running_pods"] == before["kubelet_running_containers running"] == 0
+    store = here.store()
+    apply = ApplyPods(request="apply-1", pods=(manifest("one", "a", "b"), manifest("two", "a")))
+    assert (
+        store.send(MANIFESTS, registry.type_of(ApplyPods), "manifests/node", "apply-1", codec.encode(apply)) == "sent"
+    )
+    here.wait_until(lambda: len(here.events(store, ContainerStarted)) == 3, "three containers", 60)
+    here.wait_until(lambda: samples(agent)["kubelet_running_containers running"] == 3, "a relist that sees them")
+    now = samples(agent)
+    assert now["kubelet_running_pods"] == 2
+    assert now["kubelet_started_pods_total"] == 2
+    assert now["kubelet_started_containers_total container"] == 3
+    assert now["kubelet_node_name n"] == 1
+    assert now["kubelet_pleg_relist_duration_seconds_count"] > before["kubelet_pleg_relist_duration_seconds_count"] > 0
+    assert now["kubelet_pleg_relist_interval_seconds_count"] == now["kubelet_pleg_relist_duration_seconds_count"] - 1
+    assert abs(now["kubelet_pleg_last_seen_seconds"] - time.time()) < 5
+    assert now["kubelet_runtime_operations_total create_container"] == 3
+    assert now["kubelet_runtime_operations_duration_seconds_count create_container"] == 3
+    assert now["chronolet_lease_valid"] == 1
+    assert now["chronolet_shards_owned"] == 7
+    assert agent.end()[0] == 0
+
+
+def test_readyz_names_what_is_missing_and_healthz_does_not_mind(here: Place) -> None:
+    agent = here.start(actors=ALL, port=free_port())
+    agent.wait_for_line("own redis-server")
+    here.wait_until(lambda: checks(agent) == {"pleg": "pleg has yet to be successful"}, "all but Docker")
+    assert agent.get("/readyz/redis") == (200, "ok")
+    assert agent.get("/healthz") == (200, "ok")
+
+
+def test_readyz_tells_when_redis_is_away_and_back(here: Place) -> None:
+    with private_redis() as server:
+        agent = here.start(redis=server.url, port=free_port())
+        agent.wait_ready()
+        server.pause()
+        expected = {"redis": "did not answer in time", "lease": "not renewed in time"}
+        here.wait_until(lambda: checks(agent) == expected, "a lapsed lease")
+        assert agent.get("/healthz") == (200, "ok")
+        server.resume()
+        here.wait_until(lambda: checks(agent) == {}, "its return")
+
+
+def test_a_process_that_stands_by_is_alive_but_not_ready(here: Place) -> None:
+    first = here.start(port=free_port())
+    first.wait_ready()
+    second = here.start(port=free_port())
+    second.wait_for_line("own redis-server")
+    here.wait_until(lambda: checks(second) == {"phase": "the process is acquiring"}, "a second process")
+    assert second.get("/healthz") == (200, "ok")
+    first.end()
+    second.wait_ready()
+
+
+def test_the_node_is_in_the_list_of_nodes(here: Place) -> None:
+    agent = here.start(port=free_port())
+    agent.wait_ready()
+    store = here.store()
+    here.wait_until(lambda: bool(store._queries.call("HEXISTS", NODES, NODE)), "the node's line")
+    line = json.loads(store._queries.call("HGET", NODES, NODE))
+    assert set(line) == {"seen", "version", "address"}
+    assert line["address"] == f"127.0.0.1:{agent.port}"
+    assert abs(line["seen"] / 1000 - time.time()) < 20
+
+
+# -- the end -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_clean_end(here: Place, number: signal.Signals) -> None:
+    agent = here.start(actors=ALL, port=free_port())
+    agent.wait_for_line("own redis-server")
+    store = here.store()
+    here.wait_until(lambda: bool(store.alive()), "a lease")
+    began = time.monotonic()
+    agent.process.send_signal(number)
+    assert agent.process.wait(timeout=10) == 0
+    assert time.monotonic() - began < 2
+    assert store.alive() == {}
+    assert store.heads([MANIFESTS])[MANIFESTS].token == ""
+    assert agent.lines[-1].split()[-1] == "stopped"
+    assert list((here.root / "locks").iterdir()) == []
+
+
+def killed(server: PrivateRedis) -> None:
+    server.kill9()
+
+
+def hanging(server: PrivateRedis) -> None:
+    server.pause()
+
+
+@pytest.mark.parametrize("lost", [killed, hanging])
+def test_an_end_in_time_while_redis_is_away(here: Place, lost: object) -> None:
+    with private_redis() as server:
+        agent = here.start(redis=server.url, actors=ALL, port=free_port())
+        agent.wait_for_line("serving")
+        here.wait_until(lambda: set(checks(agent)) == {"pleg"}, "all but Docker")
+        assert callable(lost)
+        lost(server)
+        here.wait_until(lambda: "redis" in checks(agent), "the loss")
+        status, seconds = agent.end()
+        assert (status, seconds < 2) == (0, True), seconds
+
+
+def test_an_end_in_time_before_redis_was_ever_there(here: Place) -> None:
+    agent = here.start(redis=f"unix://{here.disk}/nothing.sock")
+    agent.wait_for_line("waiting for the server")
+    status, seconds = agent.end()
+    assert (status, seconds < 2) == (0, True), seconds
+
+
+# -- its log -------------------------------------------------------------------------------------------------------
+def test_no_flood_of_lines_while_redis_and_docker_are_away(here: Place) -> None:
+    with private_redis() as server:
+        agent = here.start(redis=server.url, actors=ALL, port=free_port())
+        here.wait_until(lambda: "serving" in agent.log and set(checks(agent)) == {"pleg"}, "all but Docker")
+        before = len(agent.lines)
+        server.kill9()
+        began = time.monotonic()
+        here.wait_until(lambda: time.monotonic() - began > 8, "time to pass")
+        assert len(agent.lines) - before < 16, agent.log
+        server.start()
+        here.wait_until(lambda: set(checks(agent)) == {"pleg"}, "its return")
+        assert len(agent.lines) - before < 30, agent.log
+        assert "Traceback" not in agent.log
+
+
+# -- what it cannot run with ---------------------------------------------------------------------------------------
+def test_a_taken_port_is_one_clear_line(here: Place) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        agent = here.start(port=port)
+        assert agent.process.wait(timeout=10) == 1
+    (line,) = [line for line in agent.lines if "[error" in line]
+    assert f"--port {port}: cannot listen there: Address already in use; choose another port" in line
+    assert "Traceback" not in agent.log
+    # It leaves nothing behind: no server was started for it.
+    assert here.redis_pid() == 0
+    assert list((here.root / "locks").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "finding"),
+    [
+        ({"maxmemory_policy": "allkeys-lru", "maxmemory": 1 << 30}, "maxmemory-policy"),
+        ({"requirepass": "secret"}, "password"),
+    ],
+)
+def test_a_server_that_cannot_serve_is_one_clear_line(here: Place, options: dict[str, object], finding: str) -> None:
+    with private_redis(**options) as server:
+        agent = here.start(redis=f"unix://{server.socket}")
+        assert agent.process.wait(timeout=10) == 1
+        (line,) = [line for line in agent.lines if "[error" in line]
+        assert finding in line
+        assert "Traceback" not in agent.log
+
+
+def test_the_process_has_no_child_but_its_redis(here: Place) -> None:
+    agent = here.start(port=free_port())
+    agent.wait_ready()
+    with open(f"/proc/{agent.pid}/task/{agent.pid}/children") as file:  # noqa: PTH123 - /proc
+        assert [int(pid) for pid in file.read().split()] == [here.redis_pid()]
+    assert os.getsid(here.redis_pid()) == here.redis_pid()
