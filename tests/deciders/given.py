@@ -44,7 +44,7 @@ class Scene:
         if isinstance(message, Due):
             assert self.said, f"a Due at {message.at} yielded nothing"
             after = None if self.state is None else self.decider.due(self.state)
-            assert after is None or after != before, f"due stayed at {before}"
+            assert after is None or after > message.at, f"due at {before}, and at {after} after its events"
         return self
 
     def then(self, *expected: Event) -> Self:
