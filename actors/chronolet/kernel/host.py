@@ -337,12 +337,14 @@ class Host(pykka.ThreadingActor):
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """The answer of a call that may be repeated, however long the server is away or a key of it unusable."""
-        pause = 0.05
+        pause, said = 0.05, ""
         while True:
             try:
                 return call()
             except (StoreUnreachable, StoreBroken) as error:
-                log.warning("not answered, asking again", shard=str(self.ledger.shard), error=str(error))
+                if str(error) != said:  # once, however long it takes
+                    said = str(error)
+                    log.warning("not answered, asking again", shard=str(self.ledger.shard), error=said)
                 if self.stopping.wait(pause):
                     raise
                 pause = min(pause * 2, LONGEST_RETRY_SECONDS)

@@ -113,13 +113,16 @@ class Process:
             log.warning("about the server", warning=warning)
 
     def _patiently(self, call: Callable[[], None]) -> None:
+        said = ""
         while not self._over.is_set():
             try:
                 call()
             except StoreUnreachable as error:
                 if not error.healing:
                     raise
-                log.warning("waiting for the server", phase=self.phase, error=str(error))
+                if str(error) != said:  # once, however long it takes
+                    said = str(error)
+                    log.warning("waiting for the server", phase=self.phase, error=said)
                 self._over.wait(CHECK_PAUSE_SECONDS)
             else:
                 return

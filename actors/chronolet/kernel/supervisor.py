@@ -117,6 +117,8 @@ class Supervisor(pykka.ThreadingActor):
         self._waiting: set[Shard] = set()
         self._had: dict[Shard, int] = {}
         self._reload = False
+        self._said = ""
+        """The last complaint about the server."""
         self._router = given.router()
         self._reader = self._new_reader()
 
@@ -142,8 +144,11 @@ class Supervisor(pykka.ThreadingActor):
         """Handle one notice; while the server is away it is kept for later."""
         try:
             self._handle(message)
+            self._said = ""
         except (StoreUnreachable, StoreBroken) as error:
-            log.warning("waiting for the server", error=str(error), about=type(message).__name__)
+            if str(error) != self._said:  # once, however long it takes
+                self._said = str(error)
+                log.warning("waiting for the server", error=self._said, about=type(message).__name__)
             if not isinstance(message, Tick | Upkeep):  # those come again by themselves
                 pause = self._given.lease.renewal_seconds / 2
                 self._given.services.around.timers.after(pause, lambda: self._tell(message))
