@@ -1,4 +1,4 @@
-"""The keeper's decisions: archive first, trim what an older archive file holds; a failed job is asked for again later.
+"""The keeper's decisions: archive, trim what an older archive file holds; a failed job is asked for again later.
 
 Comes in: measurements and results of `effects`. Goes out: keeper events, and kernel events about the disk. Next:
 `effects`, by what is outstanding.
@@ -54,18 +54,17 @@ def _shards(policy: Policy, state: State, measured: signals.LogMeasured, now: in
 def _job(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
     if _intent(state) or now < state.retry_at:
         return ()
+    # Trimming first: it ends at the last archive file but one, while on a busy node there is always more to archive.
+    upto = _may_go(state, measured)
+    if upto.n - _position(state.trimmed).n >= policy.trim_entries:
+        return (keeper.TrimRequested(upto=str(upto)),)
     worth = policy.is_worth_archiving(
         last=Position.parse(measured.last),
         archived=Position.parse(measured.archived),
         begun_at=measured.begun_at,
         now=now,
     )
-    if worth:
-        return (keeper.ArchiveRequested(after=measured.archived, upto=measured.last),)
-    upto = _may_go(state, measured)
-    if upto.n - _position(state.trimmed).n >= policy.trim_entries:
-        return (keeper.TrimRequested(upto=str(upto)),)
-    return ()
+    return (keeper.ArchiveRequested(after=measured.archived, upto=measured.last),) if worth else ()
 
 
 def _may_go(state: State, measured: signals.LogMeasured) -> Position:

@@ -119,9 +119,12 @@ def test_trimming_goes_on_when_it_is_worth_it() -> None:
     story.when(measured(220, 200, needed={"pod/0": at(85)}), at=T0 + 220).then(keeper.TrimRequested(upto=at(85)))
 
 
-def test_archiving_comes_before_trimming() -> None:
+def test_a_busy_node_is_trimmed_as_well_as_archived() -> None:
     story = scene(*two_archives())
-    story.when(measured(300, 200, needed={"pod/0": at(300)}), at=T0 + 300).then(asked(200, 300))
+    busy = measured(300, 200, needed={"pod/0": at(300)})
+    story.when(busy, at=T0 + 300).then(keeper.TrimRequested(upto=at(100)))
+    story.when(signals.TrimDone(subject="job", intent="job/3", upto=at(100), removed=100))
+    story.when(busy, at=T0 + 300).then(asked(200, 300))
 
 
 def test_a_failed_job_is_asked_for_again_later_and_later() -> None:
