@@ -1,0 +1,128 @@
+"""A Redis that cannot be used, or stops being there: one clear line, tried again where it can heal, and nothing that runs
+is lost.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chronolet_schemas import kernel
+from chronolet_schemas import pod as pods
+from chronolet_schemas.keys import Keys, Shard
+from tests.e2e.node import Node, pod
+from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+
+
+@contextmanager
+def node_on(engine: PrivateDocker, url: str, root: Path, name: str) -> Iterator[Node]:
+    node = Node(engine, url, name, root / name)
+    try:
+        node.start()
+        yield node
+    finally:
+        node.close()
+
+
+def test_one_that_is_not_there_yet_is_waited_for(own_node: Node, redis_server: PrivateRedis) -> None:
+    redis_server.stop()
+    own_node.write("early.yaml", pod("early"))
+    own_node.start()
+    line = own_node.wait_for_log("waiting for the server")
+    assert str(redis_server.socket) in line
+    assert "Traceback" not in own_node.log
+    redis_server.start()
+    own_node.wait_until_running("early")
+
+
+REFUSED: dict[str, tuple[RedisOptions, str]] = {
+    "password": (RedisOptions(requirepass="right"), "password"),
+    "evicting": (RedisOptions(maxmemory_policy="allkeys-lru"), "noeviction"),
+    "replica": (RedisOptions(more=("--replicaof", "127.0.0.1", "1")), "read-only replica"),
+}
+"""What ails the server, and what the agent's one line says of it."""
+
+
+@pytest.mark.parametrize("ill", REFUSED)
+def test_one_that_cannot_serve_is_refused_in_one_line(ill: str, docker_engine: PrivateDocker, tmp_path: Path) -> None:
+    options, word = REFUSED[ill]
+    with private_redis(options) as server, node_on(docker_engine, f"unix://{server.socket}", tmp_path, ill) as node:
+        assert node.wait_for_end() == 1
+        line = node.wait_for_log("cannot run")
+        assert word in line
+        assert str(server.socket) in line
+        assert "Traceback" not in node.log
+
+
+def test_one_that_dies_in_mid_life_takes_nothing_with_it(own_node: Node, redis_server: PrivateRedis) -> None:
+    own_node.write("stays.yaml", pod("stays"))
+    own_node.start()
+    own_node.wait_until_running("stays")
+    before = own_node.started_at("stays")
+    redis_server.kill9()
+    own_node.wait_for_log("waiting for the server")
+    own_node.write("later.yaml", pod("later"))
+    gone = own_node.chronolet("get", "pods")
+    assert (gone.status, gone.err.count("\n")) == (1, 1), gone
+    assert str(redis_server.socket) in gone.err
+    own_node.kill_process("stays", "app")
+    redis_server.start()
+    own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/stays", container="app", attempt=1)
+    own_node.wait_until_running("later", "stays")
+    after = own_node.started_at("stays")
+    assert len(before.items() & after.items()) == 1, "the sandbox was touched"
+    assert own_node.journal.events(kernel.TailLost) == []
+    assert own_node.runs
+
+
+def test_one_that_was_emptied_is_filled_again_and_no_container_touched(
+    own_node: Node, redis_server: PrivateRedis
+) -> None:
+    own_node.write("stays.yaml", pod("stays"))
+    own_node.start()
+    own_node.wait_until_running("stays")
+    before = own_node.started_at("stays")
+    run = own_node.journal.wait_for_event(kernel.LogStarted).run
+    redis_server.client().flushall()
+    own_node.journal.close()
+    own_node.journal = type(own_node.journal)(redis_server.url, own_node.name)
+    assert own_node.journal.wait_for_event(kernel.LogStarted).run != run
+    own_node.wait_until_running("stays")
+    assert own_node.chronolet("get", "pods").line("stays").split()[:4] == ["stays", "1/1", "Running", "0"]
+    assert own_node.started_at("stays") == before
+    own_node.kill_process("stays", "app")
+    own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/stays", attempt=1)
+
+
+def test_entries_that_nobody_can_read_are_set_aside(own_node: Node, redis_server: PrivateRedis) -> None:
+    own_node.start()
+    own_node.journal.wait_for_event(kernel.LogStarted)
+    own_node.write("first.yaml", pod("first"))
+    own_node.wait_until_running("first")
+    keys, client = Keys(own_node.name), redis_server.client()
+    entry = {"type": "pleg.ContainerDied@1", "entity": "pleg/node", "subject": "", "actor": "x#1", "cause": ""}
+    millisecond, number = own_node.journal.store.last()
+    client.xadd(keys.log, entry | {"data": msgspec.msgpack.encode({"pod": 7})}, id=f"{millisecond}-{number + 1}")
+    mail = {"type": "manifests.NoSuch@9", "entity": "manifests/node", "request": "odd", "data": b"\xc1"}
+    client.xadd(keys.mailbox(Shard("manifests")), mail)
+    quarantined = own_node.journal.wait_for(
+        "both set aside",
+        lambda: (
+            {one.source: one for one in own_node.journal.events(kernel.EntryQuarantined)}.keys() >= {"log", "mailbox"}
+        ),
+    )
+    assert quarantined
+    for one in own_node.journal.events(kernel.EntryQuarantined):
+        assert one.message.partition("@")[0] in ("pleg.ContainerDied", "manifests.NoSuch")
+        assert one.error
+    assert int(client.xlen(keys.dead)) >= 2
+    own_node.write("second.yaml", pod("second"))
+    own_node.wait_until_running("first", "second")
+    assert own_node.chronolet("log").status == 0
+    own_node.kill9()
+    own_node.start()
+    own_node.write("third.yaml", pod("third"))
+    own_node.wait_until_running("third")
