@@ -18,7 +18,7 @@ from chronolet.kernel.process import Process, Setup
 from chronolet.kernel.store import StoreUnreachable
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Command, Entry, Event
-from chronolet_schemas.keys import shard_for
+from chronolet_schemas.keys import Shard, shard_for
 from tests.support import scratch
 
 E = TypeVar("E", bound=Event)
@@ -97,6 +97,12 @@ class Rig:
             scratch.wait_until(lambda: process.phase == "running", "the process at work")
         return process
 
+    def set_shards(self, kind: str, count: int) -> None:
+        """Before the log begins: how many shards a kind has; 0 for one that the log does not know."""
+        self._counts = {**self._counts, kind: count}
+        if not count:
+            del self._counts[kind]
+
     def retire(self) -> None:
         for process in self.processes:
             process.retire()
@@ -104,11 +110,14 @@ class Rig:
     # -- what comes and goes -------------------------------------------------------------------------------------
     def send(self, command: Command, kind: str = "chore") -> str:
         """Put a command into its mailbox; its request id."""
-        key = command.key  # type: ignore[attr-defined]
-        name = registry.type_of(type(command))
-        shard = shard_for(kind, self._counts[kind], key)
-        assert self.store.send(shard, name, f"{kind}/{key}", command.request, codec.encode(command)) == "sent"
+        self.send_to(shard_for(kind, self._counts[kind], command.key), command)  # type: ignore[attr-defined]
         return command.request
+
+    def send_to(self, shard: Shard, command: Command) -> None:
+        """Put a command into this very mailbox."""
+        name = registry.type_of(type(command))
+        entity = f"{shard.kind}/{command.key}"  # type: ignore[attr-defined]
+        assert self.store.send(shard, name, entity, command.request, codec.encode(command)) == "sent"
 
     def log(self) -> Sequence[Entry]:
         return list(self.store.scan(START))

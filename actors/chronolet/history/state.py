@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from chronolet.history.entries import ArchiveReader, HistoryMissing, entries
+from chronolet.kernel.decider import folded
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.states import decode_states
 from chronolet.kernel.store import Store
@@ -51,6 +52,9 @@ class _Fold:
             except (msgspec.ValidationError, msgspec.DecodeError):
                 continue  # recovery would ignore it as well; the history tells the same
             self.begins[shard] = snapshot.position
+            for key in self.kind.at_start:  # what is not in the snapshot has gone
+                if shard_for(self.kind.name, self.kind.shards, key) == shard:
+                    self.states.pop(key, None)
             self.states |= {key: image.state for key, image in images.items()}
 
     def add(self, key: str, entry: Entry) -> None:
@@ -59,7 +63,7 @@ class _Fold:
         if entry.position <= self.begins[shard]:
             return
         event = codec.decode(entry.type, entry.data, Event)
-        state = self.kind.decider.evolve(self.states.get(key, self.kind.decider.initial), event)
+        state = folded(self.kind.decider, self.states.get(key), event)
         if state is None:
             self.states.pop(key, None)
         else:

@@ -58,3 +58,12 @@ class Decider(Generic[S]):
     evolve: Callable[[S, Event], S | None]
     due: Callable[[S], int | None]
     outstanding: Callable[[S], Sequence[Effect]]
+
+
+def folded(decider: Decider[S], known: S | None, event: Event) -> S | None:
+    """The entity's state after one more event, None if there is no such entity: the one way, live and in replay.
+
+    An event that leaves an unknown entity with the initial state makes none: a refusal leaves nothing behind.
+    """
+    evolved = decider.evolve(decider.initial if known is None else known, event)
+    return None if known is None and evolved == decider.initial else evolved

@@ -90,7 +90,9 @@ class Kind(Generic[S]):
     at_start: tuple[str, ...] = ()
     """Keys of entities that exist from the beginning, with the state `initial` (kinds whose entity is the node)."""
     watches_clock: bool = False
-    """Whether this kind's host tells, as an event, when wall and monotonic clock part (one kind a node does)."""
+    """Whether this kind's host tells, as events, when wall and monotonic clock part, and of what is in the log but is
+    no entry (one kind a node does).
+    """
     commits_when_full: bool = False
     """Whether this kind's steps are committed even on a server that has reached its maxmemory: they lead to room."""
     effects: Mapping[type[Effect], Job] = field(default_factory=dict)

@@ -115,7 +115,7 @@ class LifeLock:
 
 
 def sweep(folder: Path | None, alive: Container[str]) -> None:
-    """Remove the lock files of dead processes, but not while they still have a lease: it is the proof of their death."""
+    """Remove the lock files of dead processes; not while they still have a lease: it is the proof of their death."""
     for path in folder.glob("*.lock") if folder is not None else ():
         if path.stem not in alive and proven_dead(folder, path.stem):
             path.unlink(missing_ok=True)

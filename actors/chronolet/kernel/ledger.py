@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from chronolet.kernel.kind import Due, EffectFailed, Kind
+from chronolet.kernel.decider import Due, EffectFailed, folded
+from chronolet.kernel.kind import Kind
 from chronolet.kernel.states import EntityImage, encode_states
 from chronolet.kernel.store import Committed, DeadLetter, Head
 from chronolet_schemas import codec, kernel, registry
@@ -94,14 +95,15 @@ class Ledger(Generic[S]):
 
     # -- recovery ------------------------------------------------------------------------------------------------
     def restore(self, images: Mapping[str, EntityImage[S]]) -> None:
-        """Begin from a snapshot."""
+        """Begin from a snapshot. What was there at the start and is not in it has gone."""
+        self.states = {key: image.state for key, image in images.items()}
         for key, image in images.items():
-            self.states[key] = image.state
-            self.positions[key] = {subject: Position.parse(at) for subject, at in image.positions.items()}
+            if image.positions:
+                self.positions[key] = {subject: Position.parse(at) for subject, at in image.positions.items()}
 
     def replay(self, key: str, event: Event, subject: str, at: Position) -> None:
         """Fold one event of one's own from the log."""
-        state = self._fold(self.states.get(key), event)
+        state = folded(self.kind.decider, self.states.get(key), event)
         if state is None:
             self._keep(key, None)
             return
@@ -190,6 +192,8 @@ class Ledger(Generic[S]):
         known = turn.states[key] if key in turn.states else self.states.get(key)
         if known is None and not self._may_create(item.message):
             return
+        if isinstance(item.message, Due) and not self._is_due(known, item.message):
+            return  # a message before it in this very turn has moved the time
         events = decider.decide(decider.initial if known is None else known, item.message, now)
         if isinstance(item.message, Due) and not events:
             raise SilentMessage(f"{self.kind.name}/{key}: due at {item.message.at} yielded no event")
@@ -198,18 +202,15 @@ class Ledger(Generic[S]):
             turn.records.append(self._record(event, entity, item.cause))
             turn.events.append(event)
             turn.owners.append((key, event.subject()) if self._is_own(event) else ("", ""))
-            known = turn.states[key] = self._fold(known, event)
+            known = turn.states[key] = folded(decider, known, event)
         if isinstance(item.message, Due) and known is not None:
             due = decider.due(known)
             if due is not None and due <= item.message.at:
                 raise StillDue(f"{self.kind.name}/{key}: due at {item.message.at}, and at {due} still after its events")
 
-    def _fold(self, known: S | None, event: Event) -> S | None:
-        """The entity's state after one event, None if there is none: the one way, live and in replay."""
-        initial = self.kind.decider.initial
-        evolved = self.kind.decider.evolve(initial if known is None else known, event)
-        # A refusal leaves no entity behind.
-        return None if known is None and evolved == initial else evolved
+    def _is_due(self, known: S | None, message: Due) -> bool:
+        due = None if known is None else self.kind.decider.due(known)
+        return due is not None and due <= message.at
 
     def _is_own(self, event: Event) -> bool:
         """Of the kind itself, not a KubeEvent that goes with it: only such an event asks for an effect."""

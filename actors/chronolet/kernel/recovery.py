@@ -7,6 +7,7 @@ Comes in: acquired shards with their heads, their snapshots, and the history (ar
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.keys import Shard
 
 log = structlog.get_logger("chronolet.kernel")
+
+QUARANTINED = registry.type_of(kernel.EntryQuarantined).partition("@")[0]
 
 History = Callable[[Position], Iterable[Entry]]
 """All entries after a position, oldest first, from archive files as far as the stream no longer has them."""
@@ -52,6 +55,8 @@ class Recovery:
         self._router = router
         self._store = store
         self._history = history
+        self._unreadable: dict[str, dict[str, Event]] = {}
+        """By the shard as an entity: its own events that cannot be read, by position, as far as nobody has said so."""
 
     def run(self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]) -> dict[Shard, Recovered]:
         """Read once what all these shards need. `acquired`: shard -> (token, head)."""
@@ -67,6 +72,8 @@ class Recovery:
             each, key = owners[entry.entity]
             if each is not None and newest > each.snapshot_at:
                 self._fold(entry, each, key)
+            if self._unreadable and entry.type.startswith(QUARANTINED):
+                self._tell_no_more(entry)
             if newest <= unread:
                 continue
             for shard, item in self._router.route(entry, recovered.keys()):
@@ -74,6 +81,7 @@ class Recovery:
                     recovered[shard].backlog.append(item)
         for each in recovered.values():
             each.read_to = newest
+            each.notes += self._unreadable.get(f"shard/{each.ledger.shard}", {}).values()
         return recovered
 
     def _begin(self, shard: Shard, token: str, head: Head, *, careful: bool) -> Recovered:
@@ -111,6 +119,14 @@ class Recovery:
 
     def _quarantine(self, entry: Entry, each: Recovered, error: str) -> None:
         log.error("unreadable entry passed over", at=str(entry.position), type=entry.type, error=error)
-        if entry.position > each.ledger.log_cursor:  # else an earlier recovery has said so
-            at = str(entry.position)
-            each.notes.append(kernel.EntryQuarantined(message=entry.type, source="log", at=at, error=error))
+        at = str(entry.position)
+        quarantined = kernel.EntryQuarantined(message=entry.type, source="log", at=at, error=error)
+        self._unreadable.setdefault(f"shard/{each.ledger.shard}", {})[at] = quarantined
+
+    def _tell_no_more(self, entry: Entry) -> None:
+        """An earlier recovery of that shard has said so."""
+        unreadable = self._unreadable.get(entry.entity)
+        if unreadable:
+            with contextlib.suppress(codec.Undecodable):
+                told = codec.decode(entry.type, entry.data, kernel.EntryQuarantined)
+                unreadable.pop(told.at, None)

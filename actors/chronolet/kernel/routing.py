@@ -49,19 +49,30 @@ class Router:
     def route(self, entry: Entry, among: Collection[Shard]) -> Iterable[tuple[Shard, Input]]:
         """What an entry means for those of the shards `among` that subscribed to its type."""
         subscribers = self._subscribers.get(entry.type.partition("@")[0])
-        return self._routed(entry, subscribers, among) if subscribers else ()
+        if subscribers:
+            return self._routed(entry, subscribers, among)
+        return () if entry.type else self._foreign(entry, among)
 
     def _routed(
         self, entry: Entry, subscribers: Sequence[tuple[Kind[Any], EventRoute]], among: Collection[Shard]
     ) -> Iterator[tuple[Shard, Input]]:
+        event, unreadable = _decoded(entry.type, entry.data, Event)
         for kind, route in subscribers:
-            event, error = _decoded(entry.type, entry.data, Event)
-            # No route without the event: the kind's first shard tells of an unreadable one, so that it is told once.
-            grouped = {self.shards_of(kind.name)[0]: ()} if error else self._by_shard(kind.name, route(event))
+            keys, error = ((), unreadable) if event is None else _routed_to(route, event)
+            # Without a route the kind's first shard tells of it, so that it is told once.
+            grouped = {self.shards_of(kind.name)[0]: ()} if error else self._by_shard(kind.name, keys)
             for shard, keys in grouped.items():
                 if shard in among:
                     at = entry.position
                     yield shard, Input("log", at, keys, event, str(at), entry.type, entry.entity, entry.data, error)
+
+    def _foreign(self, entry: Entry, among: Collection[Shard]) -> Iterator[tuple[Shard, Input]]:
+        """Something that is no entry of ours was put into the log: whoever watches the clock tells of it."""
+        for kind in self._kinds.values():
+            shard = self.shards_of(kind.name)[0]
+            if kind.watches_clock and shard in among:
+                at, error = entry.position, "it has not the fields of an entry"
+                yield shard, Input("log", at, (), None, str(at), entry.type, entry.entity, entry.data, error)
 
     def mail(self, shard: Shard, mail: Mail) -> Input:
         """A command as its shard's host is told it."""
@@ -71,7 +82,11 @@ class Router:
             error = f"{mail.type}: {kind.name} knows no such command"
         elif command is not None and command.request != mail.request:
             error = f"{mail.type}: the envelope says request {mail.request!r}, the command {command.request!r}"
-        keys = () if error or command is None else tuple(kind.commands[type(command)](command))
+        keys: tuple[str, ...] = ()
+        if command is not None and not error:
+            keys, error = _routed_to(kind.commands[type(command)], command)
+        if any(self.shard_for(kind.name, key) != shard for key in keys):
+            error = f"{mail.type} about {', '.join(keys)}: sent to {shard}, whose entities these are not"
         return Input("mailbox", mail.id, keys, command, mail.request, mail.type, mail.entity, mail.data, error)
 
     def _by_shard(self, kind: str, keys: Sequence[str]) -> dict[Shard, tuple[str, ...]]:
@@ -80,6 +95,13 @@ class Router:
             shard = self.shard_for(kind, key)
             grouped[shard] = (*grouped.get(shard, ()), key)
         return grouped
+
+
+def _routed_to(route: EventRoute, message: Event | Command) -> tuple[tuple[str, ...], str]:
+    try:
+        return tuple(route(message)), ""
+    except Exception as error:  # noqa: BLE001 - one message that a route trips over must not silence the reader
+        return (), f"its route failed: {type(error).__name__}: {error}"
 
 
 def _decoded(type_name: str, data: bytes, base: type[M]) -> tuple[M | None, str]:

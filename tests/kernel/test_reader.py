@@ -1,0 +1,89 @@
+"""The one reader of a process: whoever joins it, whenever, is told each entry once and in order."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronolet.kernel.host import Recovered, Seat
+from chronolet.kernel.ledger import Ledger
+from chronolet.kernel.memory_data import MemoryServer
+from chronolet.kernel.reader import Reader
+from chronolet.kernel.replies import NEVER_OWNED
+from chronolet.kernel.routing import Router
+from chronolet_schemas import codec, registry
+from chronolet_schemas.envelope import Position, Record
+from chronolet_schemas.keys import Shard
+from tests.kernel import mirror, tally
+from tests.kernel.rig import Line, LineStore
+from tests.support import scratch
+
+STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
+ADDED = Record(
+    registry.type_of(tally.Added),
+    "tally/a",
+    "",
+    "tally#1",
+    "",
+    codec.encode(tally.Added(key="a", number=1, count=1, checksum=1)),
+)
+KIND = mirror.kind(1)
+
+
+class Listener:
+    """A seat, and what was put on it."""
+
+    def __init__(self, read_to: Position) -> None:
+        ledger: Ledger[Any] = Ledger(KIND, Shard("mirror"), "1:p", NEVER_OWNED, 1)
+        self.seat = Seat(Recovered(ledger, [], read_to, careful=False))
+        self.after = read_to
+
+    def heard(self) -> list[Position]:
+        return [item.at for item in self.seat.inbox.take(1_000_000)]  # type: ignore[union-attr]
+
+
+ACTS = st.one_of(
+    st.tuples(st.just("append"), st.integers(1, 30)),
+    st.tuples(st.just("join"), st.integers(0, 40)),
+    st.tuples(st.just("away"), st.booleans()),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ACTS, min_size=3, max_size=15))
+def test_whoever_joins_whenever_is_told_everything_once_and_in_order(acts: list[tuple[str, int]]) -> None:
+    server, line = MemoryServer(), Line()
+    store = LineStore(server, line)
+    store.begin("r", {"mirror": 1}, STARTED)
+    failures: list[Exception] = []
+    reader = Reader(store, Router({"mirror": KIND}, {"mirror": 1}), lambda: None, failures.append)
+    reader.start()
+    listeners: list[Listener] = []
+    heard: dict[int, list[Position]] = {}
+    for act, number in [*acts, ("away", False), ("join", 0), ("append", 3)]:
+        if act == "append":
+            with server.changed:
+                for _ in range(number):
+                    server.append(ADDED)
+                server.changed.notify_all()
+        elif act == "away":
+            line.away = bool(number)
+        else:
+            if listeners:
+                _hear(listeners[-1], heard, len(listeners) - 1)
+            listeners.append(Listener(server.log[max(0, len(server.log) - 1 - number)].position))
+            reader.attach(listeners[-1].seat)
+    last = listeners[-1]
+    scratch.wait_until(lambda: last.seat.read_to == server.last, "the end of the log")
+    reader.stop()
+    _hear(last, heard, len(listeners) - 1)
+    expected = [entry.position for entry in server.log if entry.position > last.after]
+    assert heard[len(listeners) - 1] == expected
+    for index, listener in enumerate(listeners):
+        told = heard[index] + listener.heard()
+        assert told == [p for p in (e.position for e in server.log) if p > listener.after][: len(told)]
+    assert not failures
+
+
+def _hear(listener: Listener, heard: dict[int, list[Position]], index: int) -> None:
+    heard.setdefault(index, []).extend(listener.heard())

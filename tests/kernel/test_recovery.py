@@ -1,0 +1,220 @@
+"""What is replayed is what was lived: states, causes, what is left to do; whatever the messages, wherever it ends."""
+
+import dataclasses
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronolet.kernel.decider import Decider
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.ledger import Input, Ledger
+from chronolet.kernel.memory_data import MemoryServer
+from chronolet.kernel.memory_store import MemoryStore
+from chronolet.kernel.recovery import Recovery
+from chronolet.kernel.routing import Router
+from chronolet.kernel.store import Acquired, Committed, Snapshot, Step
+from chronolet_schemas import codec, kernel, registry
+from chronolet_schemas.envelope import START, Record
+from chronolet_schemas.keys import Shard
+from tests.kernel import chore, mirror, tally
+from tests.kernel.chore import Answer, Tell, Word
+from tests.kernel.rig import Rig, request
+
+SHARD = Shard("chore")
+STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
+KEYS = st.sampled_from(["a", "b", "node"])
+
+
+def listening(format_: int = 1) -> Kind[chore.Chore]:
+    """The chore, which also hears what the tally adds, but only where it knows the entity; and one that is there from
+    the beginning."""
+
+    def decide(state: chore.Chore, message: object, now: int) -> Any:
+        if isinstance(message, tally.Added):
+            return (chore.Heard(word=str(message.number)),)
+        return chore.decide(state, message, now)
+
+    decider: Decider[chore.Chore] = dataclasses.replace(chore.DECIDER, decide=decide)
+    route = {tally.Added: lambda added: (added.key, "node")}
+    return chore.kind(decider=decider, subscribes=route, at_start=("node",), format=format_)
+
+
+class Life:
+    """One host without threads: decides, commits, and is sometimes killed."""
+
+    def __init__(self) -> None:
+        self.kind = listening()
+        self.server = MemoryServer()
+        self.store = MemoryStore(self.server)
+        self.store.begin("r", {"chore": 1}, STARTED)
+        self.router = Router({"chore": self.kind}, {"chore": 1})
+        self.sent = 0
+        self.backlog: list[Input] = []
+        self.ledger: Ledger[chore.Chore] = self.recover()
+
+    def recover(self, *, format_: int = 1) -> Ledger[chore.Chore]:
+        token = self.store.heads([SHARD])[SHARD].token
+        acquired = self.store.acquire(SHARD, token, "p", 1, proven_dead=False)
+        assert isinstance(acquired, Acquired)
+        kind = self.kind if format_ == 1 else listening(format_)
+        recovery = Recovery({"chore": kind}, self.router, self.store, self.store.scan)
+        recovered = recovery.run({SHARD: (acquired.head.token, acquired.head)}, frozenset())[SHARD]
+        self.backlog = recovered.backlog
+        return recovered.ledger
+
+    # -- what may happen -----------------------------------------------------------------------------------------
+    def tell(self, tell: Tell) -> None:
+        self.sent += 1
+        tell = Tell(**{name: getattr(tell, name) for name in tell.__struct_fields__} | {"request": f"r{self.sent}"})
+        self.store.send(SHARD, "chore.Tell@1", f"chore/{tell.key}", tell.request, codec.encode(tell))
+
+    def add(self, added: tally.Added) -> None:
+        with self.server.changed:
+            name = registry.type_of(tally.Added)
+            at = self.server.append(Record(name, f"tally/{added.key}", "", "tally#1", "", codec.encode(added)))
+        entry = self.server.log[-1]
+        assert entry.position == at
+        self.backlog += [item for _, item in self.router.route(entry, (SHARD,))]
+
+    def signal(self, key: str, message: Any) -> None:
+        self.step([Input("signal", START, (key,), message, "", "chore.Signal")])
+
+    def step(self, items: list[Input] | None = None) -> None:
+        mails = self.store.wait(self.store.last(), {SHARD: self.ledger.mail_cursor}, 50, 0).mail.get(SHARD, ())
+        turn = self.ledger.begin()
+        for item in [*self.backlog, *(self.router.mail(SHARD, mail) for mail in mails), *(items or ())]:
+            self.ledger.decide(turn, item, 1_000)
+        self.backlog = []
+        self.sent += 1
+        ledger = self.ledger
+        step = Step(
+            shard=SHARD,
+            token=ledger.token,
+            version=ledger.version,
+            step_id=f"s{self.sent}",
+            schema=1,
+            log_cursor=ledger.log_cursor,
+            new_log_cursor=turn.log_cursor,
+            mail_cursor=ledger.mail_cursor,
+            new_mail_cursor=turn.mail_cursor,
+            records=tuple(turn.records),
+            dead=tuple(turn.dead),
+            forget_tries=tuple(turn.forget),
+        )
+        answer = self.store.step(step)
+        assert isinstance(answer, Committed)
+        ledger.committed(turn, answer)
+
+    def snapshot(self) -> None:
+        at = max(self.ledger.at, self.ledger.log_cursor)
+        if at > START:
+            self.store.snapshot(SHARD, self.ledger.token, Snapshot(at, 1, self.ledger.snapshot()))
+
+    # -- what must hold ------------------------------------------------------------------------------------------
+    def die(self) -> None:
+        """What comes to life again is what died, with its snapshot or without."""
+        lived, waiting = self.ledger, [item.at for item in self.backlog]
+        for format_ in (2, 1):  # a snapshot of another format is ignored: everything is folded again
+            self.ledger = self.recover(format_=format_)
+            assert self.ledger.states == lived.states
+            assert self.ledger.positions == lived.positions
+            assert (self.ledger.version, self.ledger.at) == (lived.version, lived.at)
+            assert (self.ledger.log_cursor, self.ledger.mail_cursor) == (lived.log_cursor, lived.mail_cursor)
+            assert [item.at for item in self.backlog] == waiting
+
+
+MESSAGES = st.one_of(
+    st.builds(
+        Tell,
+        request=st.just(""),
+        key=KEYS,
+        wish=st.sampled_from(["", "w"]),
+        due=st.integers(0, 2),
+        ends=st.booleans(),
+        refuse=st.booleans(),
+    ),
+    st.builds(tally.Added, key=KEYS, number=st.integers(0, 9), count=st.just(1), checksum=st.just(0)),
+    st.tuples(KEYS, st.one_of(st.just(Answer(intent="w")), st.just(Word(word="x")))),
+    st.sampled_from(["step", "snapshot", "die"]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(MESSAGES, max_size=25))
+def test_what_is_replayed_is_what_was_lived(messages: list[Any]) -> None:
+    life = Life()
+    for message in messages:
+        match message:
+            case Tell():
+                life.tell(message)
+            case tally.Added():
+                life.add(message)
+            case str():
+                getattr(life, message)()
+            case key, signal:
+                life.signal(key, signal)
+                life.die()
+    life.step()
+    life.die()
+
+
+def test_an_unreadable_snapshot_is_ignored(rig: Rig) -> None:
+    first = rig.process(chore.kind())
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.wait(chore.Told)
+    first.retire()
+    with rig.server.changed:
+        rig.server.shard(SHARD).snapshot = Snapshot(rig.server.last, 1, b"\xc1")
+    rig.process(chore.kind(standing=_says_so))
+    assert rig.wait(chore.Heard)[0].word == "s"
+
+
+def _says_so(effect: Any, context: Any) -> None:
+    context.send(Word(word=effect.intent))
+    context.cancelled.wait()
+
+
+def test_what_was_under_way_goes_on_after_a_restart(rig: Rig) -> None:
+    """Timers are armed again, effects started again, though the process that wanted them died without a word."""
+    token = _die_after(rig, Tell(request="r", key="a", wish="w", standing="s", due=99))
+    rig.process(chore.kind(standing=_says_so))
+    rig.wait(chore.Answered)
+    rig.wait(chore.Rang)
+    rig.wait(chore.Heard)
+    (told,) = (entry for entry in rig.log() if entry.type == "chore.Told@1")
+    assert told.actor == f"chore#{token.partition(':')[0]}"
+    assert {entry.cause for entry in rig.log() if entry.type in ("chore.Answered@1", "chore.Heard@1")} == {
+        str(told.position)
+    }
+
+
+def _die_after(rig: Rig, tell: Tell) -> str:
+    """A host has committed a command's events and nothing more. Its token."""
+    life = Life()
+    life.server, life.store = rig.server, rig.store
+    life.store.begin("r", {"chore": 1, "tally": 1, "mirror": 1}, STARTED)
+    life.ledger = life.recover()
+    rig.send(tell)
+    life.step()
+    return life.ledger.token
+
+
+def test_an_entry_that_cannot_be_read_is_passed_over_with_an_event(rig: Rig) -> None:
+    """Another's, that somebody has subscribed to, and one's own. Told once, however often it is read."""
+    first = rig.process(tally.kind(1), mirror.kind(1))
+    with rig.server.changed:
+        rig.server.append(Record("tally.Added@1", "tally/a", "", "tally#1", "", b"\xc1"))
+        rig.server.append(Record("mirror.Seen@9", "mirror/a", "", "mirror#1", "", b"\x80"))
+        rig.server.changed.notify_all()
+    rig.wait(kernel.EntryQuarantined)
+    first.retire()
+    second = rig.process(tally.kind(1), mirror.kind(1))
+    rig.send(tally.Add(request="1", key="a", number=1), "tally")
+    rig.wait(mirror.Seen)
+    second.retire()
+    rig.process(tally.kind(1), mirror.kind(1))
+    rig.send(tally.Add(request="2", key="a", number=2), "tally")
+    rig.wait(mirror.Seen, 2)
+    quarantined = [each.message for each in rig.events(kernel.EntryQuarantined)]
+    assert sorted(quarantined) == ["mirror.Seen@9", "tally.Added@1", "tally.Added@1"]

@@ -1,0 +1,70 @@
+"""Where entries and commands go, and what becomes of those that cannot go anywhere."""
+
+from typing import Any
+
+import pytest
+
+from chronolet_schemas import kernel
+from chronolet_schemas.envelope import Record
+from chronolet_schemas.keys import Shard
+from tests.kernel import chore, mirror, tally
+from tests.kernel.chore import Tell
+from tests.kernel.rig import Rig, request
+
+
+def _tripping(_message: Any) -> tuple[str, ...]:
+    raise KeyError("no such thing")
+
+
+def test_a_route_that_fails_is_told_and_the_reader_goes_on(rig: Rig) -> None:
+    def route(tell: Any) -> tuple[str, ...]:
+        return _tripping(tell) if tell.key == "bad" else (tell.key,)
+
+    rig.process(chore.kind(commands={Tell: route}))
+    bad = rig.send(Tell(request=request(), key="bad"))
+    rig.send(Tell(request=request(), key="good"))
+    rig.wait(chore.Told)
+    (quarantined,) = rig.events(kernel.EntryQuarantined)
+    assert (quarantined.at, quarantined.error) == (bad, "its route failed: KeyError: 'no such thing'")
+
+
+def test_a_subscription_whose_route_fails_is_told_once(rig: Rig) -> None:
+    rig.process(chore.kind(subscribes={tally.Added: _tripping}), tally.kind(1), mirror.kind(1))
+    rig.send(tally.Add(request="1", key="a", number=1), "tally")
+    rig.wait(mirror.Seen)
+    (quarantined,) = rig.wait(kernel.EntryQuarantined)
+    assert quarantined.message == "tally.Added@1"
+
+
+def test_a_command_in_the_wrong_mailbox_is_not_decided(rig: Rig) -> None:
+    """Somebody believes in another number of shards: an entity must not come to have two owners."""
+    rig.set_shards("tally", 4)
+    rig.process(tally.kind(4))
+    rig.send_to(Shard("tally", 0), tally.Add(request="wrong", key="k1", number=1))
+    rig.send(tally.Add(request="right", key="k1", number=1), "tally")
+    rig.wait(tally.Added)
+    (quarantined,) = rig.wait(kernel.EntryQuarantined)
+    assert quarantined.at == "wrong"
+    assert [entry.cause for entry in rig.log() if entry.type == "tally.Added@1"] == ["right"]
+
+
+def test_what_is_no_entry_at_all_is_told_by_who_watches_the_clock(rig: Rig) -> None:
+    rig.process(chore.kind(watches_clock=True), tally.kind(1))
+    with rig.server.changed:
+        at = rig.server.append(Record("", "", "", "", "", b""))
+        rig.server.changed.notify_all()
+    (quarantined,) = rig.wait(kernel.EntryQuarantined)
+    assert quarantined.at == str(at)
+    rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told)
+    assert len(rig.events(kernel.EntryQuarantined)) == 1
+
+
+def test_a_kind_that_the_log_does_not_know_is_named(rig: Rig) -> None:
+    rig.set_shards("chore", 0)
+    process = rig.process(tally.kind(1))
+    process.retire()
+    rig.set_shards("chore", 1)
+    stranger = rig.process(chore.kind(), begin=False)
+    with pytest.raises(ValueError, match="kinds chore: this node's log was begun without them"):
+        stranger.start()
