@@ -44,7 +44,7 @@ class Tick(NamedTuple):
 
 
 class Upkeep(NamedTuple):
-    """A minute has passed: hosts look whether a snapshot or an empty step is due."""
+    """A minute has passed: look whether the server has lost anything, and whether a snapshot or an empty step is due."""
 
 
 class HostFailed(NamedTuple):
@@ -162,6 +162,8 @@ class Supervisor(pykka.ThreadingActor):
             case Tick():
                 self._tick()
             case Upkeep():
+                # An idle process has no step that would be refused by a server that was emptied under it.
+                self._look_for_loss()
                 self._nudge_all()
                 sweep(self._given.locks, self._store.alive())
             case HostFailed():
