@@ -92,7 +92,11 @@ class Node:
 
     def wait_for_log(self, text: str) -> str:
         """The first line of the agent's own log with that text."""
-        scratch.wait_until(lambda: text in self.log, f"{text!r} in {self._log}: {self.log[-2000:]}")
+        try:
+            scratch.wait_until(lambda: text in self.log, f"{text!r} in {self._log}")
+        except TimeoutError as error:
+            error.add_note(self.log[-4000:])
+            raise
         return next(line for line in self.log.splitlines() if text in line)
 
     def close(self) -> None:
