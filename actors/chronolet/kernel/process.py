@@ -27,7 +27,7 @@ from chronolet.kernel.lease import TTL_MILLISECONDS, Lease, LifeLock
 from chronolet.kernel.observer import NoObserver, Observer
 from chronolet.kernel.recovery import History
 from chronolet.kernel.routing import Router
-from chronolet.kernel.store import Store, StoreUnreachable
+from chronolet.kernel.store import Store, StoreBroken, StoreUnreachable
 from chronolet.kernel.supervisor import HostFailed, LeaseRegained, Retire, Supervisor, Surrounding
 from chronolet.kernel.timers import Timers
 from chronolet_schemas import codec, kernel, registry
@@ -97,6 +97,8 @@ class Process:
         if self._supervisor is not None:
             self._tell(Retire())
             self._supervisor.actor_stopped.wait()
+        elif self.lease.answered():
+            self._drop_lease()
         self.phase = "retired"
         self.lease.stop()
         self._timers.stop()
@@ -105,6 +107,12 @@ class Process:
         self._over.set()
 
     # -- inside --------------------------------------------------------------------------------------------------
+    def _drop_lease(self) -> None:
+        """The end came before there was a supervisor, whose business this is otherwise."""
+        self.lease.stop()
+        with contextlib.suppress(StoreUnreachable, StoreBroken):  # then it runs out by itself
+            self._setup.store.retire(self.id, ())
+
     def _supervise(self) -> None:
         self._supervisor = Supervisor.start(self._surrounding(), self._fatal)
 

@@ -135,16 +135,30 @@ def test_the_node_is_in_the_list_of_nodes(here: Place) -> None:
 def test_a_clean_end(here: Place, number: signal.Signals) -> None:
     agent = here.start(actors=ALL, port=free_port())
     agent.wait_for_line("own redis-server")
+    here.wait_until(lambda: set(checks(agent)) == {"pleg"}, "all but Docker")
+    _ends_cleanly(here, agent, number)
     store = here.store()
-    here.wait_until(lambda: bool(store.alive()), "a lease")
+    assert store.heads([MANIFESTS])[MANIFESTS].token == "", agent.log
+
+
+@pytest.mark.parametrize("line", ["starting", "own redis-server"])
+def test_a_clean_end_in_the_middle_of_the_start(here: Place, line: str) -> None:
+    here.start(actors=ALL).wait_for_line("own redis-server")
+    for _ in range(5):
+        agent = here.start(actors=ALL)
+        agent.wait_for_line(line)
+        _ends_cleanly(here, agent, signal.SIGTERM, others=1)
+
+
+def _ends_cleanly(here: Place, agent: Agent, number: signal.Signals, others: int = 0) -> None:
     began = time.monotonic()
     agent.process.send_signal(number)
-    assert agent.process.wait(timeout=10) == 0
+    assert agent.process.wait(timeout=10) == 0, agent.log
     assert time.monotonic() - began < 2
-    assert store.alive() == {}
-    assert store.heads([MANIFESTS])[MANIFESTS].token == ""
-    assert agent.lines[-1].split()[-1] == "stopped"
-    assert list((here.root / "locks").iterdir()) == []
+    assert len(here.store().alive()) == others
+    assert agent.lines[-1].split()[-1] == "stopped", agent.log
+    assert "Traceback" not in agent.log
+    assert len(list((here.root / "locks").iterdir())) == others
 
 
 def killed(server: PrivateRedis) -> None:
