@@ -199,6 +199,8 @@ class Host(pykka.ThreadingActor):
             turn.log_cursor = max(turn.log_cursor, read_to)
         if self._is_worth_a_step(turn):
             self._commit(turn)
+        else:
+            self.ledger.passed(turn)
         for freed in settled:
             if freed is not None:
                 self._runner.settle(freed[0], self._wanted(freed[0].key), freed[1])
@@ -247,7 +249,7 @@ class Host(pykka.ThreadingActor):
         return pause
 
     def _decide(self, turn: Turn[Any], item: Input) -> None:
-        if item.source == "log" and item.at <= self.ledger.log_cursor:
+        if item.source == "log" and item.at <= self.ledger.decided_to:
             return  # read twice: once by the recovery's scan, once by the reader
         if item.source == "mailbox" and item.at <= self.ledger.mail_cursor:
             return

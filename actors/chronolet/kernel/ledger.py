@@ -86,6 +86,9 @@ class Ledger(Generic[S]):
         self.version = head.version
         self.log_cursor = head.log_cursor
         self.mail_cursor = head.mail_cursor
+        self.decided_to = head.log_cursor
+        """How far the log was decided, committed or not: what led to no event is not worth a step of its own, but the
+        next one consumes it, so that it is never decided again after what came later."""
         self.at = head.at
         self.states: dict[str, S] = dict.fromkeys(kind.at_start, kind.decider.initial)
         self.positions: dict[str, dict[str, Position]] = {}
@@ -118,7 +121,11 @@ class Ledger(Generic[S]):
     # -- one turn ------------------------------------------------------------------------------------------------
     def begin(self) -> Turn[S]:
         """An empty turn, with the cursors as they are."""
-        return Turn(log_cursor=self.log_cursor, mail_cursor=self.mail_cursor)
+        return Turn(log_cursor=self.decided_to, mail_cursor=self.mail_cursor)
+
+    def passed(self, turn: Turn[S]) -> None:
+        """The turn led to nothing that has to be committed."""
+        self.decided_to = turn.log_cursor
 
     def decide(self, turn: Turn[S], item: Input, now: int) -> None:
         """Decide one message for every entity it concerns and add what follows to the turn."""
@@ -163,6 +170,7 @@ class Ledger(Generic[S]):
         self.version = answer.version
         self.at = answer.at if turn.records else self.at
         self.log_cursor, self.mail_cursor = turn.log_cursor, turn.mail_cursor
+        self.decided_to = turn.log_cursor
 
     # -- what follows from the states ----------------------------------------------------------------------------
     def cause_for(self, key: str, subject: str) -> str:

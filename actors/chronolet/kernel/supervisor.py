@@ -44,7 +44,7 @@ class Tick(NamedTuple):
 
 
 class Upkeep(NamedTuple):
-    """A minute has passed: look whether the server has lost anything, and whether a snapshot or an empty step is due."""
+    """A minute has passed: look whether the server has lost anything, and whether a snapshot or a step is due."""
 
 
 class HostFailed(NamedTuple):

@@ -12,6 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 
+import structlog
+
+log = structlog.get_logger("chronolet.kernel")
+
 
 class Timer:
     """A timer that may be cancelled."""
@@ -55,8 +59,14 @@ class Timers:
 
     def _run(self) -> None:
         while (timer := self._next()) is not None:
-            if timer.action is not None:
-                timer.action()
+            action = timer.action
+            if action is None:
+                continue
+            try:
+                action()
+            except Exception:
+                # The other timers of the process must ring all the same.
+                log.exception("a timer's action failed")
 
     def _next(self) -> Timer | None:
         with self._changed:

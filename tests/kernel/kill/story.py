@@ -173,6 +173,13 @@ def _owner_at(owners: Sequence[tuple[int, str]], at: int, process: str) -> str:
     return owner
 
 
+def longest_recovery(lines: Sequence[Line]) -> float:
+    """The seconds between taking a shard and the first step with the same token, at most."""
+    taken = {(line.shard, line.token): line.at for line in lines if line.word == "acquired"}
+    first = {(line.shard, line.token): line.at for line in reversed(lines) if line.word == "committed"}
+    return max((first[hold] - taken[hold]) / 1e9 for hold in taken.keys() & first.keys())
+
+
 def losses(entries: Sequence[Entry]) -> int:
     """How often an owner said that its server had lost a tail."""
     return sum(entry.type == registry.type_of(kernel.TailLost) for entry in entries)

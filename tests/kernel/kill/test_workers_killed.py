@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests.kernel.kill import story
 from tests.kernel.kill.node import attacked
 from tests.kernel.kill.times import Times
 from tests.support.redis import PrivateRedis
@@ -39,3 +40,6 @@ def test_a_recovery_longer_than_the_lease_keeps_it(redis_server: PrivateRedis, t
             node.load()
             node.kill_worker()
         node.verdict(least=len(times(8, 50)) * 20)
+        assert story.longest_recovery(story.diaries(node.folder)) > 0.8, (
+            "twice the lease, and the shard was still its own"
+        )

@@ -1,0 +1,144 @@
+"""The ledger alone: what one turn makes of its messages."""
+
+import pytest
+
+from chronolet.kernel.decider import EffectFailed
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.ledger import Input, Ledger, SilentMessage
+from chronolet.kernel.replies import NEVER_OWNED
+from chronolet.kernel.store import Committed
+from chronolet_schemas import kernel
+from chronolet_schemas.envelope import START, Message, Position
+from chronolet_schemas.keys import Shard
+from tests.kernel import chore, mirror, tally
+from tests.kernel.chore import Chore, Tell, Word
+
+SHARD = Shard("chore")
+
+
+def ledger(kind: Kind[Chore] | None = None) -> Ledger[Chore]:
+    return Ledger(kind or chore.kind(), SHARD, "7:p", NEVER_OWNED, 1)
+
+
+def told(number: int, **fields: object) -> Input:
+    tell = Tell(request=f"r{number}", key="a", **fields)  # type: ignore[arg-type]
+    return Input("mailbox", Position(number, 0), ("a",), tell, tell.request, "chore.Tell@1", "chore/a", b"data")
+
+
+def signal(key: str, message: Message) -> Input:
+    return Input("signal", START, (key,), message, "1-1", "chore.Word")
+
+
+def added(number: int) -> Input:
+    event = tally.Added(key="a", number=number, count=1, checksum=1)
+    return Input("log", Position(1, number), ("a",), event, f"1-{number}", "tally.Added@1")
+
+
+def test_messages_of_one_turn_see_each_other() -> None:
+    books = ledger()
+    turn = books.begin()
+    books.decide(turn, told(1, wish="w"), 0)
+    books.decide(turn, signal("a", chore.Answer(intent="w")), 0)
+    books.decide(turn, signal("a", chore.Answer(intent="w")), 0)
+    assert [type(event) for event in turn.events] == [chore.Told, chore.Answered]
+    assert books.states == {}, "nothing is true before it is committed"
+    books.committed(turn, Committed(1, Position(9, 12)))
+    assert books.states == {"a": Chore(told=1)}
+    assert books.positions == {"a": {"": Position(9, 12)}}
+    assert [record.actor for record in turn.records] == ["chore#7", "chore#7"]
+    assert [record.cause for record in turn.records] == ["r1", "1-1"]
+
+
+def test_an_unknown_entity_is_created_only_by_commands_and_what_may_create_it() -> None:
+    books = ledger()
+    turn = books.begin()
+    books.decide(turn, signal("nobody", Word(word="x")), 0)
+    assert not turn.records
+    books.decide(turn, told(1), 0)
+    books.decide(turn, signal("a", Word(word="x")), 0)
+    assert [type(event) for event in turn.events] == [chore.Told, chore.Heard]
+
+    creating: Ledger[mirror.Mirror] = Ledger(mirror.kind(1), Shard("mirror"), "1:p", NEVER_OWNED, 1)
+    other = creating.begin()
+    creating.decide(other, added(1), 0)
+    assert list(other.states) == ["a"]
+
+
+def test_a_refusal_is_answered_and_leaves_no_entity() -> None:
+    books = ledger()
+    turn = books.begin()
+    books.decide(turn, told(1, refuse=True), 0)
+    assert [type(event) for event in turn.events] == [chore.Refused]
+    books.committed(turn, Committed(1, Position(9, 5)))
+    assert books.states == {}
+    assert books.positions == {}
+    assert books.cause_for("a", "") == ""
+
+
+def test_an_entity_that_ends_is_gone_and_may_begin_anew() -> None:
+    books = ledger()
+    turn = books.begin()
+    books.decide(turn, told(1, wish="w"), 0)
+    books.decide(turn, told(2, ends=True), 0)
+    books.decide(turn, told(3), 0)
+    books.committed(turn, Committed(1, Position(9, 9)))
+    assert books.states == {"a": Chore(told=1)}
+    gone = books.begin()
+    books.decide(gone, told(4, ends=True), 0)
+    books.committed(gone, Committed(2, Position(9, 11)))
+    assert books.states == {}
+    assert books.positions == {}
+
+
+def test_a_silent_command_is_an_error() -> None:
+    books = ledger()
+    with pytest.raises(SilentMessage, match=r"chore.Tell@1 r1: chore answered with no event"):
+        books.decide(books.begin(), told(1, silent=True), 0)
+
+
+def test_cursors_follow_what_was_decided_and_never_go_back() -> None:
+    books = ledger(chore.kind(subscribes={tally.Added: lambda event: (event.key,)}))
+    passed = books.begin()
+    books.decide(passed, added(5), 0)
+    assert not passed.records
+    books.passed(passed)
+    assert books.log_cursor == START
+    turn = books.begin()
+    books.decide(turn, told(1), 0)
+    assert turn.log_cursor == Position(1, 5), "the next step consumes what led to nothing: it is never decided again"
+    assert turn.mail_cursor == Position(1, 0)
+    books.committed(turn, Committed(1, Position(9, 9)))
+    assert (books.log_cursor, books.mail_cursor) == (Position(1, 5), Position(1, 0))
+
+
+def test_what_is_given_up_is_a_dead_letter_with_an_event_for_its_sender() -> None:
+    books = ledger()
+    turn = books.begin()
+    books.give_up(turn, told(1), 3, "why")
+    (letter,) = turn.dead
+    assert (letter.source, letter.at, letter.data, letter.error) == ("mailbox", "r1", b"data", "why")
+    (event,) = turn.events
+    assert event == kernel.MessageDeadLettered(message="chore.Tell@1", source="mailbox", at="r1", tries=3, error="why")
+    assert turn.records[0].cause == "r1"
+    assert turn.records[0].entity == "shard/chore"
+    assert turn.mail_cursor == Position(1, 0)
+    assert turn.forget == ["mailbox:1-0"]
+
+
+def test_an_effect_is_caused_by_the_last_event_about_its_subject() -> None:
+    books = ledger()
+    turn = books.begin()
+    books.decide(turn, told(1, wish="w"), 0)
+    books.decide(turn, signal("a", Word(word="x")), 0)
+    books.committed(turn, Committed(1, Position(9, 4)))
+    assert books.cause_for("a", "") == "9-4"
+    assert books.cause_for("a", "wish") == "9-4"
+    failed = books.begin()
+    failure = EffectFailed(effect="OneShot", subject="wish", intent="w", error="e")
+    books.decide(failed, signal("a", failure), 0)
+    books.committed(failed, Committed(2, Position(9, 5)))
+    later = books.begin()
+    books.decide(later, signal("a", Word(word="y")), 0)
+    books.committed(later, Committed(3, Position(9, 6)))
+    assert books.cause_for("a", "wish") == "9-5"
+    assert books.cause_for("a", "") == "9-6"
