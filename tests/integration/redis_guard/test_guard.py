@@ -197,6 +197,22 @@ def test_a_full_disk_costs_the_ballast_not_the_log(small: Place, mode: str) -> N
     assert "Traceback" not in agent.log
 
 
+@MODES
+def test_an_agent_that_starts_on_a_full_disk_makes_room(small: Place, mode: str) -> None:
+    agent, store = up(small, redis_appendfsync=mode, ballast=16 * MEBIBYTE)
+    small.wait_until((small.root / "ballast").exists, "a ballast")
+    asker = Asker(small, store)
+    asker.ask(5)
+    agent.kill9()
+    small.kill_redis()
+    small.fill_disk()
+    up(small, redis_appendfsync=mode, ballast=16 * MEBIBYTE)
+    asker.ask(50, 30)
+    small.wait_until(lambda: bool(small.events(store, BallastGivenUp)), "the event")
+    assert len(small.events(store, PodRefused)) == len(asker.asked)
+    assert no_gap(small, store)
+
+
 def test_a_ballast_that_was_lost_with_the_agent_is_told_by_the_next_one(small: Place) -> None:
     agent, store = up(small, ballast=16 * MEBIBYTE, rest=1.0)
     ballast = small.root / "ballast"
