@@ -25,7 +25,7 @@ from chronolet.node.tuning import USUAL, Tuning
 from chronolet.node.values import SettingsError
 from chronolet.node.wiring import Node, build
 
-END_SECONDS = 1.5
+END_SECONDS = 1.0
 """How long a clean end may take. What it did not get to, such as handing over, others find out by themselves."""
 
 log = structlog.get_logger("chronolet.node")
