@@ -120,9 +120,11 @@ def _recovers_without_snapshots(here: Place, store: RedisStore) -> None:
     assert state_at(store, archive, kinds).states == before.states
     agent = here.start(measure=600)
     send(store, COMMANDS, 1)
-    here.wait_until(lambda: here.history(store)[-1].cause == f"request-{COMMANDS}", "an answer")
+    request = f"request-{COMMANDS}"
+    here.wait_until(lambda: any(entry.cause == request for entry in here.history(store)[-20:]), "an answer")
+    # The keeper may have begun another job meanwhile.
     after = state_at(store, archive, kinds)
-    assert after.states == before.states
+    assert after.states["manifests"] == before.states["manifests"]
     assert len(here.events(store, PodRefused)) == COMMANDS + 1
     agent.end()
 
