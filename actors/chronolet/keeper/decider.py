@@ -58,13 +58,12 @@ def _job(policy: Policy, state: State, measured: signals.LogMeasured, now: int) 
     upto = _may_go(state, measured)
     if upto.n - _position(state.trimmed).n >= policy.trim_entries:
         return (keeper.TrimRequested(upto=str(upto)),)
-    worth = policy.is_worth_archiving(
-        last=Position.parse(measured.last),
-        archived=Position.parse(measured.archived),
-        begun_at=measured.begun_at,
-        now=now,
-    )
-    return (keeper.ArchiveRequested(after=measured.archived, upto=measured.last),) if worth else ()
+    # A measurement may have been taken before the last archive file was done.
+    archived = max(Position.parse(measured.archived), _position(state.archived))
+    last = Position.parse(measured.last)
+    if policy.is_worth_archiving(last=last, archived=archived, begun_at=measured.begun_at, now=now):
+        return (keeper.ArchiveRequested(after=str(archived), upto=measured.last),)
+    return ()
 
 
 def _may_go(state: State, measured: signals.LogMeasured) -> Position:

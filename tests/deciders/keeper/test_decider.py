@@ -79,6 +79,13 @@ def test_one_job_at_a_time() -> None:
     scene(asked(0, 100)).when(measured(300), at=T0 + 300).then()
 
 
+def test_what_was_measured_before_the_last_archive_file_is_not_archived_twice() -> None:
+    scene(asked(0, 100), written(1, 100)).when(measured(150, 0), at=T0 + 150).then()
+    scene(asked(0, 100), written(1, 100)).when(measured(200, 0), at=T0 + 200).then(asked(100, 200))
+    # The server knows of a file that the log does not tell of.
+    scene(asked(0, 100), written(1, 100)).when(measured(250, 150), at=T0 + 250).then(asked(150, 250))
+
+
 def test_the_archive_file_is_told_and_the_job_is_over() -> None:
     done = signals.ArchiveDone(
         subject="job", intent="job/1", file="1", first=at(1), last=at(100), events=100, size_bytes=10, sha256="abc"
