@@ -104,6 +104,20 @@ def test_what_runs_and_is_not_the_current_attempt_is_stopped() -> None:
     assert set(life.effects) == {"stray/x1", "stray/x2", "stray/x3"}
 
 
+def test_what_runs_as_the_attempt_that_comes_next_is_left_for_its_start_to_find() -> None:
+    """A log that lost its end, or all of it, does not know of it."""
+    life = Life().apply(manifest()).runs("app-0")
+    life.then()
+    life.sandbox_up().runs("app-0").then()
+    life.image_there()
+    assert set(life.effects) == {"container/app"}
+    again = running().dies()
+    again.runs("app-1", attempt=1).then()
+    again.start().runs("app-1", attempt=1).then()
+    ending = Life().apply(manifest()).withdraw()
+    assert ending.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
+
+
 def test_a_stray_sandbox_is_stopped_the_own_one_is_not() -> None:
     life = running().runs("sandbox-0", name=pleg.SANDBOX)
     life.then()
