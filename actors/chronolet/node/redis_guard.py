@@ -69,6 +69,7 @@ class RedisGuard:
         os.eventfd_write(self._wake, 1)
         if self._thread.ident is not None:
             self._thread.join()
+        os.close(self._wake)
 
     # -- on the guard's thread -----------------------------------------------------------------------------------
     def _watch(self) -> None:
