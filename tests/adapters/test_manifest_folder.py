@@ -147,6 +147,17 @@ def test_two_contents_of_one_size_within_a_tick_are_both_seen(folder: Path, watc
     wait_until(lambda: watch.contents("web.yaml")[-1:] == [b"199"], "the last content")
 
 
+def test_an_entry_that_cannot_be_looked_at_leaves_the_others_alone(folder: Path, watching: Watching) -> None:
+    (folder / "loop.yaml").symlink_to("loop.yaml")
+    (folder / "web.yaml").write_bytes(b"fine")
+    watch = watching()
+    assert (watch.contents("web.yaml"), watch.errors()) == ([b"fine"], [])
+    (refused,) = (file for file in watch.news[0].changed if file.name == "loop.yaml")
+    assert refused.error == "Too many levels of symbolic links"
+    (folder / "loop.yaml").unlink()
+    wait_until(lambda: watch.gone() == ["loop.yaml"], "the link's end")
+
+
 def test_links_are_followed(folder: Path, watching: Watching) -> None:
     target = folder.parent / "target"
     target.write_bytes(b"linked")

@@ -42,6 +42,10 @@ class _Seen(NamedTuple):
     settled: bool
 
 
+_BLIND = _Seen(0, 0, 0, settled=False)
+"""Of an entry that cannot be looked at, and so is read at every look."""
+
+
 class ManifestFolder:
     """`ports.manifests.Folder`."""
 
@@ -172,9 +176,9 @@ class _Watch:
         for name in names:
             # Gone by now, or a link to nowhere: as if it were not there.
             with contextlib.suppress(FileNotFoundError):
-                status = (self._path / name).stat()
-                if not stat.S_ISDIR(status.st_mode):
-                    found[name] = _fingerprint(status)
+                seen = _looked_at(self._path / name)
+                if seen is not None:
+                    found[name] = seen
         return found
 
     def _file(self, name: str) -> Path:
@@ -199,6 +203,19 @@ def _is_manifest(name: str) -> bool:
 
 def _differs(before: _Seen | None, now: _Seen) -> bool:
     return before is None or not before.settled or before[:3] != now[:3]
+
+
+def _looked_at(path: Path) -> _Seen | None:
+    """The fingerprint of one entry, None of a folder. What cannot be looked at (a link to itself, or into a folder
+    without the right to enter it) is a file whose reading tells why: the others are not to suffer from it.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return _BLIND
+    return None if stat.S_ISDIR(status.st_mode) else _fingerprint(status)
 
 
 def _fingerprint(status: os.stat_result) -> _Seen:
