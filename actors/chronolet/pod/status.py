@@ -171,7 +171,7 @@ def _container_status(state: State, one: Container) -> ContainerStatus:
         image=one.image or (definition.image if definition else ""),
         image_id=one.image_id,
         container_id=f"docker://{container_id}" if container_id else "",
-        ready=one.phase == "running",
+        ready=runs,
         started=runs,
         restart_count=one.restarts,
         state=now,

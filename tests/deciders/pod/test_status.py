@@ -123,8 +123,9 @@ def test_the_end_of_a_job() -> None:
 
 
 def test_a_pod_that_ends_is_terminal_when_all_is_dead() -> None:
+    # Without a readiness probe, the kubelet calls whatever runs ready, to its last moment.
     life = running().withdraw()
-    assert (status(life)["phase"], app(life)["ready"], app(life)["started"]) == ("Running", False, True)
+    assert (status(life)["phase"], app(life)["ready"], app(life)["started"]) == ("Running", True, True)
     life.stopped(code=1)
     assert status(life)["phase"] == "Failed"
 
