@@ -15,6 +15,10 @@ MAXIMUM_SECONDS = 300
 RESYNC_SECONDS = 10
 """What the kubelet's pod worker waits before it tries again what failed without a back-off of its own."""
 
+PULL_FAILED = "ErrImagePull"
+"""The one reason why an image cannot be had that has a back-off. Without a pull there is none: the pod worker tries
+again at its next sync (images/image_manager.go, EnsureImageExists)."""
+
 
 def wait_seconds(back_off: BackOff | None, finished_at: int, maximum_seconds: int = MAXIMUM_SECONDS) -> int:
     """How long a restart waits, counted from the end of the last run; 0 the first time and after a long good run."""
@@ -36,8 +40,10 @@ def advanced(
     return BackOff(seconds=min(back_off.seconds * 2, maximum_seconds), updated_at=now)
 
 
-def image_wait_seconds(failures: int) -> int:
+def image_wait_seconds(failures: int, reason: str = PULL_FAILED) -> int:
     """How long the next try of an image waits after so many failures in a row (at least one): 10, 20, ... 300."""
+    if reason != PULL_FAILED:
+        return RESYNC_SECONDS
     doubled = INITIAL_SECONDS << min(failures - 1, 8)
     return min(doubled, MAXIMUM_SECONDS)
 

@@ -9,8 +9,8 @@ passed over.
     pulling         ImageEnsureRequested           pulling          the image was changed
     pulling         ImageReady                     image_ready
     pulling         ImageFailed                    image_failed     ErrImagePull, ErrImageNeverPull, InvalidImageName
-    image_failed    ImageBackOffBegan              image_back_off   ImagePullBackOff
-    image_failed    ImageEnsureRequested           pulling          the image was changed
+    image_failed    ImageBackOffBegan              image_back_off   ImagePullBackOff, after ErrImagePull
+    image_failed    ImageEnsureRequested           pulling          the image was changed, or no pull had been tried
     image_back_off  ImageEnsureRequested           pulling
     image_ready     ContainerStartRequested        starting
     image_ready     ImageEnsureRequested           pulling          the image was changed

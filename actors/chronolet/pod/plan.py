@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from chronolet.pod import acceptance
 from chronolet.pod.actions import Actions, pod_actions
-from chronolet.pod.backoff import advanced, wait_seconds
+from chronolet.pod.backoff import PULL_FAILED, advanced, wait_seconds
 from chronolet.pod.state import Container, State
 from chronolet.pod.views import pod_view
 from chronolet_schemas import pod
@@ -21,7 +21,8 @@ from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import pull_policy
 
 IMAGE_FAILED_SHOWN_MS = 1000
-"""How long ErrImagePull stands before ImagePullBackOff, about what the kubelet needs for its next sync."""
+"""How long ErrImagePull stands before ImagePullBackOff, about what the kubelet needs for its next sync. An image that
+is never to be pulled, or whose name is none, keeps its reason: only a pull has a back-off there."""
 
 _ON_ITS_WAY = ("pulling", "image_ready", "starting")
 
@@ -185,7 +186,7 @@ def _advance(state: State, one: Container, now: int) -> Iterator[Event]:
         yield _restart(state, one, wanted, now)
     elif one.phase == "image_ready" and same_image:
         yield _start(state, one, wanted, now)
-    elif one.phase == "image_failed" and same_image:
+    elif one.phase == "image_failed" and one.reason == PULL_FAILED and same_image:
         if now >= one.waits_from + IMAGE_FAILED_SHOWN_MS:
             yield _image_back_off(state, one)
     elif _may_try(one, now, same_image=same_image, same_definition=one.spec_hash == wanted):
@@ -197,14 +198,14 @@ def _may_try(one: Container, now: int, *, same_image: bool, same_definition: boo
     match one.phase:
         case "waiting":
             return True
-        case "image_back_off":
+        case "image_back_off" | "image_failed":
             return not same_image or now >= one.retry_at
         case "start_failed":
             return not same_definition or now >= one.retry_at
         case "backing_off":
             return now >= one.retry_at
         case _:
-            return one.phase in ("pulling", "image_ready", "image_failed") and not same_image
+            return one.phase in ("pulling", "image_ready") and not same_image
 
 
 def _ensure_image(state: State, one: Container, definition: Definition) -> Event:

@@ -192,7 +192,7 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.Answer, now
                     message=answer.message,
                     failures=failures,
                     waits_from=now,
-                    retry_at=now + image_wait_seconds(failures) * 1000,
+                    retry_at=now + image_wait_seconds(failures, answer.reason) * 1000,
                     **who,
                 ),
             )

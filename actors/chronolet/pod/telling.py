@@ -66,7 +66,7 @@ def _about_image(
         case pod.ImageFailed(reason="ErrImageNeverPull"):
             reason, text = event.reason, f'Container image "{image}" is not present with pull policy of Never'
         case pod.ImageFailed(reason="InvalidImageName"):
-            reason, text = "InspectFailed", f'Failed to apply default image tag "{image}": {event.message}'
+            reason, text = "InspectFailed", event.message
         case _:
             reason, text = "Failed", f'Failed to pull image "{image}": {event.message}'
     return (

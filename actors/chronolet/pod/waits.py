@@ -22,7 +22,9 @@ def waits(state: State) -> Iterator[int]:
     stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
     times += [stop.retry_at for stop in stops if stop]
     for one in state.containers:
-        times.append(one.waits_from + IMAGE_FAILED_SHOWN_MS if one.phase == "image_failed" else one.retry_at)
+        times.append(one.retry_at)
+        if one.phase == "image_failed":
+            times.append(one.waits_from + IMAGE_FAILED_SHOWN_MS)
     return (time for time in times if time)
 
 
