@@ -49,6 +49,11 @@ def test_bad_usage_is_one_line_and_exit_status_two(arguments: list[str]) -> None
     assert said.err.count("\n") == 1
 
 
+def test_a_type_that_is_none_is_told_with_those_that_are() -> None:
+    said = run(Services(), "get", "nodes")
+    assert said.err.startswith("error: found 'nodes', expected pods or containers or actors, as TYPE NAME")
+
+
 def test_nothing_at_all_shows_the_commands() -> None:
     said = run(Services())
     assert said.status == 2

@@ -1,10 +1,12 @@
 """`get`, `describe`, `logs`: golden outputs of a history written by hand."""
 
 import json
+from typing import Any
 
 import pytest
 import yaml
 
+from chronolet.cli.description import described
 from chronolet_schemas import manifests, pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
@@ -210,10 +212,10 @@ Containers:
     Ready:          False
     Restart Count:  1
     Limits:
-      cpu:  500m
+      cpu:     500m
       memory:  64Mi
     Requests:
-      cpu:  500m
+      cpu:     500m
       memory:  64Mi
     Environment:
       A:  b
@@ -248,6 +250,18 @@ Events:
   Normal    Started   2m20s (x2 over 3m20s)   pod (app)   Started container app
   Warning   BackOff   2m10s                   pod (app)   Back-off restarting failed container app
 """
+
+
+def test_the_type_of_a_host_path_is_not_taken_for_the_volume_s(node: WrittenNode) -> None:
+    pod: dict[str, Any] = {"metadata": {"name": "p", "namespace": "n", "uid": "u"}}
+    pod["spec"] = {"volumes": [{"name": "v", "hostPath": {"path": "/data", "type": "Directory"}}]}
+    page = list(described(pod, (), node.now))
+    assert page[page.index("Volumes:") + 1 : -1] == [
+        "  v:",
+        "    Type:           HostPath",
+        "    Path:           /data",
+        "    HostPathType:   Directory",
+    ]
 
 
 def test_describe_without_a_name_takes_the_whole_namespace(node: WrittenNode) -> None:

@@ -69,10 +69,16 @@ def _container(container: Object, status: Object) -> Iterator[str]:
     yield _line("Restart Count", str(status.get("restartCount", 0)), 4)
     for name in ("limits", "requests"):
         amounts = container.get("resources", {}).get(name, {})
-        yield from _list(name.capitalize(), [f"{what}:  {amount}" for what, amount in sorted(amounts.items())])
-    env = [f"{one['name']}:  {one.get('value', '<from elsewhere>')}" for one in container.get("env", [])]
-    yield from _list("Environment", env, absent="<none>")
+        yield from _list(name.capitalize(), _pairs(sorted(amounts.items())))
+    env = [(one["name"], one.get("value", "<from elsewhere>")) for one in container.get("env", [])]
+    yield from _list("Environment", _pairs(env), absent="<none>")
     yield from _list("Mounts", [_mount(mount) for mount in container.get("volumeMounts", [])], absent="<none>")
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> Sequence[str]:
+    """`name:  value`, the values below one another."""
+    width = max((len(name) for name, _ in pairs), default=0) + 3
+    return [f"{name}:".ljust(width) + value for name, value in pairs]
 
 
 def _list(title: str, lines: Sequence[str], absent: str = "") -> Iterator[str]:
@@ -115,7 +121,8 @@ def _volumes(volumes: Sequence[Object]) -> Iterator[str]:
         for source, detail in sources:
             yield _line("Type", _titled(source), 4)
             for name, value in detail.items():
-                yield _line(_titled(name), str(value), 4)
+                # `Type` says already which source it is: a hostPath's own is its HostPathType.
+                yield _line(_titled(source) + "Type" if name == "type" else _titled(name), str(value), 4)
 
 
 def _events(told: Sequence[Told], now: int) -> Iterator[str]:

@@ -20,6 +20,8 @@ def types_and_names(words: Sequence[str], allowed: Sequence[str]) -> tuple[str, 
     """The one type of these words, in the plural, and the names, each once."""
     type_ = TYPES.get(words[0].partition("/")[0], "")
     bare = words[0] in TYPES
+    if not bare and "/" not in words[0]:
+        raise click.UsageError(f"found {words[0]!r}, expected {' or '.join(allowed)}, as TYPE NAME or TYPE/NAME.")
     names = tuple(dict.fromkeys(words[1:] if bare else (_name(word, type_) for word in words)))
     if type_ not in allowed:
         raise click.UsageError(f"found {words[0]!r}, expected {' or '.join(allowed)}, as TYPE NAME or TYPE/NAME.")
