@@ -21,6 +21,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effects, "FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(host, "FENCED_PAUSE_SECONDS", 0.02)
 
 
 def test_an_effect_out_of_time_fails(rig: Rig) -> None:

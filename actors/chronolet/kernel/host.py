@@ -46,6 +46,7 @@ SNAPSHOT_EVENTS = 10_000
 SNAPSHOT_SECONDS = 600.0
 CAREFUL_MESSAGES = 300
 LONGEST_RETRY_SECONDS = 1.0
+FENCED_PAUSE_SECONDS = 1.0
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -191,7 +192,8 @@ class Host(pykka.ThreadingActor):
 
     def _turn(self) -> None:
         read_to = self.seat.read_to  # before taking: whatever was read up to here is in the inbox already
-        items = self.inbox.take(1 if self._careful else BATCH)
+        # Notes in a step of their own: what is told in them must not be lost with a message that fails.
+        items = self.inbox.take(0 if self._notes else 1 if self._careful else BATCH)
         turn = self.ledger.begin()
         self._add_notes(turn)
         settled = [self._fold(turn, item) for item in items]
@@ -237,15 +239,14 @@ class Host(pykka.ThreadingActor):
     def _freed(self, turn: Turn[Any], freed: SlotFreed) -> float:
         if freed.slot.cancelled.is_set():
             return 0.0
+        if not freed.error:
+            return FENCED_PAUSE_SECONDS  # the lease's failure, not the wish's: no reason to wait longer and longer
         pause = self._runner.next_pause(freed.slot, freed.ran_seconds)
-        if freed.error:
-            about = f"{self.ledger.kind.name}/{freed.slot.key} {freed.slot.effect.subject}"
-            name = type(freed.slot.effect).__name__
-            milliseconds = round(pause * 1000)
-            failing = kernel.EffectsFailing(
-                effect=name, about=about, error=freed.error, retry_in_milliseconds=milliseconds
-            )
-            self.ledger.note(turn, failing)
+        about = f"{self.ledger.kind.name}/{freed.slot.key} {freed.slot.effect.subject}"
+        name = type(freed.slot.effect).__name__
+        milliseconds = round(pause * 1000)
+        failing = kernel.EffectsFailing(effect=name, about=about, error=freed.error, retry_in_milliseconds=milliseconds)
+        self.ledger.note(turn, failing)
         return pause
 
     def _decide(self, turn: Turn[Any], item: Input) -> None:

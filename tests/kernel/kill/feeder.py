@@ -24,6 +24,8 @@ class Feeder:
     def __init__(self, url: str, node: str, keys: list[str], has_room: Callable[[int], bool]) -> None:
         self.sent = dict.fromkeys(keys, 0)
         self.doubts = 0
+        self._in_doubt: dict[str, int] = {}
+        """What was sent and not answered, by key: its `rest_after`."""
         self.sent_again = 0
         self.gate = Gate()
         self._store = RedisStore(url, node)
@@ -57,8 +59,9 @@ class Feeder:
                 for key in self.sent:
                     if self._has_room(self.total):
                         self._next(key, rest_after=20 if self.sent[key] % 7 == 6 else 0)
-            for key, count in list(self.sent.items()):
-                while self.sent[key] == count:
+            for key in self.sent:
+                last = self.sent[key] + 1 + (key in self._in_doubt)
+                while self.sent[key] < last:
                     self._next(key, rest_after=1)
         except BaseException as error:  # noqa: BLE001 - raised again by finish
             self._error = error
@@ -66,9 +69,11 @@ class Feeder:
     def _next(self, key: str, rest_after: int) -> None:
         with self.gate.passing():
             number = self.sent[key] + 1
+            rest_after = self._in_doubt.pop(key, rest_after)
             if self._once(key, number, rest_after) is None:
                 self.doubts += 1
-                return  # the same number again, next time round: the loss may have to be looked at first
+                self._in_doubt[key] = rest_after
+                return  # the very same again, next time round: the loss may have to be looked at first
             self.sent[key] = number
 
     def _surely(self, key: str, number: int) -> str:

@@ -122,7 +122,10 @@ class Node:
         """Let everything come to rest, then hold the story against the guarantees. Prints all counts."""
         self.feeder.finish()
         self.watcher.wait_for(self.feeder.total)
-        scratch.wait_until(lambda: not self._restless(), "the last timers and notes")
+        try:
+            scratch.wait_until(lambda: not self._restless(), "the last timers and notes")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {self._restless()}") from error
         entries = self.watcher.entries
         counts = story.check_log(entries, self.feeder.sent)
         lines = story.diaries(self.folder)
@@ -174,9 +177,10 @@ class Node:
             return last.get((f"tally.{event}", f"tally/{key}"), START)
 
         return [
-            key
+            f"{key}: no {later} after {earlier}"
             for key in KEYS
-            if at("Rested", key) < at("Added", key) or at("NoteTaken", key) < at("NoteRequested", key)
+            for earlier, later in (("Added", "Rested"), ("NoteRequested", "NoteTaken"))
+            if at(later, key) < at(earlier, key)
         ]
 
 
