@@ -8,10 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
+import structlog
+
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.manifests import identity, signals, wanted
 from chronolet.ports.manifests import Folder, FolderNews, ManifestFile, Reader
 from chronolet_schemas import podspec
+
+log = structlog.get_logger("chronolet.manifests")
 
 _DIGEST_DIGITS = 32
 
@@ -39,12 +43,15 @@ class Watching:
     def _tell(self, news: FolderNews, context: EffectContext) -> None:
         path = self._folder.path
         if news.error:
+            log.warning("manifest folder unreadable", path=path, error=news.error)
             context.send(signals.FolderUnreadable(path=path, error=news.error))
             return
         for gone in news.gone:
             context.send(signals.FileGone(path=gone))
         for file in news.changed:
-            context.send(self._file(file))
+            read = self._file(file)
+            _log(read)
+            context.send(read)
         if news.complete:
             context.send(signals.FolderListed(path=path, files=news.files))
 
@@ -64,6 +71,14 @@ class Watching:
         digest = podspec.digest(pod)
         uid = identity.file_uid(node=self._node, path=path, pod=pod.key, digest=digest)
         return signals.FilePod(uid=uid, digest=digest, manifest=pod)
+
+
+def _log(read: signals.FileRead) -> None:
+    """For whoever looks at the agent's own output and wonders why a file brings no pod."""
+    for error in read.errors:
+        log.warning("manifest refused", path=read.path, error=error)
+    for finding in read.findings:
+        log.warning("manifest not honoured in full", path=read.path, finding=finding)
 
 
 def _digest(content: bytes) -> str:

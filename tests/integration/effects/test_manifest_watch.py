@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder
@@ -69,10 +70,13 @@ def test_a_file_is_told_as_its_pods_and_then_the_listing(watch: Watch) -> None:
 
 def test_a_bad_file_is_told_with_its_errors_and_no_pods(watch: Watch) -> None:
     bad = manifest("web", imagePullPolicy="Sometimes")
-    (watch.folder / "bad.json").write_text(json.dumps(bad))
-    wait_until(lambda: watch.last(signals.FileRead).path.endswith("bad.json"), "the bad file")
+    with capture_logs() as logged:
+        (watch.folder / "bad.json").write_text(json.dumps(bad))
+        wait_until(lambda: watch.last(signals.FileRead).path.endswith("bad.json"), "the bad file")
     read = watch.last(signals.FileRead)
     assert read.pods == ()
+    # The agent's own output says it, too.
+    assert [line["error"] for line in logged if line["event"] == "manifest refused"] == list(read.errors)
     assert any(error.startswith("bad.json: spec.containers[0].imagePullPolicy") for error in read.errors), read.errors
 
 
