@@ -27,6 +27,11 @@ def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_pat
     assert known.resolve({}, {})[0].port == 10255
 
 
+def test_where_the_pages_are() -> None:
+    assert known.resolve({"port": "1001"}, {})[0].http_address == "127.0.0.1:1001"
+    assert known.resolve({"port": "0"}, {})[0].http_address == ""
+
+
 def test_every_field_of_the_file_is_taken_or_remarked(tmp_path: Path) -> None:
     text = "staticPodPath: /etc/pods\nlogging: {format: json}\nmaxPods: 7\neviction: {hard: {memory: 1}}\nempty: {}\n"
     settings, remarks = known.resolve({}, {}, write(tmp_path, text))
