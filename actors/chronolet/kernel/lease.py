@@ -90,8 +90,9 @@ class Lease:
 
     def _renew(self) -> None:
         asked = time.monotonic()  # before the call: the server may have started counting any time after it
-        self.lapses += asked >= self._good_until
         self._store.renew(self.process, self._info, self._ttl)
+        # After it: what was asked for in time may have arrived too late, and somebody have taken over in between.
+        self.lapses += time.monotonic() >= self._good_until
         self._good_until = asked + self._ttl / 1000
 
 
