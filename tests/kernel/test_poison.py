@@ -1,14 +1,17 @@
 """Messages that make a decider fail: three tries, then the dead letters, and everything behind them goes on."""
 
+import dataclasses
+from collections.abc import Sequence
+
 import pytest
 
 from chronolet.kernel import effects, supervisor
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.kind import EffectContext
 from chronolet_schemas import kernel
-from chronolet_schemas.envelope import Signal
+from chronolet_schemas.envelope import Event, Signal
 from chronolet_schemas.keys import Shard
-from tests.kernel import chore
+from tests.kernel import chore, mirror, tally
 from tests.kernel.chore import Tell
 from tests.kernel.rig import Line, Rig, request
 
@@ -99,3 +102,21 @@ def test_what_cannot_be_read_is_quarantined_with_an_event(rig: Rig) -> None:
     assert [(each.source, each.at) for each in quarantined] == [("mailbox", r) for r in ("r1", "r2", "r3")]
     assert [letter.at for letter in rig.server.dead] == ["r1", "r2", "r3"]
     assert not rig.events(kernel.HostRestarted)
+
+
+def test_what_a_start_has_to_tell_is_told_though_the_first_message_after_it_fails(rig: Rig) -> None:
+    """A message of the log is there from the start, while commands come later, by the reader."""
+
+    def decide(state: mirror.Mirror, message: object, now: int) -> Sequence[Event]:
+        if isinstance(message, tally.Added) and message.number == 13:
+            raise ValueError("poisoned entry")
+        return mirror.decide(state, message, now)
+
+    decider = dataclasses.replace(mirror.DECIDER, decide=decide)
+    rig.process(tally.kind(1), dataclasses.replace(mirror.kind(1), decider=decider))
+    for number in (12, 13, 14):
+        rig.send(tally.Add(request=str(number), key="a", number=number), "tally")
+    (given_up,) = rig.wait(kernel.MessageDeadLettered)
+    assert (given_up.source, given_up.tries) == ("log", 3)
+    assert [seen.number for seen in rig.wait(mirror.Seen, 2)] == [12, 14]
+    assert [each.restarts for each in rig.events(kernel.HostRestarted)] == [1, 2, 3, 4]
