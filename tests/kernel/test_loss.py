@@ -132,3 +132,22 @@ def test_an_emptied_server_begins_a_new_run(rig: Rig) -> None:
     assert first.run != second.run
     rig.send(Tell(request=request(), key="a"))
     rig.wait(chore.Told)
+
+
+def test_an_emptied_server_is_noticed_though_the_reader_comes_back_last(rig: Rig) -> None:
+    """The lease is renewed and shards are looked for before anything is read: there is no log to go on with."""
+    line = Line()
+    process = rig.process(chore.kind(), line=line)
+    empty = {**rig.remember(), "run": "", "log": [], "last": START, "leases": {}, "_shards": {}}
+    rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told)
+    line.away = True
+    rig.forget(empty)
+    scratch.wait_until(lambda: not process.lease.answered(), "the end of the lease")
+    line.silent = {"wait"}
+    line.away = False
+    rig.wait(kernel.LogStarted)
+    line.silent = set()
+    rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told)
+    assert rig.events(kernel.TailLost)

@@ -253,3 +253,13 @@ def test_a_failing_reader_ends_the_process_with_its_error(rig: Rig) -> None:
     rig.send(Tell(request=request(), key="a"))
     assert process.wait(10)
     assert isinstance(process.error, ZeroDivisionError)
+
+
+def test_a_shard_is_hosted_once_though_the_notice_of_its_restart_comes_late(rig: Rig) -> None:
+    """The server was away when the back-off ended; a tick was the first to take the shard when it was back."""
+    process = rig.process(chore.kind(), lease_milliseconds=3000)
+    before = rig.store.heads([CHORE])[CHORE].token
+    assert process._supervisor is not None
+    process._supervisor.tell(supervisor.Again(CHORE))
+    process._supervisor.ask(supervisor.Tick())
+    assert rig.store.heads([CHORE])[CHORE].token == before

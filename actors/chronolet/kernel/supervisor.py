@@ -28,13 +28,14 @@ from chronolet.kernel.recovery import History, Recovery
 from chronolet.kernel.routing import Router
 from chronolet.kernel.store import Acquired, Head, NotFree, StoreBroken, StoreUnreachable
 from chronolet_schemas import kernel, registry
-from chronolet_schemas.envelope import Event, Position
+from chronolet_schemas.envelope import START, Event, Position
 from chronolet_schemas.keys import Shard
 
 UPKEEP_SECONDS = 60.0
 STEADY_SECONDS = 60.0
 FIRST_BACK_OFF_SECONDS = 0.4
 LONGEST_BACK_OFF_SECONDS = 30.0
+ABOVE_ALL_N = 10**15
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -120,6 +121,7 @@ class Supervisor(pykka.ThreadingActor):
         self._said = ""
         """The last complaint about the server."""
         self._router = given.router()
+        self._run = self._store.run()
         self._reader = self._new_reader()
 
     def on_start(self) -> None:
@@ -170,11 +172,12 @@ class Supervisor(pykka.ThreadingActor):
                 self._failed(message.seat, message.error)
             case Again():
                 self._waiting.discard(message.shard)
-                self._take([message.shard])
+                self._take_free()  # not the shard itself: while this notice was kept, a tick may have taken it
             case ServerBack():
                 self._look_for_loss()
             case LeaseRegained():
                 lapses = self._given.lease.lapses
+                self._look_for_loss()  # first: what the server has lost was not taken over by anybody
                 self._drop_what_others_took()
                 self._given.lease.confirm(lapses)
             case ReaderFailed():
@@ -192,6 +195,9 @@ class Supervisor(pykka.ThreadingActor):
     def _take(self, shards: Iterable[Shard]) -> None:
         if self._reload:
             return  # the next tick takes them, once there is a reader again
+        if self._store.run() != self._run:
+            self._lose_tail()  # shards of a server that was emptied have no log to go on with
+            return
         alive = self._store.alive()
         acquired: dict[Shard, tuple[str, Head]] = {}
         notes: dict[Shard, list[Event]] = {}
@@ -305,19 +311,23 @@ class Supervisor(pykka.ThreadingActor):
 
     def _look_for_loss(self) -> None:
         """See whether the server, which was away, still knows all that it had acknowledged."""
+        if self._reload:
+            return  # it does not, and that is known
         # Ours first: the hosts go on meanwhile, and what they commit after this is no loss.
         ours = {shard: (seat.ledger.version, _epoch(seat.ledger.token)) for shard, (seat, _) in self._hosted.items()}
-        read_to = self._reader.at
-        behind = read_to is not None and not self._knows(read_to)
+        read_to = self._reader.at or START
+        behind = self._store.run() != self._run or (read_to > START and not self._knows(read_to))
         for shard, head in self._heads(list(ours)).items():
             version, epoch = ours[shard]
-            behind |= head.version < version or _epoch(head.token) < epoch
+            behind |= head.version < version or 0 < _epoch(head.token) < epoch
         if behind:
             self._lose_tail()
 
     def _knows(self, at: Position) -> bool:
         """Whether the log has the entry at a position that was read from it, or has trimmed it since."""
-        return bool(self._store.read_log(Position(at.milliseconds, at.n - 1), 1, at)) or at <= self._store.archived()[1]
+        # Somebody else's entry may have the number 0, which none of ours has.
+        before = Position(at.milliseconds, at.n - 1) if at.n else Position(at.milliseconds - 1, ABOVE_ALL_N)
+        return bool(self._store.read_log(before, 1, at)) or at <= self._store.archived()[1]
 
     def _lose_tail(self) -> None:
         """Stop everything; the next tick begins anew with what the server has."""
@@ -332,6 +342,7 @@ class Supervisor(pykka.ThreadingActor):
     def _begin_anew(self) -> None:
         self._given.phase("beginning")
         self._router = self._given.router()
+        self._run = self._store.run()
         self._reader = self._new_reader()
         self._reload = False
 
