@@ -41,7 +41,7 @@ _HASH = re.compile("[0-9a-f]{32,}")
 @click.option("--pod", metavar="[NAMESPACE/]NAME", help="only what is about this pod, whoever wrote it")
 @click.option("--type", "type_", metavar="PATTERN", help="only these events, such as pod.ContainerStarted or 'pod.*'")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="a JSON object for each entry")
-@click.option("-n", "count", type=click.IntRange(min=0), help="only the last so many")
+@click.option("-n", "count", type=click.IntRange(min=0), metavar="N", help="only the last N entries")
 def command(
     *,
     settings: Settings,

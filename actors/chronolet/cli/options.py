@@ -59,7 +59,11 @@ def config_option(function: Function) -> Function:
 def namespace_option(function: Function) -> Function:
     """`-n NAMESPACE`."""
     return click.option(
-        "-n", "--namespace", default="default", show_default=True, help="the namespace of pods that name none"
+        "-n",
+        "--namespace",
+        default="default",
+        show_default=True,
+        help="the pods' namespace, unless a manifest names one",
     )(function)
 
 
