@@ -5,7 +5,6 @@ Comes in: measured values. Goes out: text for people, JSON for programs. A misse
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -47,8 +46,10 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
-        compared = {"compared": round(self.compared, 4), "met": self.met}
-        return {name: value for name, value in msgspec.to_builtins(self).items() if value not in (None, "")} | compared
+        compared = {"compared": self.compared, "met": self.met}
+        return {
+            name: value for name, value in (msgspec.to_builtins(self) | compared).items() if value not in (None, "")
+        }
 
 
 def table(figures: Sequence[Figure]) -> str:
@@ -65,7 +66,8 @@ def as_json(benches: Mapping[str, Sequence[Figure]]) -> str:
     """Every figure of every benchmark, with the machine's load and cores: absolute figures mean little without."""
     load = Path("/proc/loadavg").read_text(encoding="ascii").split()[:3]
     found = {name: [figure.plain() for figure in figures] for name, figures in benches.items()}
-    return json.dumps({"load": load, **found}, indent=1)
+    # Infinite is what never happened: JSON has no word for it but null.
+    return msgspec.json.format(msgspec.json.encode({"load": load, **found}), indent=1).decode()
 
 
 def interleaved(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
