@@ -28,7 +28,7 @@ BUSYBOX = "chronolet/busybox:1"
 
 
 class Said(msgspec.Struct, frozen=True):
-    """How a command ended."""
+    """How a command ended, with what it printed."""
 
     status: int
     out: str
@@ -144,8 +144,7 @@ class Node:
         return [_word(one.state) for one in status.container_statuses] if status else []
 
     def wait_until_running(self, *pods: str) -> None:
-        for pod in pods:
-            self.journal.wait_for(f"{pod} running", lambda pod=pod: self.all_run(pod))
+        self.journal.wait_for(f"{pods} running", lambda: all(map(self.all_run, pods)))
 
     def all_run(self, pod: str) -> bool:
         return set(self.words(pod)) == {"running"}

@@ -2,6 +2,9 @@
 
 import os
 import signal
+from collections.abc import Callable
+
+import pytest
 
 from chronolet_schemas import pleg
 from chronolet_schemas import pod as pods
@@ -45,20 +48,35 @@ def test_an_engine_that_is_killed_loses_no_container(own_node: Node, docker_engi
     assert own_node.runs
 
 
-def test_an_engine_that_hangs_is_waited_for(own_node: Node, docker_engine: PrivateDocker) -> None:
-    own_node.write("stays.yaml", pod("stays"))
-    own_node.start()
-    own_node.wait_until_running("stays")
-    before = own_node.started_at("stays")
-    docker_engine.pause()
+def test_an_engine_that_hangs_for_a_moment_is_waited_for(own_node: Node, docker_engine: PrivateDocker) -> None:
+    with_a_hanging_engine(
+        own_node,
+        docker_engine,
+        until=lambda: own_node.journal.wait_for_event(pods.SandboxStartRequested, pod="default/later"),
+    )
+
+
+@pytest.mark.long
+def test_an_engine_that_hangs_for_long_is_said_to_and_waited_for(own_node: Node, docker_engine: PrivateDocker) -> None:
+    with_a_hanging_engine(
+        own_node, docker_engine, until=lambda: own_node.journal.wait_for_event(pleg.RelistFailing, 90)
+    )
+
+
+def with_a_hanging_engine(node: Node, engine: PrivateDocker, until: Callable[[], object]) -> None:
+    """It is stopped with one pod running, and goes on when another one was asked for and `until` has come."""
+    node.write("stays.yaml", pod("stays"))
+    node.start()
+    node.wait_until_running("stays")
+    before = node.started_at("stays")
+    engine.pause()
     try:
-        own_node.write("later.yaml", pod("later"))
-        own_node.journal.wait_for_event(pods.SandboxStartRequested, pod="default/later")
-        said = own_node.chronolet("get", "pods")
-        assert said.line("stays").split()[1:3] == ["1/1", "Running"]
+        node.write("later.yaml", pod("later"))
+        until()
+        assert node.chronolet("get", "pods").line("stays").split()[1:3] == ["1/1", "Running"]
     finally:
-        docker_engine.resume()
-    own_node.wait_until_running("later", "stays")
-    assert own_node.started_at("stays") == before
-    started = own_node.journal.events(pods.SandboxStarted, pod="default/later")
+        engine.resume()
+    node.wait_until_running("later", "stays")
+    assert node.started_at("stays") == before
+    started = node.journal.events(pods.SandboxStarted, pod="default/later")
     assert [one.attempt for one in started] == [0]

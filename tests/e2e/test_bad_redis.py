@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -105,10 +106,16 @@ def test_entries_that_nobody_can_read_are_set_aside(own_node: Node, redis_server
     own_node.write("first.yaml", pod("first"))
     own_node.wait_until_running("first")
     keys, client = Keys(own_node.name), redis_server.client()
-    entry = {"type": "pleg.ContainerDied@1", "entity": "pleg/node", "subject": "", "actor": "x#1", "cause": ""}
+    entry: dict[Any, Any] = {
+        "type": "pleg.ContainerDied@1",
+        "entity": "pleg/node",
+        "subject": "",
+        "actor": "x#1",
+        "cause": "",
+    }
     millisecond, number = own_node.journal.store.last()
     client.xadd(keys.log, entry | {"data": msgspec.msgpack.encode({"pod": 7})}, id=f"{millisecond}-{number + 1}")
-    mail = {"type": "manifests.NoSuch@9", "entity": "manifests/node", "request": "odd", "data": b"\xc1"}
+    mail: dict[Any, Any] = {"type": "manifests.NoSuch@9", "entity": "manifests/node", "request": "odd", "data": b"\xc1"}
     client.xadd(keys.mailbox(Shard("manifests")), mail)
     quarantined = own_node.journal.wait_for(
         "both set aside",

@@ -30,6 +30,8 @@ def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: No
     for words in ("CrashLoopBackOff", "Restart Count:  1", "Exit Code:    137", "Back-off restarting failed container"):
         assert words in described, described
     assert "response:200" in node.chronolet("logs", "web", "-c", "server").err
+    assert "server" in node.chronolet("get", "containers").out
+    assert node.chronolet("get", "actors").line("pleg").split()[0] == "pleg"
     log = node.chronolet("log", "--pod", "web").out
     assert log.index("pleg.ContainerDied") < log.index("pod.ContainerExited") < log.index("pod.RestartScheduled")
     assert node.running("web")["writer"]["State"] == writer["State"], "the other container was touched"
@@ -142,10 +144,10 @@ def test_a_command_that_is_not_there(node: Node) -> None:
 
 
 def test_a_port_that_is_taken_is_waited_for(node: Node) -> None:
-    ports = {"ports": [{"containerPort": 80, "hostPort": 8099}]}
-    node.write("has.yaml", a_pod("has", shell("app", **ports)))
+    ports = [{"containerPort": 80, "hostPort": 8099}]
+    node.write("has.yaml", a_pod("has", shell("app", ports=ports)))
     node.wait_until_running("has")
-    node.write("wants.yaml", a_pod("wants", shell("app", **ports)))
+    node.write("wants.yaml", a_pod("wants", shell("app", ports=ports)))
     failed = node.journal.wait_for_event(pod.SandboxStartFailed, pod="default/wants")
     assert "8099" in failed.message
     assert node.all_run("has")
