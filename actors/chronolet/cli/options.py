@@ -63,7 +63,7 @@ def namespace_option(function: Function) -> Function:
         "--namespace",
         default="default",
         show_default=True,
-        help="the pods' namespace, unless a manifest names one",
+        help="the pods' namespace, where no manifest names it",
     )(function)
 
 
