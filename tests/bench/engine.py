@@ -26,7 +26,7 @@ def _hop(server: PrivateRedis, locks: Path, quick: bool) -> list[Figure]:
 
 
 def _replay(server: PrivateRedis, locks: Path, quick: bool) -> list[Figure]:
-    events, rounds = (120_000, 2) if quick else (1_000_000, 5)
+    events, rounds = (120_000, 4) if quick else (1_000_000, 15)
     return replay.figures(server.url, server.client(timeout=60), locks, events, rounds)
 
 
