@@ -63,10 +63,12 @@ class MemoryServer:
         data = self.shard(shard)
         data.head = replace(data.head, **fields)  # type: ignore[arg-type]
 
-    def append(self, record: Record) -> Position:
-        """One more entry in the log."""
-        self.last = Position(max(self.clock(), self.last.milliseconds), self.last.n + 1)
-        self.log.append(Entry(self.last, *record))
+    def append(self, *records: Record) -> Position:
+        """More entries in the log, all of one millisecond; the position of the last."""
+        milliseconds = max(self.clock(), self.last.milliseconds)
+        for record in records:
+            self.last = Position(milliseconds, self.last.n + 1)
+            self.log.append(Entry(self.last, *record))
         return self.last
 
     def holds(self, at: Position) -> bool:

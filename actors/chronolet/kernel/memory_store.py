@@ -151,9 +151,7 @@ class MemoryStore:
 
     def _commit(self, step: Step, head: Head) -> Committed:
         server = self._server
-        at = head.at
-        for record in step.records:
-            at = server.append(record)
+        at = server.append(*step.records) if step.records else head.at
         server.dead.extend(step.dead)
         server.update(
             step.shard,

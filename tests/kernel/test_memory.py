@@ -1,0 +1,35 @@
+"""The twin in memory, where only a clock that a test makes tells it from the real thing."""
+
+import itertools
+
+from chronolet.kernel.memory_data import MemoryServer
+from chronolet.kernel.memory_store import MemoryStore
+from chronolet.kernel.store import Acquired, Committed, Step
+from chronolet_schemas.envelope import START, Position, Record
+from chronolet_schemas.keys import Shard
+
+RECORD = Record("chore.Told@1", "chore/a", "", "chore#1", "", b"\x80")
+
+
+def test_all_events_of_a_step_have_one_time_though_the_clock_goes_on() -> None:
+    server = MemoryServer(clock=itertools.count(1000).__next__)
+    store, shard = MemoryStore(server), Shard("chore")
+    store.begin("r", {"chore": 1}, RECORD)
+    acquired = store.acquire(shard, "", "p", 1, proven_dead=False)
+    assert isinstance(acquired, Acquired)
+    step = Step(
+        shard=shard,
+        token=acquired.head.token,
+        version=0,
+        step_id="s",
+        schema=1,
+        log_cursor=START,
+        new_log_cursor=START,
+        mail_cursor=START,
+        new_mail_cursor=START,
+        records=(RECORD, RECORD, RECORD),
+    )
+    answer = store.step(step)
+    assert isinstance(answer, Committed)
+    positions = [entry.position for entry in store.scan(START)][1:]
+    assert positions == [Position(answer.at.milliseconds, n) for n in (2, 3, 4)]
