@@ -4,8 +4,9 @@ import pytest
 
 from chronolet.kernel.decider import EffectFailed
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.ledger import Input, Ledger, SilentMessage
+from chronolet.kernel.ledger import SUBJECTS_KEPT, Input, Ledger, SilentMessage
 from chronolet.kernel.replies import NEVER_OWNED
+from chronolet.kernel.states import decode_states
 from chronolet.kernel.store import Committed
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Message, Position
@@ -88,6 +89,36 @@ def test_an_entity_that_ends_is_gone_and_may_begin_anew() -> None:
     books.committed(gone, Committed(2, Position(9, 11)))
     assert books.states == {}
     assert books.positions == {}
+
+
+def test_who_begins_anew_in_the_step_of_his_end_remembers_nothing_as_in_replay() -> None:
+    books, replayed = ledger(), ledger()
+    failure = EffectFailed(effect="OneShot", subject="wish", intent="w", error="e")
+    turn = books.begin()
+    books.decide(turn, told(1, wish="w"), 0)
+    books.decide(turn, signal("a", failure), 0)
+    books.committed(turn, Committed(1, Position(9, 2)))
+    again = books.begin()
+    books.decide(again, told(2, ends=True), 0)
+    books.decide(again, told(3), 0)
+    books.committed(again, Committed(2, Position(9, 5)))
+    for number, event in enumerate((*turn.events, *again.events), start=1):
+        replayed.replay("a", event, event.subject(), Position(9, number))
+    assert books.positions == replayed.positions == {"a": {"": Position(9, 5)}}
+
+
+def test_of_many_subjects_the_newest_are_remembered() -> None:
+    """A container that dies for ever has a subject for each of its attempts."""
+    books = ledger()
+    for number in range(1, 3 * SUBJECTS_KEPT):
+        books.replay("a", chore.Told(), f"dead/{number}", Position(9, number))
+        books.replay("a", chore.Told(), "steady", Position(8, number))
+    assert len(books.positions["a"]) == SUBJECTS_KEPT
+    assert books.cause_for("a", f"dead/{number}") == f"9-{number}"
+    assert books.cause_for("a", "steady") == books.cause_for("a", "dead/1") == f"8-{number}"
+    restored = ledger()
+    restored.restore(decode_states(Chore, books.snapshot()))
+    assert list(restored.positions["a"].items()) == list(books.positions["a"].items())
 
 
 def test_a_silent_command_is_an_error() -> None:

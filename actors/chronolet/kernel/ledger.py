@@ -22,6 +22,8 @@ from chronolet_schemas.keys import Shard
 S = TypeVar("S")
 
 TRIES = 3
+SUBJECTS_KEPT = 128
+"""Of so many subjects of an entity the last event's position is kept; for any other the entity's last event counts."""
 
 
 class SilentMessage(Exception):  # noqa: N818 - the decider's omission, not the caller's
@@ -67,6 +69,8 @@ class Turn(Generic[S]):
     """(key, subject) of each record; an empty key for events of other kinds, which are no cause of what the kind does.
     """
     states: dict[str, S | None] = field(default_factory=dict)
+    gone: dict[str, int] = field(default_factory=dict)
+    """Where an entity ended: how many records there were by then. One of the same key may have begun after it."""
     dead: list[DeadLetter] = field(default_factory=list)
     forget: list[str] = field(default_factory=list)
     looked: list[str] = field(default_factory=list)
@@ -113,10 +117,7 @@ class Ledger(Generic[S]):
         self.states[key] = state
         if not self._is_own(event):
             return
-        positions = self.positions.get(key)
-        if positions is None:  # not setdefault: this runs for every entry of the log
-            positions = self.positions[key] = {}
-        positions[subject] = at
+        self._remember(key, subject, at)
 
     # -- one turn ------------------------------------------------------------------------------------------------
     def begin(self) -> Turn[S]:
@@ -161,10 +162,11 @@ class Ledger(Generic[S]):
     def committed(self, turn: Turn[S], answer: Committed) -> None:
         """The turn stands in the log: its states are the states now."""
         first = answer.at.n - len(turn.records) + 1
+        for key in turn.gone:
+            self.positions.pop(key, None)
         for offset, (key, subject) in enumerate(turn.owners):
-            if key:
-                at = Position(answer.at.milliseconds, first + offset)
-                self.positions.setdefault(key, {})[subject] = at
+            if key and offset >= turn.gone.get(key, 0):
+                self._remember(key, subject, Position(answer.at.milliseconds, first + offset))
         for key, state in turn.states.items():
             self._keep(key, state)
         self.version = answer.version
@@ -176,7 +178,7 @@ class Ledger(Generic[S]):
     def cause_for(self, key: str, subject: str) -> str:
         """The position of the entity's last event about a subject, else of its last event; empty if it has none."""
         positions = self.positions.get(key, {})
-        at = positions.get(subject) or max(positions.values(), default=None)
+        at = positions.get(subject) or next(reversed(positions.values()), None)
         return str(at) if at else ""
 
     def snapshot(self) -> bytes:
@@ -211,6 +213,8 @@ class Ledger(Generic[S]):
             turn.events.append(event)
             turn.owners.append((key, event.subject()) if self._is_own(event) else ("", ""))
             known = turn.states[key] = folded(decider, known, event)
+            if known is None:
+                turn.gone[key] = len(turn.records)
         if isinstance(item.message, Due) and known is not None:
             due = decider.due(known)
             if due is not None and due <= item.message.at:
@@ -240,6 +244,16 @@ class Ledger(Generic[S]):
             kernel.EntryQuarantined(message=item.type, source=source, at=where, error=item.undecodable),
             cause=item.cause,
         )
+
+    def _remember(self, key: str, subject: str, at: Position) -> None:
+        """The newest last: what is over, like each attempt of a container, must not pile up."""
+        positions = self.positions.get(key)
+        if positions is None:  # not setdefault: this runs for every entry of the log
+            positions = self.positions[key] = {}
+        positions.pop(subject, None)
+        positions[subject] = at
+        if len(positions) > SUBJECTS_KEPT:
+            del positions[next(iter(positions))]
 
     def _keep(self, key: str, state: S | None) -> None:
         if state is None:
