@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -349,6 +350,15 @@ def test_dry_run_says_what_would_change(node: WrittenNode) -> None:
     before = list(node.server.log)
     assert node.run("apply", "--dry-run", "-f", "-", stdin=other.encode()).out == "pod/new created (dry run)\n"
     assert node.server.log == before
+
+
+def test_dry_run_says_what_would_be_refused(node: WrittenNode) -> None:
+    event = msgspec.structs.replace(accepted("mine"), source="file:/m/mine.yaml")
+    node.write("pod/default/mine", event)
+    both = b"\n---\n".join(json.dumps(manifest_plain(name, "default")).encode() for name in ("mine", "new"))
+    said = node.run("apply", "--dry-run", "-f", "-", stdin=both)
+    assert (said.status, said.out) == (1, "pod/new created (dry run)\n")
+    assert said.err == "error: default/mine is wanted by file:/m/mine.yaml already (dry run)\n"
 
 
 def manifest_plain(name: str, namespace: str) -> dict[str, object]:

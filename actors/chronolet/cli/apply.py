@@ -19,6 +19,7 @@ from chronolet.cli.plain import dump
 from chronolet.cli.session import session
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.manifests.identity import applied_uid
+from chronolet.manifests.state import APPLY
 from chronolet.node.settings import Settings
 from chronolet_schemas import manifests, podspec
 
@@ -38,7 +39,10 @@ def command(
     tell_findings(found, strict=strict)
     pods = tuple(pod for _, pod in found.pods)
     if dry_run:
-        show(pods, _would(settings, pods), output)
+        words, refused = _would(settings, pods)
+        show([pod for pod in pods if pod.key in words], words, output)
+        if refused:
+            raise Failure(*refused)
         return
     with session(settings, patient=True) as node:
         request = new_request()
@@ -91,14 +95,19 @@ def _outcome(request: str, answers: Sequence[Answer]) -> tuple[dict[str, str], l
     return done, refused
 
 
-def _would(settings: Settings, pods: Sequence[podspec.Pod]) -> dict[str, str]:
-    """What an apply would do, by the node's log; without one, only that the manifests can be applied."""
+def _would(settings: Settings, pods: Sequence[podspec.Pod]) -> tuple[dict[str, str], list[str]]:
+    """What an apply would do, by the node's log, and what it would refuse; without a log, only that the manifests can
+    be applied.
+    """
     try:
         with session(settings) as node:
-            before = {state.pod: state.manifest for state in node.state("pod").states["pod"].values() if state.uid}
+            before = {state.pod: state for state in node.state("pod").states["pod"].values() if state.uid}
     except (Failure, StoreUnreachable, StoreBroken):
-        return dict.fromkeys((pod.key for pod in pods), "valid (dry run, no log of this node to compare with)")
-    return {pod.key: _change(before.get(pod.key), pod) for pod in pods}
+        return dict.fromkeys((pod.key for pod in pods), "valid (dry run, no log of this node to compare with)"), []
+    taken = {pod.key for pod in pods if pod.key in before and before[pod.key].source != APPLY}
+    refused = [f"{key} is wanted by {before[key].source} already (dry run)" for key in sorted(taken)]
+    known = {key: state.manifest for key, state in before.items()}
+    return {pod.key: _change(known.get(pod.key), pod) for pod in pods if pod.key not in taken}, refused
 
 
 def _change(before: podspec.Pod | None, after: podspec.Pod) -> str:
