@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import structlog
 from msgspec.structs import replace
 
 from chronolet.kernel.kind import Effect, EffectContext, Job
@@ -17,6 +18,8 @@ from chronolet.pleg import signals, wanted
 from chronolet.pleg.relisting import Relisting
 from chronolet.ports import labels
 from chronolet.ports.runtime import Notice, Refusal, Runtime, Stream
+
+log = structlog.get_logger("chronolet.pleg")
 
 STEADY_SECONDS = 10.0
 """Between two listings while the stream tells everything."""
@@ -70,6 +73,7 @@ class Following:
             except Refusal as refusal:
                 if self._link.opened > opened or str(refusal) != said:
                     said = str(refusal)
+                    log.warning("no notices of what runs; trying again", error=said)
                     context.send(signals.StreamBroken(error=said))
             finally:
                 self._link.standing = False
@@ -87,7 +91,9 @@ class Following:
             self._link.opened += 1
             self._link.standing = True
             self._link.look.set()
-            context.send(signals.StreamOpened(server=f"{engine.name} {engine.version}"))
+            server = f"{engine.name} {engine.version}"
+            log.info("following what runs", server=server)
+            context.send(signals.StreamOpened(server=server))
 
         try:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):
