@@ -15,10 +15,10 @@ JOBS = [{"locks": True}, {"locks": True}, {"locks": False}]
 @pytest.mark.timeout(900)
 def test_no_kill_of_a_worker_loses_or_doubles_an_input(redis_server: PrivateRedis, times: Times) -> None:
     with attacked(redis_server, JOBS) as node:
-        for _ in times(70, 400):
+        for _ in times(80, 450):
             node.load()
             node.kill_worker()
-        node.verdict(least=len(times(70, 400)) * 20)
+        node.verdict(least=len(times(80, 450)) * 20)
 
 
 @pytest.mark.timeout(900)
