@@ -99,6 +99,7 @@ class Ledger(Generic[S]):
         epoch = token.partition(":")[0]
         self.actor = f"{shard}#{epoch}"
         self._prefix = f"{kind.name}."
+        self._own: dict[type[Event], bool] = {}
 
     # -- recovery ------------------------------------------------------------------------------------------------
     def restore(self, images: Mapping[str, EntityImage[S]]) -> None:
@@ -226,7 +227,10 @@ class Ledger(Generic[S]):
 
     def _is_own(self, event: Event) -> bool:
         """Of the kind itself, not a KubeEvent that goes with it: only such an event asks for an effect."""
-        return registry.type_of(type(event)).startswith(self._prefix)
+        own = self._own.get(type(event))
+        if own is None:
+            own = self._own[type(event)] = registry.type_of(type(event)).startswith(self._prefix)
+        return own
 
     def _may_create(self, message: Message | None) -> bool:
         # A command is always decided, be it only to be refused: its sender waits for the answer.
