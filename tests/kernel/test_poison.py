@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from chronolet.kernel import effects, supervisor
+from chronolet.kernel import effects, host, supervisor
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.kind import EffectContext
 from chronolet_schemas import kernel
@@ -120,3 +120,25 @@ def test_what_a_start_has_to_tell_is_told_though_the_first_message_after_it_fail
     assert (given_up.source, given_up.tries) == ("log", 3)
     assert [seen.number for seen in rig.wait(mirror.Seen, 2)] == [12, 14]
     assert [each.restarts for each in rig.events(kernel.HostRestarted)] == [1, 2, 3, 4]
+
+
+def test_tries_of_a_signal_that_comes_no_more_are_forgotten(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "CAREFUL_MESSAGES", 3)
+    poison = ["poison", "poison"]
+
+    def run(_effect: Effect, context: EffectContext) -> Signal | None:
+        for word in poison[:1]:
+            poison.remove(word)
+            context.send(chore.Word(word=word))
+        context.cancelled.wait()
+        return None
+
+    rig.process(chore.kind(standing=run))
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.wait(kernel.HostRestarted, 2)
+    assert list(rig.server.shard(CHORE).head.tries.values()) == [1]
+    for _ in range(4):
+        rig.send(Tell(request=request(), key="b"))
+    rig.wait(chore.Told, 5)
+    assert not rig.server.shard(CHORE).head.tries
+    assert not rig.events(kernel.MessageDeadLettered)

@@ -263,6 +263,10 @@ class Host(pykka.ThreadingActor):
                 self._observer.dead_lettered(self.ledger.kind.name)
                 return
             turn.forget.append(item.identity())
+            if not self._careful:
+                # Tries of signals that did not come again would make every later start a careful one.
+                turn.forget += self._tried
+                self._tried = {}
         now = self._services.clock.now()
         if isinstance(due := item.message, Due):
             armed = self._timers.get(item.keys[0])
