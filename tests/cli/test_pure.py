@@ -78,8 +78,8 @@ WAITING = container({"waiting": {"reason": "ImagePullBackOff"}})
     [
         ("Pending", [], False, "Pending"),
         ("Running", [RUNNING], False, "Running"),
-        ("Running", [RUNNING, COMPLETED], False, "Running"),
-        ("Running", [COMPLETED, RUNNING], False, "Running"),
+        ("Running", [RUNNING, COMPLETED], False, "NotReady"),
+        ("Running", [COMPLETED, RUNNING], False, "NotReady"),
         ("Succeeded", [COMPLETED], False, "Completed"),
         ("Failed", [KILLED], False, "ExitCode:137"),
         ("Pending", [WAITING, RUNNING], False, "ImagePullBackOff"),
@@ -92,6 +92,15 @@ def test_the_status_is_kubectls_word(phase: str, containers: list[dict[str, Any]
     metadata = {"deletionTimestamp": "2027-01-15T08:00:00Z"} if deleted else {}
     status = {"phase": phase, "containerStatuses": containers}
     assert pods.summarized({"metadata": metadata, "spec": {}, "status": status}).status == word
+
+
+def test_a_pod_of_which_a_part_has_completed_runs_or_is_not_ready() -> None:
+    def word(ready: str) -> str:
+        conditions = [{"type": "Ready", "status": ready}]
+        status = {"phase": "Running", "containerStatuses": [RUNNING, COMPLETED], "conditions": conditions}
+        return pods.summarized({"metadata": {}, "spec": {}, "status": status}).status
+
+    assert (word("True"), word("False")) == ("Running", "NotReady")
 
 
 def test_restarts_tell_when_the_last_was() -> None:

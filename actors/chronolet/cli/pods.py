@@ -60,7 +60,8 @@ def summarized(pod: Object) -> Summary:
     """READY, STATUS and RESTARTS of a pod."""
     status = pod.get("status", {})
     containers = status.get("containerStatuses", [])
-    word = _word(status.get("reason") or status.get("phase", "Unknown"), containers)
+    ready = any((one["type"], one["status"]) == ("Ready", "True") for one in status.get("conditions", []))
+    word = _word(status.get("reason") or status.get("phase", "Unknown"), containers, ready=ready)
     if pod["metadata"].get("deletionTimestamp") and status.get("phase") not in ("Succeeded", "Failed"):
         word = "Terminating"
     return Summary(
@@ -72,7 +73,7 @@ def summarized(pod: Object) -> Summary:
     )
 
 
-def _word(word: str, containers: Sequence[Object]) -> str:
+def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:
     """The first container that has something to say gives the pod its word."""
     running = False
     for one in reversed(containers):
@@ -85,7 +86,7 @@ def _word(word: str, containers: Sequence[Object]) -> str:
         elif "running" in state and one.get("ready"):
             running = True
     if word == "Completed" and running:
-        return "Running"
+        return "Running" if ready else "NotReady"
     return word
 
 
