@@ -6,6 +6,7 @@ Comes in: a registered Struct, or a type name with bytes. Goes out: bytes, or a 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,8 +18,8 @@ from chronolet_schemas.envelope import Command, Event
 _M = TypeVar("_M", bound=Event | Command)
 
 _encoder = msgspec.msgpack.Encoder()
-# By what is asked for and type name: a type that is here is known to be of that base.
-_readers: dict[type, dict[str, Callable[[bytes], Any]]] = {Event: {}, Command: {}}
+_readers: dict[type, dict[str, Callable[[bytes], Any]]] = defaultdict(dict)
+"""By the base that was asked for and type name: what is here was seen to be of that base."""
 
 
 class Undecodable(Exception):  # noqa: N818 - a fact about an entry, in the words of DESIGN 3
@@ -44,7 +45,7 @@ def decode(type_name: str, data: bytes, base: type[_M]) -> _M:
     try:
         if read is not None:  # nearly always: this decides how fast a log is folded
             return read(data)  # type: ignore[no-any-return]
-        message = _decode_slowly(type_name, data)
+        message = _decode_slowly(type_name, data, base)
     except (msgspec.ValidationError, msgspec.DecodeError, KeyError) as error:
         raise Undecodable(f"{type_name}: {error}") from error
     if not isinstance(message, base):
@@ -52,7 +53,7 @@ def decode(type_name: str, data: bytes, base: type[_M]) -> _M:
     return message
 
 
-def _decode_slowly(type_name: str, data: bytes) -> Any:
+def _decode_slowly(type_name: str, data: bytes, base: type) -> Any:
     name, version = split_type(type_name)
     cls = registry.class_of(name)
     if cls is None:
@@ -61,6 +62,7 @@ def _decode_slowly(type_name: str, data: bytes) -> Any:
         raise Undecodable(f"{type_name}: this release knows the type up to version {cls.VERSION}")
     if version == cls.VERSION:
         read = msgspec.msgpack.Decoder(cls).decode
-        _readers[Event if issubclass(cls, Event) else Command][type_name] = read
+        if issubclass(cls, base):
+            _readers[base][type_name] = read
         return read(data)
     return msgspec.convert(upcasting.upcast(name, version, cls.VERSION, msgspec.msgpack.decode(data)), cls)
