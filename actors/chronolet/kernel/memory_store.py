@@ -87,6 +87,11 @@ class MemoryStore:
         with server.changed:
             return {process: info for process, (info, _) in server.leases.items() if server.living(process)}
 
+    def forget_dead(self) -> None:
+        server = self._server
+        with server.changed:
+            server.leases = {process: lease for process, lease in server.leases.items() if server.living(process)}
+
     def acquire(
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
     ) -> Acquired | NotFree:

@@ -107,13 +107,21 @@ class RedisStore:
         return {shard: replies.head(flat, key) for shard, key, flat in zip(shards, keys, found, strict=True)}
 
     def alive(self) -> Mapping[str, str]:
+        return {process: text(info) for process, info in self._processes() if info is not None}
+
+    def forget_dead(self) -> None:
+        fields = [f"process:{process}" for process, info in self._processes() if info is None]
+        if fields:
+            self._ask([self._keys.meta], [("HDEL", self._keys.meta, *fields)])
+
+    def _processes(self) -> list[tuple[str, bytes | None]]:
+        """All that the node's hash names, with what their leases say."""
         names = self._ask([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
         processes = [text(name)[8:] for name in names if name.startswith(b"process:")]
         if not processes:
-            return {}
+            return []
         keys = [self._keys.alive(process) for process in processes]
-        infos = self._ask(keys, [("MGET", *keys)])[0]
-        return {p: text(info) for p, info in zip(processes, infos, strict=True) if info is not None}
+        return list(zip(processes, self._ask(keys, [("MGET", *keys)])[0], strict=True))
 
     def acquire(
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool

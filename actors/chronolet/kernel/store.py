@@ -179,6 +179,11 @@ class Store(Protocol):
     def alive(self) -> Mapping[str, str]:
         """Processes with a valid lease: id -> info."""
 
+    def forget_dead(self) -> None:
+        """Keep no names of processes whose lease ran out: who dies without a shard is not taken over from. A living
+        one enters itself again with its next renewal.
+        """
+
     def acquire(
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
     ) -> Acquired | NotFree:

@@ -167,6 +167,7 @@ class Supervisor(pykka.ThreadingActor):
                 # An idle process has no step that would be refused by a server that was emptied under it.
                 self._look_for_loss()
                 self._nudge_all()
+                self._store.forget_dead()
                 sweep(self._given.locks, self._store.alive())
             case HostFailed():
                 self._failed(message.seat, message.error)

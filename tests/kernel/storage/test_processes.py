@@ -1,0 +1,24 @@
+"""Who is entered as a process of the node: the living, and nobody for good."""
+
+from chronolet.kernel.redis_store import RedisStore
+from tests.support import scratch
+from tests.support.redis import PrivateRedis
+
+
+def test_processes_that_died_without_a_shard_are_forgotten(redis_server: PrivateRedis) -> None:
+    store = RedisStore(redis_server.url, "n")
+    store.check()
+    try:
+        store.renew("living", "all kinds", 60_000)
+        for number in range(20):
+            store.renew(f"dead{number}", "all kinds", 1)
+        scratch.wait_until(lambda: store.alive().keys() == {"living"}, "the end of their leases")
+        meta = "chronolet:{n}:meta"
+        client = redis_server.client()
+        assert client.hlen(meta) == 21
+        store.forget_dead()
+        assert client.hkeys(meta) == [b"process:living"]
+        store.renew("dead1", "all kinds", 60_000)
+        assert store.alive().keys() == {"living", "dead1"}, "who was only slow is back"
+    finally:
+        store.close()
