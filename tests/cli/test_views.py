@@ -341,6 +341,7 @@ def test_get_actors_tells_owner_lag_and_what_waits(node: WrittenNode) -> None:
 
 def test_dry_run_says_what_would_change(node: WrittenNode) -> None:
     same = json.dumps({**manifest_plain("db", "data")})
+    assert node.run("apply", "-f", "-", "--dry-run=client", stdin=same.encode()).out == "pod/db unchanged (dry run)\n"
     assert node.run("apply", "--dry-run", "-f", "-", stdin=same.encode()).out == "pod/db unchanged (dry run)\n"
     changed = same.replace("busybox:1", "busybox:9")
     assert node.run("apply", "--dry-run", "-f", "-", stdin=changed.encode()).out == (

@@ -28,11 +28,19 @@ from chronolet_schemas import manifests, podspec
 @with_settings()
 @namespace_option
 @click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="file, folder, or -")
-@click.option("--dry-run", is_flag=True, help="only say what would be done; needs neither agent nor Docker nor Redis")
+@click.option(
+    "--dry-run",
+    # kubectl's spelling of it too, which has another kind that asks a server.
+    type=click.Choice(["client"]),
+    is_flag=False,
+    flag_value="client",
+    metavar="[client]",
+    help="only say what would be done; needs neither agent nor Docker nor Redis",
+)
 @click.option("--strict", is_flag=True, help="refuse manifests with fields that are not honoured")
 @click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="print the pods instead")
 def command(
-    *, settings: Settings, namespace: str, files: Sequence[str], dry_run: bool, strict: bool, output: str | None
+    *, settings: Settings, namespace: str, files: Sequence[str], dry_run: str | None, strict: bool, output: str | None
 ) -> None:
     """Apply manifests: create these pods, or change them."""
     found = read(files, namespace)
