@@ -142,3 +142,18 @@ def test_tries_of_a_signal_that_comes_no_more_are_forgotten(rig: Rig, monkeypatc
     rig.wait(chore.Told, 5)
     assert not rig.server.shard(CHORE).head.tries
     assert not rig.events(kernel.MessageDeadLettered)
+
+
+def test_a_poison_signal_among_good_ones_of_its_type_is_given_up_all_the_same(rig: Rig) -> None:
+    def run(_effect: Effect, context: EffectContext) -> Signal | None:
+        context.send(chore.Word(word="fine"))
+        context.send(chore.Word(word="poison"))
+        context.cancelled.wait()
+        return None
+
+    rig.process(chore.kind(standing=run))
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    (given_up,) = rig.wait(kernel.MessageDeadLettered)
+    assert (given_up.message, given_up.tries) == ("chore.Word", 3)
+    assert {heard.word for heard in rig.events(chore.Heard)} == {"fine"}
+    assert len(rig.events(kernel.HostRestarted)) == 4

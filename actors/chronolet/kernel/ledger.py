@@ -7,6 +7,7 @@ records to commit, and after the commit the keys whose effects and timers change
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -55,7 +56,12 @@ class Input(NamedTuple):
         """What names this message when it comes again: its place, or what it is about."""
         if self.source in ("log", "mailbox"):
             return f"{self.source}:{self.at}"
-        about = f"{self.message.subject}:{self.message.intent}" if isinstance(self.message, EffectFailed) else ""
+        about = ""
+        if isinstance(self.message, EffectFailed):
+            about = f"{self.message.subject}:{self.message.intent}"
+        elif self.source == "signal":
+            # By what it says: the success of another one of its type must not make its own failures forgotten.
+            about = f"{zlib.crc32(repr(self.message).encode()):08x}"
         return f"{self.source}:{self.type}:{self.keys[0]}:{about}"
 
 
