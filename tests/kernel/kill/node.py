@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import shards_of
 from tests.kernel.kill import story
@@ -57,14 +57,14 @@ class Node:
 
     # -- attacks -------------------------------------------------------------------------------------------------
     def kill_worker(self) -> None:
-        """kill -9 to any worker; another takes its place."""
-        self.farm.kill9(random.choice(self.farm.living))
+        """kill -9 to a worker; another takes its place."""
+        self.farm.kill9(self._victim())
         self.done["worker kills"] += 1
         self.start_worker()
 
     def stop_worker(self) -> None:
-        """SIGSTOP to any worker until its lease is over and others have its shards; then SIGCONT."""
-        pid = random.choice(self.farm.living)
+        """SIGSTOP to a worker until its lease is over and others have its shards; then SIGCONT."""
+        pid = self._victim()
         os.kill(pid, signal.SIGSTOP)
         held = self._processes(pid)
         scratch.wait_until(lambda: not self._processes(pid), f"the end of {pid}'s lease")
@@ -160,6 +160,16 @@ class Node:
             return self.store.last().n > 0
         except StoreUnreachable:
             return False
+
+    def _victim(self) -> int:
+        """Any worker that owns a shard: the death of one that stands by proves little."""
+        try:
+            owners, alive = self._owners(), self.store.alive()
+        except (StoreUnreachable, StoreBroken):
+            return random.choice(self.farm.living)
+        pids = {int(info.rpartition(" ")[2]) for process, info in alive.items() if process in owners}
+        self.done["owners hit"] += bool(pids & set(self.farm.living))
+        return random.choice(sorted(pids & set(self.farm.living)) or self.farm.living)
 
     def _processes(self, pid: int) -> set[str]:
         """The process ids (as the kernel knows them) with a lease that a worker of this pid holds."""
