@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from chronolet.adapters.manifest_files import read_documents
+from chronolet.kernel.lease import proven_dead
 from chronolet.kernel.store import StoreUnreachable
 from chronolet.node.wiring import SHARDS
 from chronolet.ports import labels
@@ -233,17 +234,21 @@ class _Life:
         if self.plan.point is not None:
             deadline = time.monotonic() + 3
             self.journal.wait_for("the blow", lambda: self.keeping.struck or time.monotonic() > deadline)
+            if self.keeping.struck and self.plan.victim == "agent":
+                self.journal.wait_for("the agent's death", lambda: self.keeping.deaths)
         self.journal.wait_for("an agent that hosts everything", self._hosted)
         status = self.keeping.stop()
         assert status == 0, f"the agent's exit status is {status}"
         self.journal.read()
 
     def _hosted(self) -> bool:
-        """One living process owns every shard."""
+        """One living process owns every shard; the lease of a dead one may not have run out yet."""
         heads = self._answered(lambda: self.journal.store.heads(HOSTED))
         alive = self._answered(self.journal.store.alive)
         owners = {head.token.partition(":")[2] for head in (heads or {}).values()}
-        return len(owners) == 1 and owners <= set(alive or ())
+        return (
+            len(owners) == 1 and owners <= set(alive or ()) and not proven_dead(self.root / "locks", next(iter(owners)))
+        )
 
     def _answered(self, call: Callable[[], T]) -> T | None:
         """What the server says, None while it is on its way back."""
