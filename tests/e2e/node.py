@@ -166,6 +166,10 @@ class Node:
         """kill -9 to a container's process, behind everybody's back."""
         os.kill(self.running(pod)[container]["State"]["Pid"], signal.SIGKILL)
 
+    def output(self, pod: str, container: str) -> str:
+        """What a running container has written so far."""
+        return self.docker.logs(self.running(pod)[container]["Id"]).decode()
+
     def page(self, port: int) -> str:
         """What the pod's host port serves, empty while nothing does."""
         try:

@@ -76,9 +76,10 @@ def test_apply_creates_changes_and_deletes(node: Node) -> None:
 
 
 def test_a_changed_file_is_a_new_pod_after_the_old_one_has_ended_gracefully(node: Node) -> None:
-    slow = "trap 'sleep 0.5; exit 7' TERM; sleep 3600 & wait"
+    slow = "trap 'sleep 0.5; exit 7' TERM; echo ready; sleep 3600 & wait"
     node.write("change.yaml", a_pod("change", shell("app", slow)))
     node.wait_until_running("change")
+    node.journal.wait_for("its trap", lambda: node.output("change", "app") == "ready\n")
     old = node.journal.pods["default/change"].uid
     node.write("change.yaml", a_pod("change", shell("other")))
     started = node.journal.wait_for(

@@ -4,7 +4,9 @@ Comes in: the log, what the Docker Engine saw, statuses at way marks. Goes out: 
 
 Left out are times, ids, addresses and hashes that hold the host port. Events of a pod are compared for each subject
 on its own (two containers start side by side, in any order), KubeEvents for each object that they are about. Of
-`pleg` only starts, deaths and removals count: how many other states of a container are seen depends on when one looks.
+`pleg` it counts that a start, a death and a removal were told, each once: which other states of a container are seen
+depends on when one looks, and the exit code of what died and was removed while no agent ran is beyond it. That one is
+compared where it matters: in the pod's own event, and as Docker has it.
 Signals are a set: a stop that is tried again sends its signal again, which cannot be known to have arrived.
 """
 
@@ -74,7 +76,7 @@ def _add(story: Story, line: Line, uid: str) -> None:
         case pod.PodEvent():
             story.pod.setdefault(line.entry.subject, []).append(_words(event, uid))
         case pleg.ContainerStarted() | pleg.ContainerDied() | pleg.ContainerRemoved():
-            story.seen.setdefault(f"{event.container} {event.attempt}", []).append(_words(event, uid))
+            story.seen.setdefault(f"{event.container} {event.attempt}", []).append(type(event).__name__)
         case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PodRefused():
             story.manifests.append(_words(event, uid))
         case kernel.LogStarted() | kernel.ShardTakenOver():
