@@ -1,7 +1,8 @@
 """Bytes of messages: plain msgpack, by msgspec.
 
-Comes in: a registered Struct, or a type name with bytes. Goes out: bytes, or a Struct. What this release cannot read is
-`Undecodable` with the reason: the kernel quarantines it, the CLI shows it untyped. Next: the kernel's store, `history`, `cli`.
+Comes in: a registered Struct, or a type name with bytes. Goes out: bytes, or a Struct. What this release cannot read
+is `Undecodable` with the reason: the kernel quarantines it, the CLI shows it untyped. Next: the kernel's store,
+`history`, `cli`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _readers: dict[type, dict[str, Callable[[bytes], Any]]] = defaultdict(dict)
 
 
 class Undecodable(Exception):  # noqa: N818 - a fact about an entry, in the words of DESIGN 3
-    """An entry or mail that this release cannot read: unknown type, newer version, or bytes that do not fit the type."""
+    """An entry or mail that this release cannot read: unknown type, newer version, or bytes that do not fit."""
 
 
 def encode(message: Event | Command) -> bytes:

@@ -1,6 +1,6 @@
 """The names of all Redis keys of one node (DESIGN 4). Nobody else spells a key.
 
-All keys of a node share one hash tag, so that one Redis Function may touch them and a Redis Cluster keeps them together.
+All keys of a node share one hash tag: one Redis Function may touch them, and a Redis Cluster keeps them together.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from chronolet_schemas.envelope import Command, Event
 SCHEMA = 1
 """Grows with every release that writes an event type or version the release before could not read.
 
-A shard's hash keeps the newest number that wrote it; a process with an older one does not acquire the shard (DESIGN 3.8).
+A shard's hash keeps the newest number that wrote it; a process with an older one does not acquire it (DESIGN 3.8).
 """
 
 _T = TypeVar("_T", bound=type[Event] | type[Command])
 
-_classes: dict[str, type[Event] | type[Command]] = {}
+_classes: dict[str, type[Event | Command]] = {}
 _tags: dict[type, str] = {}
 
 
@@ -33,16 +33,16 @@ def registered(cls: _T) -> _T:
     return cls
 
 
-def type_of(cls: type[Event] | type[Command]) -> str:
+def type_of(cls: type[Event | Command]) -> str:
     """The type name with version, `pod.ContainerStarted@1`; KeyError for a class that is not registered."""
     return _tags[cls]
 
 
-def class_of(name: str) -> type[Event] | type[Command] | None:
+def class_of(name: str) -> type[Event | Command] | None:
     """The class of a type name without version, None if this release does not know it."""
     return _classes.get(name)
 
 
-def all_classes() -> tuple[type[Event] | type[Command], ...]:
+def all_classes() -> tuple[type[Event | Command], ...]:
     """Every registered class, ordered by type name."""
     return tuple(_classes[name] for name in sorted(_classes))

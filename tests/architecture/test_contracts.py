@@ -58,7 +58,9 @@ def test_contracts_hold(copy: Path) -> None:
 def test_a_broken_contract_is_seen(copy: Path, name: str) -> None:
     file, line, contract = BREAKS[name]
     path = copy / "chronolet" / file
-    path.write_text(path.read_text().replace("from __future__ import annotations\n", f"from __future__ import annotations\n{line}\n", 1))
+    first = "from __future__ import annotations\n"
+    assert first in path.read_text()
+    path.write_text(path.read_text().replace(first, f"{first}{line}\n", 1))
     outcome = lint(copy)
     assert outcome.returncode == 1, outcome.stdout
     broken = outcome.stdout.partition("Broken contracts")[2]
