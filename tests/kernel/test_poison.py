@@ -62,6 +62,17 @@ def test_a_due_that_does_not_move_on_is_an_error_and_no_loop(rig: Rig, due: int,
     rig.wait(chore.Told, 2)
 
 
+def test_a_ring_that_was_given_up_is_tried_again_later(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "DUE_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(supervisor, "LONGEST_BACK_OFF_SECONDS", 0.02)
+    rig.process(chore.kind())
+    rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE))
+    again = rig.wait(kernel.MessageDeadLettered, 2)
+    assert {(each.message, each.tries) for each in again} == {("chore.Due", 3)}
+    rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE + 5))
+    assert rig.wait(chore.Rang)[0].at == chore.SILENT_DUE + 5, "a timer of its own again"
+
+
 def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effects, "FIRST_PAUSE_SECONDS", 0.01)
 

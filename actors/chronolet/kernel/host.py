@@ -47,6 +47,8 @@ SNAPSHOT_SECONDS = 600.0
 CAREFUL_MESSAGES = 300
 LONGEST_RETRY_SECONDS = 1.0
 FENCED_PAUSE_SECONDS = 1.0
+DUE_AGAIN_SECONDS = 30.0
+"""After a ring went to the dead letters: its entity must not stay without a timer, nor fail the host all the time."""
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -261,6 +263,7 @@ class Host(pykka.ThreadingActor):
                     turn, item, TRIES, "failed three times; the events HostRestarted before this one say how"
                 )
                 self._observer.dead_lettered(self.ledger.kind.name)
+                self._ring_again(item)
                 return
             turn.forget.append(item.identity())
             if not self._careful:
@@ -277,6 +280,14 @@ class Host(pykka.ThreadingActor):
             self._services.clock.at_least(due.at)
             now = max(now, due.at)
         self.ledger.decide(turn, item, now)
+
+    def _ring_again(self, item: Input) -> None:
+        """A ring that was given up rings later once more, and is counted anew."""
+        if isinstance(due := item.message, Due):
+            key, at = item.keys[0], due.at
+            if key in self._timers and self._timers[key][0] == at:  # else the state has moved on since
+                timer = self._services.around.timers.after(DUE_AGAIN_SECONDS, lambda: self._ring(key, at))
+                self._timers[key] = at, timer
 
     def _may_try(self, item: Input) -> bool:
         """Count one more try of a message, unless it has had all of them."""
