@@ -10,6 +10,7 @@ from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MemoryStore
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.store import (
+    DEAD_LETTERS,
     Acquired,
     Committed,
     Conflict,
@@ -343,6 +344,14 @@ def test_dead_letters_go_with_the_step(begun: Store) -> None:
     letter = DeadLetter("mailbox", "5-5", "pod.Do@1", "pod/default/web", b"\x80", "it failed thrice")
     commit(begun, token, 1, dead=(letter, letter))
     assert begun.sizes()["dead"] == 2
+
+
+def test_no_more_dead_letters_are_kept_than_somebody_may_look_at(begun: Store) -> None:
+    token = take(begun)
+    letter = DeadLetter("mailbox", "5-5", "pod.Do@1", "pod/default/web", b"\x80", "it failed thrice")
+    for turn in range(11):
+        commit(begun, token, step_id=str(turn), dead=(letter,) * 1000)
+    assert DEAD_LETTERS <= begun.sizes()["dead"] < DEAD_LETTERS + 500
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------

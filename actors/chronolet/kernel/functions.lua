@@ -292,7 +292,7 @@ end
 -- ARGV  token version step_id schema log_cursor new_log_cursor mail_cursor new_mail_cursor
 --       record_count dead_count forget_count
 --       {type entity subject actor cause data}*        events, as they go into the log
---       {source at type entity data error}*            dead letters
+--       {source at type entity data error}*            dead letters; about 10,000 are kept, their events stay
 --       {message}*                                     whose tries are forgotten
 -- OK version at               `at`: the position of the last event that the shard's steps ever wrote
 -- CONFLICT version log_cursor mail_cursor step_id at     step_id is the last step's: one's own means done before;
@@ -314,7 +314,7 @@ local function step(keys, args)
     i = i + 6
   end
   for _ = 1, dead do
-    redis.call('XADD', dead_letters, '*', 'source', args[i], 'at', args[i + 1], 'type', args[i + 2],
+    redis.call('XADD', dead_letters, 'MAXLEN', '~', 10000, '*', 'source', args[i], 'at', args[i + 1], 'type', args[i + 2],
       'entity', args[i + 3], 'data', args[i + 4], 'error', args[i + 5])
     i = i + 6
   end

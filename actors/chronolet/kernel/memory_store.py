@@ -15,6 +15,7 @@ from typing import Literal
 
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.store import (
+    DEAD_LETTERS,
     Acquired,
     Committed,
     Conflict,
@@ -157,7 +158,7 @@ class MemoryStore:
     def _commit(self, step: Step, head: Head) -> Committed:
         server = self._server
         at = server.append(*step.records) if step.records else head.at
-        server.dead.extend(step.dead)
+        server.dead = [*server.dead, *step.dead][-DEAD_LETTERS:] if step.dead else server.dead
         server.update(
             step.shard,
             version=head.version + 1,

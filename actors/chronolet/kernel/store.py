@@ -55,6 +55,10 @@ class Run:
     """This very call began the log."""
 
 
+DEAD_LETTERS = 10_000
+"""About so many dead letters are kept; the event in the log that tells of each one stays."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """A message given up, as it goes to the dead-letter stream."""
