@@ -218,3 +218,8 @@ def test_an_entry_that_cannot_be_read_is_passed_over_with_an_event(rig: Rig) -> 
     rig.wait(mirror.Seen, 2)
     quarantined = [each.message for each in rig.events(kernel.EntryQuarantined)]
     assert sorted(quarantined) == ["mirror.Seen@9", "tally.Added@1", "tally.Added@1"]
+    assert sorted((letter.type, letter.data) for letter in rig.server.dead) == [
+        ("mirror.Seen@9", b"\x80"),
+        ("tally.Added@1", b"\xc1"),
+        ("tally.Added@1", b"\xc1"),
+    ]

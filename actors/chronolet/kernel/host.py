@@ -28,6 +28,7 @@ from chronolet.kernel.observer import Observer
 from chronolet.kernel.store import (
     Committed,
     Conflict,
+    DeadLetter,
     Fenced,
     Snapshot,
     Step,
@@ -80,6 +81,8 @@ class Recovered:
     read_to: Position
     careful: bool
     notes: list[Event] = field(default_factory=list)
+    dead: list[DeadLetter] = field(default_factory=list)
+    """What goes to the dead letters with the notes: own entries that cannot be read."""
     snapshot_at: Position = START
     tries: Mapping[str, int] = field(default_factory=dict)
     """Of messages that failed before, by their identity."""
@@ -143,6 +146,7 @@ class Host(pykka.ThreadingActor):
         self._careful = CAREFUL_MESSAGES if recovered.careful else 0
         self._tried = dict(recovered.tries)
         self._notes = recovered.notes
+        self._dead = recovered.dead
         self._last_step = time.monotonic()
         self._snapshot_at = recovered.snapshot_at
         self._snapshot_time = time.monotonic()
@@ -221,7 +225,8 @@ class Host(pykka.ThreadingActor):
         jumped = self._services.clock.jump() if self.ledger.kind.watches_clock else 0
         if jumped:
             self.ledger.note(turn, kernel.ClockJumped(by_milliseconds=jumped))
-        self._notes = []
+        turn.dead += self._dead
+        self._notes, self._dead = [], []
 
     def _fold(self, turn: Turn[Any], item: Input | EffectInput | SlotFreed | LookAgain) -> tuple[Slot, float] | None:
         """Decide one item; the slot it frees, with the pause before its wish may be tried again."""

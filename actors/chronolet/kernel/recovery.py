@@ -19,7 +19,7 @@ from chronolet.kernel.kind import Kind
 from chronolet.kernel.ledger import Ledger
 from chronolet.kernel.routing import Router
 from chronolet.kernel.states import decode_states
-from chronolet.kernel.store import Head, Store, StoreBroken
+from chronolet.kernel.store import DeadLetter, Head, Store, StoreBroken
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.keys import Shard
@@ -55,7 +55,7 @@ class Recovery:
         self._router = router
         self._store = store
         self._history = history
-        self._unreadable: dict[str, dict[str, Event]] = {}
+        self._unreadable: dict[str, dict[str, tuple[Event, DeadLetter]]] = {}
         """By the shard as an entity: its own events that cannot be read, by position, as far as nobody has said so."""
 
     def run(self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]) -> dict[Shard, Recovered]:
@@ -81,7 +81,9 @@ class Recovery:
                     recovered[shard].backlog.append(item)
         for each in recovered.values():
             each.read_to = newest
-            each.notes += self._unreadable.get(f"shard/{each.ledger.shard}", {}).values()
+            for note, letter in self._unreadable.get(f"shard/{each.ledger.shard}", {}).values():
+                each.notes.append(note)
+                each.dead.append(letter)
         return recovered
 
     def _begin(self, shard: Shard, token: str, head: Head, *, careful: bool) -> Recovered:
@@ -121,7 +123,8 @@ class Recovery:
         log.error("unreadable entry passed over", at=str(entry.position), type=entry.type, error=error)
         at = str(entry.position)
         quarantined = kernel.EntryQuarantined(message=entry.type, source="log", at=at, error=error)
-        self._unreadable.setdefault(f"shard/{each.ledger.shard}", {})[at] = quarantined
+        letter = DeadLetter("log", at, entry.type, entry.entity, entry.data, error)
+        self._unreadable.setdefault(f"shard/{each.ledger.shard}", {})[at] = quarantined, letter
 
     def _tell_no_more(self, entry: Entry) -> None:
         """An earlier recovery of that shard has said so."""
