@@ -1,5 +1,6 @@
 """Effects: one a subject, bounded in time, again with back-off, never for a wish that is over."""
 
+import dataclasses
 import threading
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from chronolet.kernel import effects, host
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.effects import Fenced
-from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.kind import EffectContext, Job
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Record, Signal
 from tests.kernel import chore
@@ -170,6 +171,24 @@ def test_no_more_workers_at_once_than_allowed(rig: Rig) -> None:
     release.set()
     rig.wait(chore.Answered, 9)
     assert max(most) <= 3
+
+
+def test_workers_of_one_lane_or_kind_do_not_wait_for_those_of_another(rig: Rig) -> None:
+    release = threading.Event()
+
+    def run(effect: Effect, _context: EffectContext) -> Signal:
+        if effect.intent != "stop":
+            release.wait(10)
+        return Answer(intent=effect.intent, word=effect.intent)
+
+    lanes = {chore.OneShot: Job(run, 60.0, lane=lambda effect: effect.intent)}
+    hang = dataclasses.replace(chore.kind(), effects=lanes)
+    rig.process(hang, workers=1)
+    for key, wish in (("a", "pull"), ("b", "pull"), ("c", "stop")):
+        rig.send(Tell(request=request(), key=key, wish=wish))
+    assert [answered.word for answered in rig.wait(chore.Answered)] == ["stop"]
+    release.set()
+    rig.wait(chore.Answered, 3)
 
 
 def test_no_effect_without_a_valid_lease_and_all_of_them_after(rig: Rig) -> None:

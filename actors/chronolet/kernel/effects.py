@@ -72,30 +72,43 @@ class EffectInput(NamedTuple):
     item: Input
 
 
+class Lane:
+    """One-shots that wait for one another only."""
+
+    def __init__(self) -> None:
+        self.active = 0
+        self.waiting: deque[Slot] = deque()
+
+
 class Workshop:
-    """Threads for one-shots: at most `limit` at work, the rest waits. One that ran out of time counts no more."""
+    """Threads for one-shots: in each lane at most `limit` at work, the rest waits. One that ran out of time counts no
+    more.
+    """
 
     def __init__(self, limit: int = 16) -> None:
         self._limit = limit
-        self._active = 0
-        self._waiting: deque[Slot] = deque()
+        self._lanes: dict[tuple[str, str], Lane] = {}
         self._lock = threading.Lock()
 
     def submit(self, slot: Slot) -> None:
         """Run the slot's worker, now or when there is room."""
         with self._lock:
-            if self._active >= self._limit:
-                self._waiting.append(slot)
+            lane = self._lanes.setdefault(slot.lane, Lane())
+            if lane.active >= self._limit:
+                lane.waiting.append(slot)
                 return
-            self._active += 1
+            lane.active += 1
         slot.launch()
 
-    def left(self) -> None:
-        """A worker has ended, or was given up."""
+    def left(self, name: tuple[str, str]) -> None:
+        """A worker of a lane has ended, or was given up."""
         with self._lock:
-            slot = self._waiting.popleft() if self._waiting else None
+            lane = self._lanes[name]
+            slot = lane.waiting.popleft() if lane.waiting else None
             if slot is None:
-                self._active -= 1
+                lane.active -= 1
+                if not lane.active:
+                    del self._lanes[name]  # lanes come and go with what they are named for
         if slot is not None:
             slot.launch()
 
@@ -123,6 +136,7 @@ class Slot:
         self.key = key
         self.effect = effect
         self.standing = standing
+        self.lane = (kind, job.lane(effect) if job.lane else "")
         self.cancelled = threading.Event()
         self._around = around
         self._job = job
@@ -200,7 +214,7 @@ class Slot:
         if self._deadline is not None:
             self._deadline.cancel()
         if not self.standing:
-            self._around.workshop.left()
+            self._around.workshop.left(self.lane)
         seconds = time.monotonic() - self._started
         self._around.observer.effect_done(self.kind, type(self.effect).__name__, seconds, outcome)
         if outcome in ("cancelled", "fenced"):

@@ -67,6 +67,9 @@ class Job:
 
     run: Worker
     timeout_seconds: float | Callable[[Any], float] = 60.0
+    lane: Callable[[Any], str] | None = None
+    """Names what a one-shot waits with when too many are at work: one of another lane, or kind, does not wait for it.
+    """
 
 
 EventRoute = Callable[[Any], Sequence[str]]

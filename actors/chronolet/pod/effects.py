@@ -55,7 +55,8 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     return {
         wanted.StartSandbox: Job(workers.start_sandbox, _START_SECONDS),
         wanted.StopSandbox: Job(workers.stop_sandbox, lambda effect: effect.grace_period_seconds + _STOP_SECONDS),
-        wanted.EnsureImage: Job(workers.ensure_image, _PULL_SECONDS),
+        # A lane for each image: nothing but the same image waits for pulls that hang.
+        wanted.EnsureImage: Job(workers.ensure_image, _PULL_SECONDS, lane=lambda effect: f"image {effect.image}"),
         wanted.StartContainer: Job(workers.start_container, _START_SECONDS),
         wanted.StopContainer: Job(workers.stop_container, lambda effect: effect.grace_period_seconds + _STOP_SECONDS),
         wanted.RemoveContainer: Job(workers.remove_container, _REMOVE_SECONDS),
