@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from chronolet.kernel import host, supervisor
 from chronolet.kernel.decider import Effect
@@ -88,9 +89,11 @@ def test_a_clean_end_hands_over_at_once(rig: Rig) -> None:
     rig.send(Tell(request=request(), key="a", wish="w"))
     rig.wait(chore.Answered)
     assert owner(rig) == first.id
+    scratch.wait_until(lambda: second.phase == "standing by", "the second one's look at the shards")
     first.retire()
     assert not rig.store.alive().keys() & {first.id}
     scratch.wait_until(lambda: owner(rig) == second.id, "the hand-over", seconds=2)
+    scratch.wait_until(lambda: second.phase == "running", "the second one at work")
     rig.send(Tell(request=request(), key="a"))
     rig.wait(chore.Told, 2)
     assert not rig.events(kernel.ShardTakenOver), "a shard that was freed was not taken over"
@@ -160,10 +163,12 @@ def test_a_shard_that_a_newer_schema_wrote_is_left_alone(rig: Rig) -> None:
     assert isinstance(rig.store.step(step), Committed)
     rig.store.retire("newer", [(CHORE, token)])
     process = rig.process(chore.kind(), begin=False)
-    process.start()
-    line = process._setup.store.line  # type: ignore[attr-defined]
-    scratch.wait_until(lambda: line.calls.count("acquire") >= 2, "two tries")
+    with capture_logs() as said:
+        process.start()
+        line = process._setup.store.line  # type: ignore[attr-defined]
+        scratch.wait_until(lambda: line.calls.count("acquire") >= 3, "three tries")
     assert owner(rig) == ""
+    assert [entry["event"] for entry in said] == ["shard left alone", "no free shard, standing by"]
 
 
 def test_a_failed_host_is_started_again_by_the_same_process_with_a_new_epoch(rig: Rig) -> None:

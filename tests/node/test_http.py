@@ -49,6 +49,12 @@ def test_healthz_says_ok_while_all_checks_do(server: HttpServer, health: Health)
     assert get(server, "/healthz?verbose") == (200, "[+]ping ok\n[+]syncloop ok\nhealthz check passed\n")
 
 
+def test_a_check_that_passed_may_have_more_to_say(server: HttpServer, health: Health) -> None:
+    health.add("phase", lambda: "", ready_only=True, remark=lambda: "standing by")
+    assert get(server, "/readyz") == (200, "ok")
+    assert get(server, "/readyz?verbose") == (200, "[+]ping ok\n[+]phase ok: standing by\nreadyz check passed\n")
+
+
 def test_a_failing_check_is_named_with_its_reason(server: HttpServer, health: Health) -> None:
     health.add("pleg", lambda: "PLEG was last seen active 4m ago")
     expected = "[+]ping ok\n[-]pleg failed: PLEG was last seen active 4m ago\nhealthz check failed\n"

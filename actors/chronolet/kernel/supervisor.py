@@ -4,6 +4,8 @@ Comes in: failures of hosts, the server's return, the lease's return, a tick a s
 A restart takes a new epoch and steps one message at a time for a while. When the server has lost a tail, everything is
 loaded again. What fails here ends the process: whatever runs it starts it again. Next: `process`.
 
+A process without a shard stands by: it takes what becomes free.
+
     a shard:  free -> acquired -> recovered -> hosted -> (failed -> acquired ... | lost -> free)
 """
 
@@ -116,6 +118,9 @@ class Supervisor(pykka.ThreadingActor):
         self._hosted: dict[Shard, tuple[Seat, pykka.ActorRef[Host]]] = {}
         self._failures: dict[Shard, Failures] = {}
         self._waiting: set[Shard] = set()
+        self._left: dict[Shard, str] = {}
+        """Shards that are left alone, with what was said of it."""
+        self._stands_by = False
         self._had: dict[Shard, int] = {}
         self._reload = False
         self._said = ""
@@ -205,11 +210,17 @@ class Supervisor(pykka.ThreadingActor):
         for shard, head in self._heads(list(shards)).items():
             proof = self._free(head, alive)
             answer = proof and self._acquire(shard, head, by_lock=proof == "lock")
+            if isinstance(answer, NotFree) and answer.reason == "newer_schema":
+                self._leave(shard, "a newer version of this program has written it")
             if proof and isinstance(answer, Acquired):
                 acquired[shard] = (answer.head.token, answer.head)
                 notes[shard] = self._notes(shard, answer.head, head.token, proof)
         if acquired:
             self._host(acquired, notes)
+        elif not self._hosted and not self._waiting and not self._stands_by:
+            self._stands_by = True
+            self._given.phase("standing by")
+            log.info("no free shard, standing by")
 
     def _heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
         """The shards' hashes; without those that are none, which are no reason to leave the others alone."""
@@ -221,15 +232,20 @@ class Supervisor(pykka.ThreadingActor):
                 try:
                     heads.update(self._store.heads([shard]))
                 except StoreBroken as error:
-                    log.error("shard left alone", shard=str(shard), error=str(error))
+                    self._leave(shard, str(error))
             return heads
+
+    def _leave(self, shard: Shard, error: str) -> None:
+        if self._left.get(shard) != error:  # once, however long it takes
+            self._left[shard] = error
+            log.error("shard left alone", shard=str(shard), error=error)
 
     def _acquire(self, shard: Shard, head: Head, *, by_lock: bool) -> Acquired | NotFree | None:
         process = self._given.lease.process
         try:
             return self._store.acquire(shard, head.token, process, registry.SCHEMA, proven_dead=by_lock)
         except StoreBroken as error:
-            log.error("shard left alone", shard=str(shard), error=str(error))
+            self._leave(shard, str(error))
             return None
 
     def _free(self, head: Head, alive: Mapping[str, str]) -> Literal["released", "lease", "lock"] | None:
@@ -261,6 +277,7 @@ class Supervisor(pykka.ThreadingActor):
             recovered.notes = [*recovered.notes, *notes[shard]]
             self._start_host(shard, recovered)
         self._given.services.around.observer.shards_owned(len(self._hosted))
+        self._stands_by = False
         self._given.phase("running")
 
     def _start_host(self, shard: Shard, recovered: Recovered) -> None:
@@ -268,6 +285,7 @@ class Supervisor(pykka.ThreadingActor):
         self._hosted[shard] = (seat, Host.start(seat, self._given.services))
         self._reader.attach(seat)
         self._had.pop(shard, None)
+        self._left.pop(shard, None)
         if shard in self._failures:
             self._failures[shard].error = ""
 

@@ -153,8 +153,12 @@ def _until_over(node: Node) -> int:
 def _add_checks(node: Node) -> None:
     process = node.process
     node.health.add("lease", lambda: "" if process.lease.valid() else "not renewed in time", ready_only=True)
+    # A process that stands by is ready for all that it is there for: to take over.
     node.health.add(
-        "phase", lambda: "" if process.phase == "running" else f"the process is {process.phase}", ready_only=True
+        "phase",
+        lambda: "" if process.phase in ("running", "standing by") else f"the process is {process.phase}",
+        ready_only=True,
+        remark=lambda: process.phase,
     )
 
 

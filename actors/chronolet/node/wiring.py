@@ -78,8 +78,6 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
     docker = DockerRuntime(settings.docker)
     runtime = MeasuredRuntime(docker, metrics)
     relisted = RelistedRuntime(docker, metrics, settings.pleg_relist_threshold)
-    if "pleg" in settings.actors:
-        health.add("pleg", relisted.unhealthy, ready_only=True)
     archive = NodeArchive(settings.root_dir, settings.node, store)
     disk = Disk()
     keeping = Keeping(
@@ -104,6 +102,9 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
             observer=metrics,
         )
     )
+    if "pleg" in settings.actors:
+        # A process that stands by has no pleg at work, and none to wait for.
+        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
     return Node(settings, store, runtime, metrics, health, process, disk)
 

@@ -108,15 +108,16 @@ def test_readyz_tells_when_redis_is_away_and_back(here: Place) -> None:
         here.wait_until(lambda: checks(agent) == {}, "its return")
 
 
-def test_a_process_that_stands_by_is_alive_but_not_ready(here: Place) -> None:
+def test_a_process_that_stands_by_is_ready_and_says_so(here: Place) -> None:
     first = here.start(port=free_port())
     first.wait_ready()
     second = here.start(port=free_port())
     second.wait_for_line("own redis-server")
-    here.wait_until(lambda: checks(second) == {"phase": "the process is acquiring"}, "a second process")
-    assert second.get("/healthz") == (200, "ok")
-    first.end()
+    second.wait_for_line("no free shard, standing by")
     second.wait_ready()
+    assert "[+]phase ok: standing by" in second.get("/readyz?verbose")[1]
+    first.end()
+    here.wait_until(lambda: "[+]phase ok: running" in second.get("/readyz?verbose")[1], "the take-over")
 
 
 def test_the_node_is_in_the_list_of_nodes(here: Place) -> None:
