@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.history.entries import HistoryMissing, NoArchive, before, entries, events_of, position_before_last
+from chronolet.history.entries import NoArchive, before, entries, events_of, position_before_last
 from chronolet.history.state import state_at
 from chronolet.kernel.kind import Decider, Kind
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MemoryStore
 from chronolet.kernel.states import EntityImage, encode_states
-from chronolet.kernel.store import Snapshot
+from chronolet.kernel.store import HistoryMissing, Snapshot
 from chronolet_schemas import codec, pod, registry
 from chronolet_schemas.envelope import START, Entry, Event, Position, Record
 from chronolet_schemas.keys import Shard, shard_for, shards_of

@@ -1,6 +1,5 @@
 """Effects: one a subject, bounded in time, again with back-off, never for a wish that is over."""
 
-import dataclasses
 import threading
 
 import pytest
@@ -182,8 +181,7 @@ def test_workers_of_one_lane_or_kind_do_not_wait_for_those_of_another(rig: Rig) 
         return Answer(intent=effect.intent, word=effect.intent)
 
     lanes = {chore.OneShot: Job(run, 60.0, lane=lambda effect: effect.intent)}
-    hang = dataclasses.replace(chore.kind(), effects=lanes)
-    rig.process(hang, workers=1)
+    rig.process(chore.kind(effects=lanes), workers=1)
     for key, wish in (("a", "pull"), ("b", "pull"), ("c", "stop")):
         rig.send(Tell(request=request(), key=key, wish=wish))
     assert [answered.word for answered in rig.wait(chore.Answered)] == ["stop"]

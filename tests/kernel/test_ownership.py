@@ -1,6 +1,7 @@
 """Who owns a shard: take-over by lock and by lease, a lapse, a hand-over, a newer schema, the same process again."""
 
 import threading
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,9 +13,9 @@ from chronolet.kernel.decider import Effect
 from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.lease import LifeLock
 from chronolet.kernel.observer import NoObserver
-from chronolet.kernel.store import Acquired, Committed, Step
+from chronolet.kernel.store import Acquired, Committed, HistoryMissing, Snapshot, Step
 from chronolet_schemas import kernel, registry
-from chronolet_schemas.envelope import START, Record
+from chronolet_schemas.envelope import START, Entry, Position, Record
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
 from tests.kernel.chore import Tell
@@ -169,6 +170,41 @@ def test_a_shard_that_a_newer_schema_wrote_is_left_alone(rig: Rig) -> None:
         scratch.wait_until(lambda: line.calls.count("acquire") >= 3, "three tries")
     assert owner(rig) == ""
     assert [entry["event"] for entry in said] == ["shard left alone", "no free shard, standing by"]
+
+
+def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "LONGEST_BACK_OFF_SECONDS", 0.2)
+    first = rig.process(tally.kind(1), chore.kind())
+    rig.send(tally.Add(request="1", key="a", number=1), "tally")
+    rig.wait(tally.Added)
+    first.retire()
+    snapshot = Snapshot(position=rig.store.last(), format=tally.kind(1).format, state=b"\x80")
+    thief = rig.store.acquire(Shard("tally"), "", "thief", 1, proven_dead=False)
+    assert isinstance(thief, Acquired)
+    assert rig.store.snapshot(Shard("tally"), thief.head.token, snapshot)
+    rig.store.retire("thief", [(Shard("tally"), thief.head.token)])
+    there = threading.Event()
+
+    def history(after: Position) -> Iterator[Entry]:
+        if after == START and not there.is_set():
+            raise HistoryMissing("the archive files are not here")
+        return rig.store.scan(after)
+
+    with capture_logs() as said:
+        process = rig.process(tally.kind(1), chore.kind(), history=history, begin=False)
+        process.start()
+        rig.send(tally.Add(request="2", key="a", number=2), "tally")
+        rig.wait(tally.Added, 2)
+        assert owner(rig) == "", "whoever has the archive may take it"
+        assert process.error is None
+        line = process._setup.store.line  # type: ignore[attr-defined]
+        before = line.calls.count("acquire")
+        scratch.wait_until(lambda: line.calls.count("acquire") >= before + 2, "two more tries")
+    assert [entry["shard"] for entry in said if entry["event"] == "shard left alone"] == ["chore"]
+    there.set()
+    scratch.wait_until(lambda: owner(rig) == process.id, "the shard, once its history is here")
 
 
 def test_a_failed_host_is_started_again_by_the_same_process_with_a_new_epoch(rig: Rig) -> None:

@@ -15,9 +15,9 @@ import click
 from chronolet.cli.errors import Failure
 from chronolet.cli.progress import progress
 from chronolet.cli.services import Services
-from chronolet.history.entries import ArchiveReader, HistoryMissing, entries
+from chronolet.history.entries import ArchiveReader, entries
 from chronolet.history.state import Moment, state_at
-from chronolet.kernel.store import Store, StoreUnreachable
+from chronolet.kernel.store import HistoryMissing, Store, StoreUnreachable
 from chronolet.node.settings import Settings
 from chronolet_schemas.envelope import START, Entry, Position
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from chronolet.history.entries import LARGEST_N, HistoryMissing
+from chronolet.history.entries import LARGEST_N
 from chronolet.kernel.archive import Archive, ArchiveDamaged
-from chronolet.kernel.store import Store
+from chronolet.kernel.store import HistoryMissing, Store
 from chronolet_schemas.envelope import START, Entry, Position
 
 

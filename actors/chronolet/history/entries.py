@@ -11,16 +11,12 @@ from typing import Protocol
 
 import msgspec
 
-from chronolet.kernel.store import Store
+from chronolet.kernel.store import HistoryMissing, Store
 from chronolet_schemas.envelope import START, Entry, Position
 
 PAGE = 2_000
 LARGEST_N = 2**53
 """Above every number that an entry has."""
-
-
-class HistoryMissing(Exception):  # noqa: N818 - the condition's name
-    """Part of the history cannot be read here: archived, but the archive files are not at hand."""
 
 
 class ArchiveReader(Protocol):

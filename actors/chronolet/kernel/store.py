@@ -30,6 +30,10 @@ class StoreBroken(Exception):  # noqa: N818
     """The server's data is not what it must be (a key of the wrong type, ids exhausted): nothing was written."""
 
 
+class HistoryMissing(Exception):  # noqa: N818 - the condition's name
+    """Part of the history cannot be read here: archived, but the archive files are not at hand."""
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """A shard's hash. `at` is the position of the last event its steps wrote (START if none)."""

@@ -28,7 +28,7 @@ from chronolet.kernel.lease import Lease, proven_dead, sweep
 from chronolet.kernel.reader import Reader
 from chronolet.kernel.recovery import History, Recovery
 from chronolet.kernel.routing import Router
-from chronolet.kernel.store import Acquired, Head, NotFree, StoreBroken, StoreUnreachable
+from chronolet.kernel.store import Acquired, Head, HistoryMissing, NotFree, StoreBroken, StoreUnreachable
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.envelope import START, Event, Position
 from chronolet_schemas.keys import Shard
@@ -217,7 +217,7 @@ class Supervisor(pykka.ThreadingActor):
                 notes[shard] = self._notes(shard, answer.head, head.token, proof)
         if acquired:
             self._host(acquired, notes)
-        elif not self._hosted and not self._waiting and not self._stands_by:
+        elif not (self._hosted or self._waiting - self._left.keys() or self._stands_by):
             self._stands_by = True
             self._given.phase("standing by")
             log.info("no free shard, standing by")
@@ -272,13 +272,31 @@ class Supervisor(pykka.ThreadingActor):
     def _host(self, acquired: Mapping[Shard, tuple[str, Head]], notes: Mapping[Shard, list[Event]]) -> None:
         self._given.phase("recovering")
         careful = frozenset(shard for shard in acquired if shard in self._failures)
-        recovery = Recovery(self._given.kinds, self._router, self._store, self._given.history)
-        for shard, recovered in recovery.run(acquired, careful).items():
+        for shard, recovered in self._recovered(acquired, careful).items():
             recovered.notes = [*recovered.notes, *notes[shard]]
             self._start_host(shard, recovered)
         self._given.services.around.observer.shards_owned(len(self._hosted))
-        self._stands_by = False
-        self._given.phase("running")
+        self._stands_by = self._stands_by and not self._hosted
+        self._given.phase("running" if self._hosted else "standing by")
+
+    def _recovered(
+        self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]
+    ) -> Mapping[Shard, Recovered]:
+        """By one scan for all; if that finds a hole, each by itself, and those that need it are given back."""
+        recovery = Recovery(self._given.kinds, self._router, self._store, self._given.history)
+        with contextlib.suppress(HistoryMissing):
+            return recovery.run(acquired, careful)
+        found: dict[Shard, Recovered] = {}
+        for shard, held in acquired.items():
+            recovery = Recovery(self._given.kinds, self._router, self._store, self._given.history)
+            try:
+                found |= recovery.run({shard: held}, careful)
+            except HistoryMissing as missing:
+                self._leave(shard, str(missing))
+                # In nobody's name: this process goes on, and whoever has what is missing here may take it at once.
+                self._store.retire("nobody", [(shard, held[0])])
+                self._rest(shard, LONGEST_BACK_OFF_SECONDS)
+        return found
 
     def _start_host(self, shard: Shard, recovered: Recovered) -> None:
         seat = Seat(recovered)
@@ -312,8 +330,11 @@ class Supervisor(pykka.ThreadingActor):
         pause = 0.0 if failures.count == 1 else pause
         log.error("host failed", shard=str(shard), error=failures.error, again_in_seconds=pause, exc_info=error)
         self._given.services.around.observer.host_restarted(shard)
+        self._rest(shard, pause)
+
+    def _rest(self, shard: Shard, seconds: float) -> None:
         self._waiting.add(shard)
-        self._given.services.around.timers.after(pause, lambda: self._tell(Again(shard)))
+        self._given.services.around.timers.after(seconds, lambda: self._tell(Again(shard)))
 
     def _let_go(self, shard: Shard) -> None:
         seat, ref = self._hosted.pop(shard)

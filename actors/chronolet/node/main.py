@@ -15,7 +15,6 @@ import time
 
 import structlog
 
-from chronolet.history.entries import HistoryMissing
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.node.http import HttpServer, health_pages
@@ -145,7 +144,7 @@ def _until_over(node: Node) -> int:
     if error is None:
         return 0
     # What was foreseen says all in one line; anything else is a defect, and its traceback is wanted.
-    foreseen = isinstance(error, StoreUnreachable | StoreBroken | HistoryMissing)
+    foreseen = isinstance(error, StoreUnreachable | StoreBroken)
     log.error("the process failed", error=str(error), exc_info=None if foreseen else error)
     return 1
 
