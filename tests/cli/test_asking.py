@@ -256,6 +256,20 @@ def test_delete_without_waiting(
     assert sent.grace_period_seconds == grace
 
 
+@pytest.mark.parametrize(
+    ("flags", "grace"),
+    [(["--wait=false"], None), (["--wait=true", "--force"], 0), (["--wait=False", "--force=false"], None)],
+)
+def test_delete_takes_kubectls_spelling(
+    node: WrittenNode, agent: Callable[[Behaviour], Agent], flags: list[str], grace: int | None
+) -> None:
+    answering = agent(lambda _: [withdrawn("web")])
+    assert node.run("delete", *flags, "pod/web") == ("pod/web deleted\n", "", 0)
+    sent = answering.seen[0]
+    assert isinstance(sent, manifests.DeletePods)
+    assert sent.grace_period_seconds == grace
+
+
 def test_delete_by_file_and_of_what_is_not_there(
     node: WrittenNode, agent: Callable[[Behaviour], Agent], tmp_path: Path
 ) -> None:

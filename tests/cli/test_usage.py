@@ -25,6 +25,7 @@ BAD = [
     ["delete", "pod"],
     ["delete", "pod", "web", "-f", "x.yaml"],
     ["delete", "pod", "web", "--grace-period", "-2"],
+    ["delete", "pod", "web", "--wait=perhaps"],
     ["logs"],
     ["logs", "web", "app", "-c", "app"],
     ["log", "-n", "-1"],
@@ -52,6 +53,11 @@ def test_bad_usage_is_one_line_and_exit_status_two(arguments: list[str]) -> None
 def test_a_type_that_is_none_is_told_with_those_that_are() -> None:
     said = run(Services(), "get", "nodes")
     assert said.err.startswith("error: found 'nodes', expected pods or containers or actors, as TYPE NAME")
+
+
+@pytest.mark.parametrize("arguments", [["delete"], ["delete", "pod", "web", "--wait=perhaps"], ["get"]])
+def test_bad_usage_points_to_the_help_of_the_very_command(arguments: list[str]) -> None:
+    assert run(Services(), *arguments).err.endswith(f" See `chronolet {arguments[0]} --help`.\n")
 
 
 def test_nothing_at_all_shows_the_commands() -> None:

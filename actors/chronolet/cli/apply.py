@@ -14,7 +14,7 @@ from chronolet.cli.asking import Answer, ask, new_request, refusal
 from chronolet.cli.differences import differences
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import Read, read
-from chronolet.cli.options import namespace_option, with_settings
+from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.plain import dump
 from chronolet.cli.session import session
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
@@ -24,7 +24,7 @@ from chronolet.node.settings import Settings
 from chronolet_schemas import manifests, podspec
 
 
-@click.command()
+@click.command(cls=Command)
 @with_settings()
 @namespace_option
 @click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="file, folder, or -")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from chronolet.cli.options import with_settings
+from chronolet.cli.options import Command, with_settings
 from chronolet.cli.progress import progress
 from chronolet.cli.services import Services
 from chronolet.cli.table import plain
@@ -16,7 +16,7 @@ from chronolet.node.check import findings
 from chronolet.node.settings import Settings
 
 
-@click.command()
+@click.command(cls=Command)
 @with_settings("docker", "pod_manifest_path")
 def command(settings: Settings) -> int:
     """Look for Docker, Redis, rights, cgroups and disk space."""

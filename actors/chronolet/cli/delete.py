@@ -14,7 +14,7 @@ from chronolet.cli.asking import Answer, Watch, ask, follow, new_request, refusa
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import read
 from chronolet.cli.naming import types_and_names
-from chronolet.cli.options import namespace_option, with_settings
+from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.progress import progress
 from chronolet.cli.session import Session, session
 from chronolet.node.settings import Settings
@@ -24,7 +24,7 @@ from chronolet_schemas.envelope import Entry, Position
 _ENDED = registry.type_of(pod.PodEnded)
 
 
-@click.command()
+@click.command(cls=Command)
 @with_settings()
 @namespace_option
 @click.argument("names", nargs=-1, metavar="(pod NAME... | pod/NAME...)")

@@ -15,7 +15,7 @@ from chronolet.cli import pods
 from chronolet.cli.description import described
 from chronolet.cli.errors import Failure
 from chronolet.cli.naming import types_and_names
-from chronolet.cli.options import namespace_option, with_settings
+from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.podview import api_pods
 from chronolet.cli.session import Session, session
 from chronolet.history import kube_events
@@ -26,7 +26,7 @@ _SLACK = 1_000
 """Milliseconds by which the agent's clock and that of the log's server may differ here."""
 
 
-@click.command()
+@click.command(cls=Command)
 @with_settings()
 @namespace_option
 @click.argument("words", nargs=-1, required=True, metavar="(pod [NAME...] | pod/NAME...)")

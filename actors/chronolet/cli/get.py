@@ -13,7 +13,7 @@ import click
 from chronolet.cli import actors, containers, pods, table
 from chronolet.cli.errors import Failure
 from chronolet.cli.naming import types_and_names
-from chronolet.cli.options import namespace_option, with_settings
+from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.plain import dump
 from chronolet.cli.podview import api_pods
 from chronolet.cli.session import Session, session
@@ -40,7 +40,7 @@ class Found(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-@click.command()
+@click.command(cls=Command)
 @with_settings()
 @namespace_option
 @click.argument("words", nargs=-1, required=True, metavar="(pods|containers|actors) [NAME...]")

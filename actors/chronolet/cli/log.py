@@ -19,7 +19,7 @@ import msgpack
 from chronolet.cli import ages, table
 from chronolet.cli.asking import follow
 from chronolet.cli.errors import Failure
-from chronolet.cli.options import with_settings
+from chronolet.cli.options import Command, with_settings
 from chronolet.cli.session import Session, session
 from chronolet.history.entries import before, concerns_pod, position_before_last
 from chronolet.node.settings import Settings
@@ -33,7 +33,7 @@ _SHORT_HASH = 12
 _HASH = re.compile("[0-9a-f]{32,}")
 
 
-@click.command()
+@click.command(cls=Command)
 @with_settings()
 @click.option("--since", metavar="DURATION", help="only what is not older than this, such as 10m or 2h30m")
 @click.option("-f", "--follow", "following", is_flag=True, help="go on with what comes")

@@ -15,7 +15,7 @@ import click
 from chronolet.cli import pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.naming import pod_name
-from chronolet.cli.options import namespace_option, with_settings
+from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.podview import api_pod
 from chronolet.cli.session import session
 from chronolet.node.settings import Settings
@@ -27,7 +27,7 @@ Object = dict[str, Any]
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
-@click.command()
+@click.command(cls=Command)
 @with_settings("docker")
 @namespace_option
 @click.argument("name", metavar="(POD | pod/POD)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,33 @@ import click
 from chronolet.node import settings as known
 
 Function = Callable[..., Any]
+
+_TRUTH = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
+
+
+class Command(click.Command):
+    """A subcommand. Takes `--flag=true` and `--flag=false` as kubectl does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, list(self._plain(args)))
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # so that it points to this command's help
+            raise
+
+    def _plain(self, words: list[str]) -> Iterator[str]:
+        flags = {name: one for one in self.params if isinstance(one, click.Option) and one.is_flag for name in one.opts}
+        for index, word in enumerate(words):
+            if word == "--":
+                yield from words[index:]
+                return
+            name, _, said = word.partition("=")
+            truth = _TRUTH.get(said.lower()) if name in flags else None
+            if truth is not False:
+                yield word if truth is None else name
+            elif flags[name].secondary_opts:
+                yield flags[name].secondary_opts[0]
+            # Else it is as if the flag had not been given.
 
 
 def global_options(function: Function) -> Function:

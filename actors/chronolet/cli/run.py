@@ -9,13 +9,13 @@ import importlib
 
 import click
 
-from chronolet.cli.options import config_option, with_settings
+from chronolet.cli.options import Command, config_option, with_settings
 from chronolet.node.settings import SETTINGS, Settings
 
 _MORE = tuple(one.name for one in SETTINGS if one.name not in {"redis", "root_dir", "node"})
 
 
-@click.command()
+@click.command(cls=Command)
 @config_option
 @with_settings(*_MORE)
 def command(settings: Settings) -> int:
