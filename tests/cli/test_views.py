@@ -339,6 +339,13 @@ def test_get_actors_tells_owner_lag_and_what_waits(node: WrittenNode) -> None:
     assert len(json.loads(node.run("get", "actors", "pod", "-o", "json").out)["items"]) == 4
 
 
+def test_what_get_shows_can_be_applied_and_changes_nothing(node: WrittenNode) -> None:
+    for form in ("yaml", "json"):
+        shown = node.run("get", "pod", "db", "-n", "data", "-o", form).out
+        said = node.run("apply", "--dry-run", "-f", "-", stdin=shown.encode())
+        assert said == ("pod/db unchanged (dry run)\n", "", 0)
+
+
 def test_dry_run_says_what_would_change(node: WrittenNode) -> None:
     same = json.dumps({**manifest_plain("db", "data")})
     assert node.run("apply", "-f", "-", "--dry-run=client", stdin=same.encode()).out == "pod/db unchanged (dry run)\n"

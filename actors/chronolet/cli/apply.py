@@ -43,7 +43,7 @@ def command(
     *, settings: Settings, namespace: str, files: Sequence[str], dry_run: str | None, strict: bool, output: str | None
 ) -> None:
     """Apply manifests: create these pods, or change them."""
-    found = read(files, namespace)
+    found = read(files, namespace, settings.node)
     tell_findings(found, strict=strict)
     pods = tuple(pod for _, pod in found.pods)
     if dry_run:

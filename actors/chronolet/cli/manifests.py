@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from chronolet.cli.errors import Failure
 from chronolet_schemas.podspec import Finding, Pod
 
@@ -26,8 +28,8 @@ class Read:
         self.errors: list[str] = []
 
 
-def read(names: Sequence[str], namespace: str) -> Read:
-    """All manifests of these names; `namespace` is for pods that name none.
+def read(names: Sequence[str], namespace: str, node: str = "") -> Read:
+    """All manifests of these names; `namespace` is for pods that name none, `node` the one that a pod may name.
 
     Failure if any of them cannot be used, or one pod stands in two places.
     """
@@ -37,8 +39,9 @@ def read(names: Sequence[str], namespace: str) -> Read:
     for file in _files(names):
         name = "standard input" if file == STDIN else file
         one = manifest_files.read_documents(_bytes(file, manifest_files.MAX_BYTES + 1), name, namespace=namespace)
-        found.pods += [(name, pod) for pod in one.pods]
-        found.findings += [(name, finding) for finding in one.findings]
+        found.pods += [(name, _wanted(pod)) for pod in one.pods]
+        here = {pod.key for pod in one.pods if pod.spec.node_name == node}
+        found.findings += [(name, said) for said in one.findings if not (said.pod in here and _is_node(said.path))]
         found.errors += [str(error) for error in one.errors]
     _expect_each_once(found)
     if found.errors:
@@ -46,6 +49,26 @@ def read(names: Sequence[str], namespace: str) -> Read:
     if not found.pods:
         raise Failure(f"{', '.join(names)}: no Pod found, expected at least one v1 Pod")
     return found
+
+
+def _is_node(path: str) -> bool:
+    return path.endswith("spec.nodeName")
+
+
+def _wanted(pod: Pod) -> Pod:
+    """Without what a node writes about a pod, as `get -o yaml` shows it: that is nobody's wish."""
+    metadata = msgspec.structs.replace(
+        pod.metadata,
+        uid="",
+        self_link="",
+        resource_version="",
+        generation=0,
+        creation_timestamp="",
+        deletion_timestamp="",
+        deletion_grace_period_seconds=None,
+        managed_fields=(),
+    )
+    return msgspec.structs.replace(pod, metadata=metadata, spec=msgspec.structs.replace(pod.spec, node_name=""))
 
 
 def _files(names: Sequence[str]) -> list[str]:
