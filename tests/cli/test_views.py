@@ -10,7 +10,7 @@ import yaml
 from chronolet.cli.description import described
 from chronolet_schemas import manifests, pod
 from chronolet_schemas.envelope import Event
-from chronolet_schemas.keys import Shard
+from chronolet_schemas.keys import Shard, shard_for
 from chronolet_schemas.kube_events import Recorded
 from tests.cli.written import NODE, NOON, WrittenNode, manifest
 
@@ -329,10 +329,14 @@ def test_get_actors_tells_owner_lag_and_what_waits(node: WrittenNode) -> None:
     wanted = manifests.PodApplied(pod="default/web", uid=UID, source="apply", digest="d", manifest=manifest())
     node.write("manifests/node", wanted)
     rows = [line.split() for line in node.run("get", "actors").out.splitlines()]
-    last = str(node.server.last.n)
     assert rows[0] == ["NAME", "OWNER", "EPOCH", "VERSION", "LAG", "WAITING", "ENTITIES", "SNAPSHOT"]
-    assert rows[1] == ["manifests", "p1", "1", "0", last, "1", "1", "<none>"]
+    assert rows[1] == ["manifests", "p1", "1", "0", "0", "1", "1", "<none>"]
     by_name = {row[0]: row for row in rows}
+    web = str(shard_for("pod", 4, "default/web"))
+    mine = [entry for entry in node.server.log if entry.type.startswith("manifests.Pod")]
+    assert sum(int(by_name[f"pod/{index}"][4]) for index in range(4)) == len(mine) > 0
+    assert int(by_name[web][4]) > 0
+    assert by_name["pleg"][4] == "0", "nothing in the log is for it"
     assert by_name["pleg"][1:4] == ["p0", "(dead)", "1"]
     assert sum(int(by_name[f"pod/{index}"][6]) for index in range(4)) == 2
     assert node.run("get", "actor", "pod/2", "-o", "name").out == "actor/pod/2\n"

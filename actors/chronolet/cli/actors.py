@@ -5,17 +5,28 @@ Comes in: a node's shard hashes, leases, snapshots and states. Goes out: shards 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chronolet.cli import ages
 from chronolet.cli.session import Session
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.routing import Router
+from chronolet.kernel.store import Head
 from chronolet.node.settings import ALL_ACTORS
-from chronolet_schemas.envelope import START, Position
+from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of
 
 Object = dict[str, Any]
 
 HEAD = ("NAME", "OWNER", "EPOCH", "VERSION", "LAG", "WAITING", "ENTITIES", "SNAPSHOT")
+HELP = """\b
+The columns of `get actors`, a line for each shard:
+  VERSION   how many steps it has committed
+  LAG       entries of the log that are for it and not yet part of a step;
+            what leads to nothing is, within a minute or so
+  WAITING   commands in its mailbox
+  SNAPSHOT  the entry up to which its state is kept"""
 _PAGE = 10_001
 
 
@@ -26,18 +37,28 @@ def of(node: Session) -> list[Object]:
     shards = [shard for kind in kinds for shard in shards_of(kind.name, kind.shards)]
     heads, alive, last = node.store.heads(shards), node.store.alive(), node.store.last()
     mail = node.store.wait(last, {shard: heads[shard].mail_cursor for shard in shards}, _PAGE, 1).mail
-    counts = dict.fromkeys(shards, 0)
+    counts, lags = dict.fromkeys(shards, 0), _lags(node, kinds, heads)
     for kind in kinds:
         for key in states[kind.name]:
             counts[shard_for(kind.name, kind.shards, key)] += 1
     return [
-        _shard(node, shard, heads[shard], alive, last)
-        | {"waiting": len(mail.get(shard, ())), "entities": counts[shard]}
+        _shard(node, shard, heads[shard], alive)
+        | {"lag": lags[shard], "waiting": len(mail.get(shard, ())), "entities": counts[shard]}
         for shard in shards
     ]
 
 
-def _shard(node: Session, shard: Shard, head: Any, alive: Any, last: Position) -> Object:
+def _lags(node: Session, kinds: Sequence[Kind[Any]], heads: Mapping[Shard, Head]) -> dict[Shard, int]:
+    """How many entries each shard has still to take in: not those that nobody there has subscribed to."""
+    router = Router({kind.name: kind for kind in kinds}, {kind.name: kind.shards for kind in kinds})
+    lags = dict.fromkeys(heads, 0)
+    for entry in node.store.scan(min(head.log_cursor for head in heads.values())):
+        for shard, _ in router.route(entry, heads):
+            lags[shard] += entry.position > heads[shard].log_cursor
+    return lags
+
+
+def _shard(node: Session, shard: Shard, head: Head, alive: Mapping[str, str]) -> Object:
     epoch, _, owner = head.token.partition(":")
     snapshot = node.store.read_snapshot(shard)
     return {
@@ -49,7 +70,6 @@ def _shard(node: Session, shard: Shard, head: Any, alive: Any, last: Position) -
         "epoch": int(epoch) if epoch.isdigit() else 0,
         "version": head.version,
         "logCursor": str(head.log_cursor),
-        "lag": max(0, last.n - head.log_cursor.n) if head.log_cursor != START else last.n,
         "snapshot": str(snapshot.position) if snapshot else "",
         "schema": head.schema,
     }

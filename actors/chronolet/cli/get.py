@@ -40,7 +40,7 @@ class Found(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog=actors.HELP)
 @with_settings()
 @namespace_option
 @click.argument("words", nargs=-1, required=True, metavar="(pods|containers|actors) [NAME...]")
