@@ -1,12 +1,15 @@
 """`get`, `describe`, `logs`: golden outputs of a history written by hand."""
 
 import json
+import socket
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
 
+from chronolet.cli import services
 from chronolet.cli.description import described
 from chronolet_schemas import manifests, pod
 from chronolet_schemas.envelope import Event
@@ -318,6 +321,21 @@ def test_logs_say_why_there_are_none(node: WrittenNode) -> None:
     assert gone.status == 1
     assert gone.err.splitlines()[0] == 'Defaulted container "app" out of: app, side'
     assert "was removed from Docker" in gone.err
+
+
+def test_logs_of_a_docker_that_does_not_answer_end_with_one_line(
+    node: WrittenNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that was stopped: its socket takes connections and nobody answers."""
+    assert services.ANSWER_SECONDS == 10
+    monkeypatch.setattr(services, "ANSWER_SECONDS", 0.2)
+    node.docker = services.docker_runtime
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "sock"))
+        silent.listen()
+        said = node.run("logs", "web", "-c", "side", "-f", "--docker", f"unix://{tmp_path}/sock")
+    assert (said.status, said.out) == (1, "")
+    assert said.err == f"error: Docker at {tmp_path}/sock: no answer in time to GET /version\n"
 
 
 def test_get_actors_tells_owner_lag_and_what_waits(node: WrittenNode) -> None:

@@ -6,7 +6,7 @@ clock stands where the test puts it.
 
 import io
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -19,6 +19,8 @@ from chronolet.history.entries import ArchiveReader, NoArchive
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MemoryStore
+from chronolet.node.settings import Settings
+from chronolet.ports.runtime import Runtime
 from chronolet_schemas import codec, kernel, podspec, registry
 from chronolet_schemas.envelope import Event, Position, Record
 
@@ -43,6 +45,8 @@ class WrittenNode:
         self.server = MemoryServer(lambda: self.now)
         self.store = MemoryStore(self.server)
         self.runtime = FakeRuntime()
+        self.docker: Callable[[Settings], Runtime] | None = None
+        """Another Docker than the fake."""
         self.archive: ArchiveReader = NoArchive()
         self.kinds = kinds
         started = kernel.LogStarted(run="r", node=NODE, shards={})
@@ -65,7 +69,7 @@ class WrittenNode:
         """`chronolet ARGUMENTS`."""
         services = Services(
             store=lambda _: MemoryStore(self.server),
-            runtime=lambda _: self.runtime,
+            runtime=self.docker or (lambda _: self.runtime),
             archive=lambda *_: self.archive,
             kinds=self._kinds,
             now=lambda: self.now,

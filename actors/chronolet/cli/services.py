@@ -18,6 +18,9 @@ from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
 from chronolet.ports.runtime import Runtime
 
+ANSWER_SECONDS = 10.0
+"""How long a person waits for Docker to begin its answer. What it follows may be silent for ever after that."""
+
 
 def wall_clock() -> int:
     """Now in milliseconds."""
@@ -45,7 +48,7 @@ def docker_runtime(settings: Settings) -> Runtime:
     """The node's Docker Engine."""
     from chronolet.adapters.docker_runtime import DockerRuntime  # noqa: PLC0415 - docker takes long to load
 
-    return DockerRuntime(settings.docker)
+    return DockerRuntime(settings.docker, timeout_seconds=ANSWER_SECONDS)
 
 
 def pure_kinds(names: Sequence[str]) -> tuple[Kind[Any], ...]:
