@@ -152,4 +152,5 @@ def _lift(child: int, name: str, top: int, numbers: Iterator[int]) -> None:
 
 
 def _said(error: OSError) -> str:
-    return f"{error.filename or ''} {error.strerror or error}".strip()
+    said = error.strerror or str(error)
+    return f"{error.filename}: {said}" if error.filename else said

@@ -460,7 +460,11 @@ def _mount_below(root: Path) -> str:
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
-    [("Directory", "is not a directory"), ("File", "is not a file"), ("FileOrCreate", "No such file or directory")],
+    [
+        ("Directory", "is not a directory"),
+        ("File", "is not a file"),
+        ("FileOrCreate", "thing: No such file or directory"),
+    ],
 )
 def test_a_host_path_that_is_not_what_was_expected(world: World, kind: Any, reason: str) -> None:
     path = world.root / "missing" / "thing"
