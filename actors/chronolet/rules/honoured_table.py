@@ -84,7 +84,7 @@ _POD: Final = {
     "initContainers": _blocks("init containers are not run yet"),
     "ephemeralContainers": _blocks("ephemeral containers are not run yet"),
     "activeDeadlineSeconds": _blocks("a pod's run time is not limited yet"),
-    # Without a cluster DNS all three mean the node's own resolver.
+    # Without a cluster DNS these, and ClusterFirst, which is the default, mean the node's own resolver.
     "dnsPolicy": _blocks("only the node's resolver is supported yet", "Default", "ClusterFirstWithHostNet"),
     "dnsConfig": _blocks("resolv.conf is not adapted yet"),
     "hostAliases": _blocks("/etc/hosts is not adapted yet"),
