@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.history.entries import NoArchive, before, entries, events_of, position_before_last
+from chronolet.history.entries import NoArchive, before, concerns_pod, entries, position_before_last
 from chronolet.history.state import state_at
 from chronolet.kernel.kind import Decider, Kind
 from chronolet.kernel.memory_data import MemoryServer
@@ -279,4 +279,4 @@ def test_what_is_about_a_pod_is_found_whoever_wrote_it(node: Node) -> None:
     node.write("pleg/node", pod.SandboxBlocked(pod="b/web", uid="u", message="not a/web"))
     with node.server.changed:
         node.server.append(Record("pod.Odd@1", "x/y", "", "x#1", "", b"\xc1a/web"))
-    assert [entry.position.n for entry in events_of(entries(node.store, node.archive), "a/web")] == [1, 2]
+    assert [entry.position.n for entry in entries(node.store, node.archive) if concerns_pod(entry, "a/web")] == [1, 2]

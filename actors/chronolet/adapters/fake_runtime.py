@@ -32,7 +32,6 @@ from chronolet.ports.runtime import (
 )
 
 KILLED: Final = 137
-TERMINATED: Final = 143
 START_FAILED: Final = 127
 
 

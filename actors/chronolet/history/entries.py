@@ -6,7 +6,7 @@ Next: `state`, `kube_events` and the CLI's `log`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from typing import Protocol
 
 import msgspec
@@ -69,11 +69,6 @@ def concerns_pod(entry: Entry, pod: str) -> bool:
     except msgspec.DecodeError:
         return False
     return isinstance(data, dict) and pod in (data.get("pod"), f"{data.get('namespace')}/{data.get('name')}")
-
-
-def events_of(log: Iterable[Entry], pod: str) -> Iterator[Entry]:
-    """The entries about a pod."""
-    return (entry for entry in log if concerns_pod(entry, pod))
 
 
 def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Generator[Entry, None, Position]:

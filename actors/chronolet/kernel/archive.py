@@ -127,10 +127,6 @@ class Archive:
                 after = entry.position
                 yield entry
 
-    def verify(self) -> int:
-        """Read everything; how many events there are. Raises ArchiveDamaged."""
-        return sum(1 for _ in self.read())
-
     def _entries(self, path: Path) -> Iterator[Entry]:
         """The entries of one file, checked against its header."""
         with path.open("rb") as file:

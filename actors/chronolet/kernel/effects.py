@@ -285,10 +285,6 @@ class EffectRunner:
         """The pause is over."""
         self._held.get(again.key, {}).pop(again.subject, None)
 
-    def running(self) -> int:
-        """How many effects are at work or have results waiting."""
-        return sum(len(slots) for slots in self._slots.values())
-
     def stop(self) -> None:
         """Cancel everything; the host no longer listens."""
         for held in self._held.values():

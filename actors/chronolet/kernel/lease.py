@@ -110,10 +110,6 @@ class LifeLock:
         self._path.unlink(missing_ok=True)
         os.close(self._file)
 
-    def abandon(self) -> None:
-        """Let go of the lock as the end of the process does: its file stays."""
-        os.close(self._file)
-
 
 def sweep(folder: Path | None, alive: Container[str]) -> None:
     """Remove the lock files of dead processes; not while they still have a lease: it is the proof of their death."""

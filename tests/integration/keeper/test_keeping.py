@@ -85,7 +85,7 @@ def test_archive_and_stream_are_one_history_all_the_way(at_desk: Desk) -> None:
     assert len(at_desk.written) == rounds * CHUNK + 1
     assert len(at_desk.files()) == rounds
     assert CHUNK <= len(at_desk.in_stream()) < 2 * CHUNK
-    assert at_desk.archive.verify() == rounds * CHUNK + 1
+    assert len(list(at_desk.archive.read())) == rounds * CHUNK + 1
     # From the middle of each part on as well.
     for start in at_desk.written[:: CHUNK // 3]:
         assert at_desk.history(start.position) == at_desk.written[start.position.n :]

@@ -103,7 +103,7 @@ def _judge(here: Place, store: RedisStore, seen: list[Entry]) -> None:
     archive = NodeArchive(here.root, NODE, store).current()
     assert len(archive.files()) >= 5
     # The agent may have been told to end between a file and its mark: the next one writes that file anew.
-    assert archive.verify() == archive.files()[-1][1].n >= store.archived()[0].n
+    assert len(list(archive.read())) == archive.files()[-1][1].n >= store.archived()[0].n
     assert len(here.events(store, LogTrimmed)) >= 4
     in_stream = list(store.scan(START))
     assert in_stream[0].position.n > COMMANDS // 2
