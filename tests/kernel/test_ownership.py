@@ -129,6 +129,21 @@ def test_who_lost_his_shards_during_a_lapse_drops_them(rig: Rig) -> None:
     assert {entry.actor for entry in rig.log() if entry.type == "chore.Told@1"} == {"chore#1", "chore#2"}
 
 
+def test_who_stands_by_does_so_again_after_the_server_was_emptied(rig: Rig) -> None:
+    empty = rig.remember()
+    rig.process(chore.kind(), lease_milliseconds=3_600_000)
+    second = rig.process(chore.kind(), begin=False)
+    second.start()
+    scratch.wait_until(lambda: second.phase == "standing by", "the second one's look at the shards")
+    assert second._supervisor is not None
+    second._supervisor.ask(supervisor.Upkeep())
+    rig.forget(empty)
+    own(rig, "other", lease_milliseconds=3_600_000)
+    second._supervisor.ask(supervisor.Upkeep())
+    second._supervisor.ask(supervisor.Tick())
+    assert second.phase == "standing by"
+
+
 class Refusals(NoObserver):
     def __init__(self) -> None:
         self.reasons: list[str] = []

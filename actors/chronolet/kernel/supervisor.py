@@ -381,6 +381,7 @@ class Supervisor(pykka.ThreadingActor):
 
     def _begin_anew(self) -> None:
         self._given.phase("beginning")
+        self._stands_by = False
         self._router = self._given.router()
         self._run = self._store.run()
         self._reader = self._new_reader()
