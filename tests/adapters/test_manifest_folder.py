@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chronolet.adapters import manifest_folder
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
 from chronolet.ports.manifests import FolderNews
 from tests.support.scratch import wait_until
@@ -123,6 +124,31 @@ def test_a_file_written_in_place_is_told_when_it_is_closed(folder: Path, watchin
         wait_until(lambda: watch.contents("other.yaml") == [b"x"], "the other file")
         file.write(b"whole")
     wait_until(lambda: watch.contents("web.yaml")[-1:] == [b"half whole"], "the whole file")
+
+
+def test_a_file_is_not_read_in_the_tick_that_it_is_written_in(
+    folder: Path, watching: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = watching()
+    monkeypatch.setattr(manifest_folder, "_TICK_NANOSECONDS", 3600 * 10**9)
+    with (folder / "web.yaml").open("wb") as file:
+        file.write(b"half ")
+        file.flush()
+        for number in range(3):
+            put(folder, f"{number}.yaml", b"x")  # moved in: whole, however fresh
+            wait_until(lambda n=number: watch.contents(f"{n}.yaml") == [b"x"], "another file")
+        file.write(b"whole")
+        file.flush()
+        os.utime(file.fileno(), (0, 0))  # an hour later
+    wait_until(lambda: bool(watch.contents("web.yaml")), "the whole file")
+    assert watch.contents("web.yaml") == [b"half whole"]
+
+
+def test_a_file_written_in_place_is_told_a_tick_later(folder: Path, watching: Watching) -> None:
+    watch = watching()
+    for number in range(5):
+        (folder / "web.yaml").write_bytes(b"%d" % number)
+        wait_until(lambda n=number: watch.contents("web.yaml")[-1:] == [b"%d" % n], "the file")
 
 
 def test_changes_and_removals_are_told(folder: Path, watching: Watching) -> None:

@@ -45,6 +45,8 @@ class Bell:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._descriptor = _checked(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK), folder)
+        self.moved_in: set[str] = set()
+        """Names that were given to files written elsewhere, as far as the caller has not taken them out."""
         self.standing = True
         """False once the folder itself has gone: another of its name needs another bell."""
         try:
@@ -71,6 +73,8 @@ class Bell:
             offset += _HEAD.size
             name = data[offset : offset + length].rstrip(b"\0")
             offset += length
+            if mask & _MOVED_TO:
+                self.moved_in.add(os.fsdecode(name))
             if mask & _GONE:
                 self.standing = False
             rung = rung or not mask & _CREATE or self._complete(name)

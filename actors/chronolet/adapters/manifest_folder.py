@@ -34,15 +34,17 @@ class _Seen(NamedTuple):
 
     `changed_at` is the inode's time, which a change of rights moves as well. It moves in ticks of a few milliseconds:
     a file that was written in this very tick may be written in it once more, so `settled` says that it was not.
+    `fresh`: its content is of this tick, so that more of it may be on its way.
     """
 
     changed_at: int
     size: int
     inode: int
     settled: bool
+    fresh: bool
 
 
-_BLIND = _Seen(0, 0, 0, settled=False)
+_BLIND = _Seen(0, 0, 0, settled=False, fresh=False)
 """Of an entry that cannot be looked at, and so is read at every look."""
 
 
@@ -81,6 +83,8 @@ class _Watch:
         self._seen: dict[str, _Seen] | None = None
         self._told: dict[str, int] = {}
         self._error = ""
+        self._unread = False
+        """Whether a file was left for a tick, until it is whole."""
         self._bell: Bell | None = None
         self._where = (0, 0)
         """The device and inode of the folder that the bell hangs in: its path may come to mean another one."""
@@ -119,6 +123,8 @@ class _Watch:
         """Until it rings, the rescan is due, or it is no longer wanted."""
         bell = self._bell
         patience = _SLICE_SECONDS if self._error or bell is None else self._rescan_seconds
+        if self._unread:
+            patience = min(patience, _TICK_NANOSECONDS / 1e9)
         until = time.monotonic() + patience
         while not self._stop.is_set() and (left := until - time.monotonic()) > 0:
             if bell is None:
@@ -131,12 +137,17 @@ class _Watch:
     def _look(self) -> FolderNews | None:
         try:
             found = self._fingerprints()
+            if self._seen is None and any(seen.fresh for seen in found.values()):
+                self._stop.wait(_TICK_NANOSECONDS / 1e9)  # the first news tells of all that is there
+                found = self._fingerprints()
         except OSError as error:
             return self._unreadable(error)
+        self._leave_fresh(found)
         before, self._seen, self._error = self._seen, found, ""
         if before is None:
             self._told.clear()
         suspects = [name for name, seen in found.items() if before is None or _differs(before.get(name), seen)]
+        suspects = [name for name in suspects if not found[name].fresh]
         changed = tuple(file for name in suspects if self._is_new(name, file := self._read(name)))
         gone = [name for name in before or {} if name not in found]
         for name in gone:
@@ -149,6 +160,16 @@ class _Watch:
             files=tuple(self._full(name) for name in found),
             complete=before is None,
         )
+
+    def _leave_fresh(self, found: dict[str, _Seen]) -> None:
+        """Keep for the next look what may be half written; not what was written elsewhere and moved in."""
+        moved_in: set[str] = set()
+        if self._bell is not None:
+            moved_in, self._bell.moved_in = self._bell.moved_in, set()
+        for name, seen in found.items():
+            if seen.fresh:
+                found[name] = seen._replace(settled=False, fresh=name not in moved_in)
+        self._unread = any(seen.fresh for seen in found.values())
 
     def _is_new(self, name: str, file: ManifestFile) -> bool:
         """Whether this is another content than the one that was told last."""
@@ -219,8 +240,11 @@ def _looked_at(path: Path) -> _Seen | None:
 
 
 def _fingerprint(status: os.stat_result) -> _Seen:
-    settled = time.time_ns() - status.st_ctime_ns > _TICK_NANOSECONDS
-    return _Seen(status.st_ctime_ns, status.st_size, status.st_ino, settled)
+    now = time.time_ns()
+    settled = now - status.st_ctime_ns > _TICK_NANOSECONDS
+    # What has a time of the future is not fresh: it would be left until then.
+    fresh = 0 <= now - status.st_mtime_ns <= _TICK_NANOSECONDS
+    return _Seen(status.st_ctime_ns, status.st_size, status.st_ino, settled, fresh)
 
 
 def _content(path: Path) -> bytes:
