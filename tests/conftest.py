@@ -4,6 +4,7 @@ In: pytest's options. Out: a private Docker Engine for the whole run, a private 
 markers `docker`, `redis` (given to whatever uses those fixtures) and `long` (left out unless --long).
 """
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,12 @@ from tests.support.redis import PrivateRedis, private_redis
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests marked `long` as well")
+
+
+def pytest_configure() -> None:
+    """Programs that tests interrupt must hear it, also where whoever runs the tests ignores interrupts (`... &`)."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

