@@ -219,9 +219,9 @@ class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
 class ContainerStartFailed(ContainerEvent, frozen=True, kw_only=True):
     """The container could not be created or started.
 
-    `reason` is CreateContainerError, RunContainerError or CreateContainerConfigError. With an `id` the container was
-    made and counts as having exited with `exit_code` at `failed_at`; without one the same attempt is made again at
-    `retry_at`.
+    `reason` is CreateContainerError, RunContainerError, CreateContainerConfigError or, for a volume that could not be
+    had, FailedMount. With an `id` the container was made and counts as having exited with `exit_code` at `failed_at`;
+    without one the same attempt is made again at `retry_at`.
     """
 
     id: str = ""

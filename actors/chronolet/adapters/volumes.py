@@ -60,9 +60,9 @@ class HostVolumes:
             if volume.host_path is not None:
                 return _host_path(volume.host_path)
         except OSError as error:
-            raise VolumeRefusal(f'MountVolume.SetUp failed for volume "{volume.name}": {_said(error)}') from error
+            raise VolumeRefusal(f'MountVolume.SetUp failed for volume "{volume.name}" : {_said(error)}') from error
         except VolumeRefusal as refusal:
-            raise VolumeRefusal(f'MountVolume.SetUp failed for volume "{volume.name}": {refusal}') from refusal
+            raise VolumeRefusal(f'MountVolume.SetUp failed for volume "{volume.name}" : {refusal}') from refusal
         raise VolumeRefusal(f'volume "{volume.name}": of a kind that is not supported; expected emptyDir or hostPath')
 
     def _empty_dir(self, uid: str, name: str) -> Path:

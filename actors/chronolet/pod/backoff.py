@@ -15,6 +15,12 @@ MAXIMUM_SECONDS = 300
 RESYNC_SECONDS = 10
 """What the kubelet's pod worker waits before it tries again what failed without a back-off of its own."""
 
+FAILED_MOUNT = "FailedMount"
+"""The reason why a container could not be started that is its pod's volumes'."""
+
+_FIRST_MOUNT_MS = 500
+_LONGEST_MOUNT_MS = 122_000
+
 PULL_FAILED = "ErrImagePull"
 """The one reason why an image cannot be had that has a back-off. Without a pull there is none: the pod worker tries
 again at its next sync (images/image_manager.go, EnsureImageExists)."""
@@ -46,6 +52,14 @@ def image_wait_seconds(failures: int, reason: str = PULL_FAILED) -> int:
         return RESYNC_SECONDS
     doubled = INITIAL_SECONDS << min(failures - 1, 8)
     return min(doubled, MAXIMUM_SECONDS)
+
+
+def mount_wait_milliseconds(failures: int) -> int:
+    """How long the next try of the volumes waits after so many failures in a row (at least one): 500, 1000, ... 122000.
+
+    Source: pkg/util/goroutinemap/exponentialbackoff.
+    """
+    return min(_FIRST_MOUNT_MS << min(failures - 1, 8), _LONGEST_MOUNT_MS)
 
 
 def _expired(back_off: BackOff, finished_at: int, maximum_seconds: int) -> bool:

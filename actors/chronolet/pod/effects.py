@@ -25,7 +25,7 @@ from chronolet.rules import names
 from chronolet_schemas.envelope import Signal
 
 ImageReason = Literal["ErrImagePull", "ErrImageNeverPull", "InvalidImageName"]
-StartReason = Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError"]
+StartReason = Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError", "FailedMount"]
 
 UNKNOWN_EXIT = 137
 """What the kubelet puts where nobody saw a container end."""
@@ -165,7 +165,7 @@ class Workers:
             paths = self._outside.volumes.prepare(effect.uid, effect.manifest.spec.volumes)
             context.done("volumes.prepare")
         except VolumeRefusal as refusal:
-            return _container_refused(effect, "CreateContainerConfigError", str(refusal))
+            return _container_refused(effect, "FailedMount", str(refusal))
         spec = specs.container(effect, definition, paths, node=self._outside.node, cause=context.cause)
         try:
             made = found_or_made(runtime, spec, lambda: runtime.create_container(spec))

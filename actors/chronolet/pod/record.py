@@ -11,7 +11,7 @@ from typing import Any
 
 from chronolet.kernel.decider import EffectFailed
 from chronolet.pod import acceptance, signals, telling, wanted
-from chronolet.pod.backoff import RESYNC_SECONDS, image_wait_seconds
+from chronolet.pod.backoff import FAILED_MOUNT, RESYNC_SECONDS, image_wait_seconds, mount_wait_milliseconds
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.plan import MINIMUM_GRACE_SECONDS, stop_requested
 from chronolet.pod.state import State
@@ -214,6 +214,7 @@ def _start(state: State, effect: wanted.StartContainer, answer: signals.Answer, 
         case signals.ContainerRefused():
             one = state.container(effect.container)
             failures = one.start_failures + 1 if one else 1
+            wait = mount_wait_milliseconds(failures) if answer.reason == FAILED_MOUNT else _RETRY_MS
             return (
                 pod.ContainerStartFailed(
                     id=answer.id,
@@ -222,7 +223,7 @@ def _start(state: State, effect: wanted.StartContainer, answer: signals.Answer, 
                     exit_code=answer.exit_code,
                     failures=failures,
                     failed_at=now,
-                    retry_at=0 if answer.id else now + _RETRY_MS,
+                    retry_at=0 if answer.id else now + wait,
                     **who,
                 ),
             )

@@ -81,9 +81,12 @@ class ContainerDead(Answer, frozen=True, kw_only=True):
 
 
 class ContainerRefused(Answer, frozen=True, kw_only=True):
-    """The container could not be created (`id` empty) or started (`id` given, `exit_code` the runtime's, else 128)."""
+    """The container could not be created (`id` empty) or started (`id` given, `exit_code` the runtime's, else 128).
 
-    reason: Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError"]
+    `reason` FailedMount: a volume of the pod could not be had, so nothing was tried.
+    """
+
+    reason: Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError", "FailedMount"]
     message: str
     id: str = ""
     exit_code: int = 128

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from chronolet.pod import conditions
+from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.phase import Phase, Status, pod_phase
 from chronolet.pod.state import Container, Exit, State
 
@@ -185,6 +186,8 @@ def _state(state: State, one: Container) -> ContainerState:
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
         return ContainerState(waiting=Waiting(reason="CreateContainerConfigError", message=blocked))
+    if one.reason == FAILED_MOUNT and one.phase != "exited":
+        return ContainerState(waiting=Waiting(reason="ContainerCreating"))  # why is told by the pod's events
     if one.reason and one.phase != "exited":
         return ContainerState(waiting=Waiting(reason=one.reason, message=_waiting_message(state, one)))
     if one.exit is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.state import SANDBOX, State
 from chronolet_schemas import kube_events, pod
 from chronolet_schemas.envelope import Event
@@ -56,6 +57,8 @@ def _about_image(
 ) -> Sequence[kube_events.Recorded]:
     name, image = event.container, event.image
     match event:
+        case pod.ImageReady(pulled=False) if _waits_for_mount(state, name):
+            return _NO_FACTS  # the kubelet looks at no image before it has the volumes
         case pod.ImageReady():
             return (_recorded(state, "Normal", "Pulled", _pulled(event), name),)
         case pod.ImageBackOffBegan():
@@ -75,6 +78,11 @@ def _about_image(
     )
 
 
+def _waits_for_mount(state: State, container: str) -> bool:
+    one = state.container(container)
+    return one is not None and one.reason == FAILED_MOUNT
+
+
 def _pulled(event: pod.ImageReady) -> str:
     if not event.pulled:
         return f'Container image "{event.image}" already present on machine and can be accessed by the pod'
@@ -92,6 +100,8 @@ def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_e
             return (_recorded(state, "Warning", "Failed", f"Error: {event.message}", name),)
         case pod.ContainerStarted():
             return _container_started(state, event)
+        case pod.ContainerStartFailed(reason="FailedMount"):
+            return _mount_failed(state, event)
         case pod.ContainerStartFailed():
             failed = _recorded(state, "Warning", "Failed", f"Error: {event.message}", name)
             return (_created(state, name), failed) if event.id else (failed,)
@@ -101,6 +111,16 @@ def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_e
             return (_recorded(state, "Warning", "BackOff", text, name),)
         case _:
             return _container_stop(state, event)
+
+
+def _mount_failed(state: State, event: pod.ContainerStartFailed) -> Sequence[kube_events.Recorded]:
+    """The volumes are the pod's: of the containers that wait for them, the first one tells."""
+    first = next(
+        (one.name for one in state.containers if event.container == one.name or one.reason == event.reason), ""
+    )
+    if first != event.container:
+        return _NO_FACTS
+    return (_recorded(state, "Warning", event.reason, event.message),)
 
 
 def _container_stop(state: State, event: pod.ContainerEvent) -> Sequence[kube_events.Recorded]:

@@ -7,7 +7,9 @@ import pytest
 from chronolet.kernel.kind import Due
 from chronolet.pod import signals, wanted
 from chronolet.pod.decider import DECIDER
+from chronolet.pod.status import plain_status
 from chronolet_schemas import pod, podspec
+from chronolet_schemas.kube_events import Recorded
 from chronolet_schemas.podspec import Container
 from tests.deciders.given import Scene
 from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
@@ -255,3 +257,31 @@ def test_before_any_spec_there_is_nothing() -> None:
     scene = Scene(DECIDER)
     assert (scene.effects, scene.due) == ({}, None)
     assert tuple(DECIDER.decide(scene.state, Due(at=0), 0)) == ()
+
+
+def test_volumes_that_cannot_be_had_are_waited_for_as_the_kubelet_does() -> None:
+    """Source: pkg/volume/util/operationexecutor (FailedMount), goroutinemap/exponentialbackoff."""
+    life = Life().apply(manifest(container("app"), container("log"))).sandbox_up().image_there("app").image_there("log")
+    said = 'MountVolume.SetUp failed for volume "x" : hostPath type check failed: /x is not a directory'
+    waits = []
+    for _ in range(10):
+        life.answer("container/app", signals.ContainerRefused, reason="FailedMount", message=said)
+        life.tells(("FailedMount", said))
+        assert [event.field_path for event in life.said if isinstance(event, Recorded)] == [""], "it is the pod's"
+        one = life.state.container("app")
+        assert one.phase == "start_failed"
+        waits.append(one.retry_at - life.at)
+        status = plain_status(life.state)["containerStatuses"][0]["state"]
+        assert status == {"waiting": {"reason": "ContainerCreating"}}
+        life.at = one.retry_at
+        life.wake().image_there("app").tells()
+    assert waits == [500, 1000, 2000, 4000, 8000, 16000, 32000, 64000, 122000, 122000]
+    life.up("app")
+    assert life.state.container("app").phase == "running"
+
+
+def test_one_container_tells_of_volumes_that_several_wait_for() -> None:
+    life = Life().apply(manifest(container("app"), container("log"))).sandbox_up().image_there("app").image_there("log")
+    for name in ("app", "log"):
+        life.answer(f"container/{name}", signals.ContainerRefused, reason="FailedMount", message="no volume")
+        life.tells(*((("FailedMount", "no volume"),) if name == "app" else ()))

@@ -472,8 +472,8 @@ def test_a_host_path_that_is_not_what_was_expected(world: World, kind: Any, reas
     manifest = pod(container(*OBEDIENT), volumes=(volume,))
     answer = world.run(start_container(manifest, "0" * 64))
     assert isinstance(answer, signals.ContainerRefused)
-    assert (answer.reason, answer.id) == ("CreateContainerConfigError", "")
-    assert answer.message.startswith('MountVolume.SetUp failed for volume "host": ')
+    assert (answer.reason, answer.id) == ("FailedMount", "")
+    assert answer.message.startswith('MountVolume.SetUp failed for volume "host" : ')
     assert reason in answer.message
     assert not path.exists()
 
