@@ -138,11 +138,12 @@ def _damage_is_named(here: Place, store: RedisStore) -> None:
         said = cli(here, *words)
         assert (said.returncode, str(path) in said.stderr) == (1, True), said
         assert len(said.stderr.splitlines()) == 1
-    # The agent, too, says so in one clear line, and does not act on half a history.
+    # The agent, too, says so in one clear line, and leaves alone what it would have only half a history of.
     agent = here.start(measure=600)
-    assert agent.process.wait(timeout=20) == 1
-    assert str(path) in agent.log
+    agent.wait_for_line(str(path))
     assert "Traceback" not in agent.log
+    here.wait_until(lambda: not store.heads([MANIFESTS])[MANIFESTS].token, "the shard's being given back")
+    agent.end()
     path.write_bytes(content)
     assert here.start(measure=600).wait_for_line("own redis-server")
 
@@ -155,7 +156,7 @@ def test_a_shard_without_owner_for_a_week_is_let_go_and_trimming_goes_on(here: P
     gone = Shard("prober", 2)
     assert isinstance(store.acquire(gone, "", "long-dead", 1, proven_dead=False), Acquired)
     send(store, 0, 2_000)
-    here.wait_until(lambda: store.archived()[0].n > 1_500, "archives")
+    here.wait_until(lambda: store.archived()[0].n > 1_000, "archives")
     here.wait_until(lambda: store.heads([gone])[gone].unowned_since > 0, "a look at who is there")
     assert (store.archived()[1], here.events(store, ShardLetGo)) == (START, [])
     since = store.heads([gone])[gone].unowned_since - WEEK
