@@ -461,6 +461,15 @@ def test_a_request_is_taken_once_even_when_consumed(begun: Store) -> None:
     assert mailed(begun, after=mails[1].id) == ["r3"]
 
 
+def test_waiting_commands_are_read_in_pages(begun: Store) -> None:
+    assert begun.read_mail(SHARD, START, 10) == []
+    for number in range(5):
+        begun.send(SHARD, "t@1", "e", f"r{number}", b"\x00")
+    first = begun.read_mail(SHARD, START, 3)
+    assert list(first) == list(begun.wait(begun.last(), {SHARD: START}, 3, 0).mail[SHARD])
+    assert [mail.request for mail in begun.read_mail(SHARD, first[-1].id, 3)] == ["r3", "r4"]
+
+
 def test_a_command_without_request_id_is_refused(begun: Store) -> None:
     with pytest.raises(StoreBroken):
         begun.send(SHARD, "t@1", "e", "", b"")

@@ -61,6 +61,7 @@ class Life:
         recovery = Recovery({"chore": kind}, self.router, self.store, self.store.scan)
         recovered = recovery.run({SHARD: (acquired.head.token, acquired.head)}, frozenset())[SHARD]
         self.backlog = recovered.backlog
+        self.mail_to = recovered.mail_to
         return recovered.ledger
 
     # -- what may happen -----------------------------------------------------------------------------------------
@@ -81,7 +82,8 @@ class Life:
         self.step([Input("signal", START, (key,), message, "", "chore.Signal")])
 
     def step(self, items: list[Input] | None = None) -> None:
-        mails = self.store.wait(self.store.last(), {SHARD: self.ledger.mail_cursor}, 50, 0).mail.get(SHARD, ())
+        mails = self.store.wait(self.store.last(), {SHARD: self.mail_to}, 50, 0).mail.get(SHARD, ())
+        self.mail_to = mails[-1].id if mails else self.mail_to
         turn = self.ledger.begin()
         for item in [*self.backlog, *(self.router.mail(SHARD, mail) for mail in mails), *(items or ())]:
             self.ledger.decide(turn, item, 1_000)
@@ -114,7 +116,8 @@ class Life:
     # -- what must hold ------------------------------------------------------------------------------------------
     def die(self) -> None:
         """What comes to life again is what died, with its snapshot or without."""
-        lived, waiting = self.ledger, [item.at for item in self.backlog]
+        lived, mails = self.ledger, self.store.read_mail(SHARD, self.ledger.mail_cursor, 50)
+        waiting = [*(mail.id for mail in mails), *(item.at for item in self.backlog if item.source == "log")]
         for format_ in (2, 1):  # a snapshot of another format is ignored: everything is folded again
             self.ledger = self.recover(format_=format_)
             assert self.ledger.states == lived.states

@@ -80,6 +80,8 @@ class Recovered:
     backlog: list[Input]
     read_to: Position
     careful: bool
+    mail_to: Position = START
+    """How far the backlog goes in the shard's mailbox."""
     notes: list[Event] = field(default_factory=list)
     dead: list[DeadLetter] = field(default_factory=list)
     """What goes to the dead letters with the notes: own entries that cannot be read."""
@@ -96,6 +98,7 @@ class Seat:
         self.ledger = recovered.ledger
         self.joined_at = recovered.read_to
         self.read_to = recovered.read_to
+        self.mail_to = recovered.mail_to
         self.recovered = recovered
         self.inbox: Inbox[Input | EffectInput | SlotFreed | LookAgain] = Inbox()
         self.stopping = threading.Event()

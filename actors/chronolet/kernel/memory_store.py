@@ -200,6 +200,11 @@ class MemoryStore:
         with self._server.changed:
             return self._server.last
 
+    def read_mail(self, shard: Shard, after: Position, count: int) -> Sequence[Mail]:
+        with self._server.changed:
+            mails = self._server.shard(shard).mail
+            return mails[bisect_right(mails, after, key=_id) :][:count]
+
     def wait(
         self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
     ) -> Inputs:
@@ -216,8 +221,7 @@ class MemoryStore:
     def _inputs(self, log_after: Position, mail_after: Mapping[Shard, Position], count: int) -> Inputs:
         mail: dict[Shard, Sequence[Mail]] = {}
         for shard, after in mail_after.items():
-            mails = self._server.shard(shard).mail
-            found = mails[bisect_right(mails, after, key=_id) :][:count]
+            found = self.read_mail(shard, after, count)
             if found:
                 mail[shard] = found
         return Inputs(log=self.read_log(log_after, count), mail=mail)

@@ -2,7 +2,7 @@
 
 Comes in: kinds with their workers, a store, where locks lie. Goes out: a running `Process`. Next: `supervisor`.
 
-    checking -> beginning -> leasing -> acquiring -> recovering -> running -> retired
+    checking -> beginning -> leasing -> acquiring -> adopting -> recovering -> running -> retired
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from chronolet.kernel.observer import NoObserver, Observer
 from chronolet.kernel.recovery import History
 from chronolet.kernel.routing import Router
 from chronolet.kernel.store import Store, StoreBroken, StoreUnreachable
-from chronolet.kernel.supervisor import HostFailed, LeaseRegained, Retire, Supervisor, Surrounding
+from chronolet.kernel.supervisor import Adopt, HostFailed, LeaseRegained, Retire, Supervisor, Surrounding
 from chronolet.kernel.timers import Timers
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Record
@@ -53,6 +53,8 @@ class Setup:
     address: str = ""
     faults: Faults = field(default_factory=NoFaults)
     observer: Observer = field(default_factory=NoObserver)
+    adopt: Adopt | None = None
+    """What a new log has to be told before its shards are taken."""
     clock: Clock = field(default_factory=Clock)
     workers: int = 16
     lease_milliseconds: int = TTL_MILLISECONDS
@@ -64,6 +66,8 @@ class Process:
     def __init__(self, setup: Setup) -> None:
         self.id = str(uuid.uuid4())
         self.phase = "checking"
+        self.run = ""
+        """Of the log that this process works on; another one once the server was emptied."""
         self.error: BaseException | None = None
         self._setup = setup
         self._over = threading.Event()
@@ -154,6 +158,7 @@ class Process:
             locks=setup.locks,
             router=self._begin,
             phase=self._enter,
+            adopt=setup.adopt,
         )
 
     def _begin(self) -> Router:
@@ -162,7 +167,9 @@ class Process:
         started = kernel.LogStarted(run=run, node=setup.node, shards=dict(setup.shards))
         type_name = registry.type_of(kernel.LogStarted)
         record = Record(type_name, f"node/{setup.node}", "", f"process/{self.id}", "", codec.encode(started))
-        return Router(setup.kinds, setup.store.begin(run, setup.shards, record).shards)
+        begun = setup.store.begin(run, setup.shards, record)
+        self.run = begun.run
+        return Router(setup.kinds, begun.shards)
 
     def _enter(self, phase: str) -> None:
         self.phase = phase

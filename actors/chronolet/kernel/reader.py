@@ -131,7 +131,7 @@ class Reader:
         # If this seat is behind the others, all is read again from there on; each takes what is new to it.
         self._at = seat.read_to if self._at is None else min(self._at, seat.read_to)
         self._seats[seat.shard] = seat
-        self._mail_after[seat.shard] = seat.ledger.mail_cursor
+        self._mail_after[seat.shard] = seat.mail_to
 
     def _dismiss(self, shard: Shard) -> None:
         self._seats.pop(shard, None)

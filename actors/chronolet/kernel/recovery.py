@@ -1,4 +1,5 @@
-"""Recovery: one scan of the log gives all shards of a process their states, and the messages they have not consumed.
+"""Recovery: one scan of the log gives all shards of a process their states, and the messages they have not consumed;
+what waits in their mailboxes comes before those.
 
 Comes in: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Goes out:
 `Recovered` for each shard. A snapshot that cannot be read is ignored and the history folded from its beginning. Next:
@@ -21,11 +22,12 @@ from chronolet.kernel.routing import Router
 from chronolet.kernel.states import decode_states
 from chronolet.kernel.store import DeadLetter, Head, Store, StoreBroken
 from chronolet_schemas import codec, kernel, registry
-from chronolet_schemas.envelope import START, Entry, Event, Position
+from chronolet_schemas.envelope import START, Entry, Event, Mail, Position
 from chronolet_schemas.keys import Shard
 
 log = structlog.get_logger("chronolet.kernel")
 
+MAILS_AT_ONCE = 1_000
 QUARANTINED = registry.type_of(kernel.EntryQuarantined).partition("@")[0]
 
 History = Callable[[Position], Iterable[Entry]]
@@ -81,6 +83,7 @@ class Recovery:
                     recovered[shard].backlog.append(item)
         for each in recovered.values():
             each.read_to = newest
+            self._open_mail(each)
             for note, letter in self._unreadable.get(f"shard/{each.ledger.shard}", {}).values():
                 each.notes.append(note)
                 each.dead.append(letter)
@@ -91,7 +94,20 @@ class Recovery:
         ledger = Ledger(kind, shard, token, head, registry.SCHEMA)
         at = self._restore(ledger, kind)
         careful = careful or bool(head.tries)
-        return Recovered(ledger, [], START, careful=careful, snapshot_at=at, tries=head.tries)
+        return Recovered(ledger, [], START, careful=careful, mail_to=head.mail_cursor, snapshot_at=at, tries=head.tries)
+
+    def _open_mail(self, each: Recovered) -> None:
+        """What waits in the mailbox comes first: what was sent before the shard had an owner is decided before what its
+        effects say.
+        """
+        shard = each.ledger.shard
+        mails: list[Mail] = []
+        with contextlib.suppress(StoreBroken):  # the reader, who goes on from here, says what is wrong with it
+            while page := self._store.read_mail(shard, mails[-1].id if mails else each.mail_to, MAILS_AT_ONCE):
+                mails += page
+        if mails:
+            each.backlog[:0] = [self._router.mail(shard, mail) for mail in mails]
+            each.mail_to = mails[-1].id
 
     def _restore(self, ledger: Ledger[Any], kind: Kind[Any]) -> Position:
         try:

@@ -33,7 +33,7 @@ from chronolet.kernel.store import (
     StoreBroken,
     StoreUnreachable,
 )
-from chronolet_schemas.envelope import Entry, Position, Record
+from chronolet_schemas.envelope import Entry, Mail, Position, Record
 from chronolet_schemas.keys import NODES, Keys, Shard
 
 STEP_TIMEOUT_SECONDS = 5.0
@@ -154,6 +154,11 @@ class RedisStore:
         log = self._keys.log
         found = self._ask([log], [("XRANGE", log, f"({after}", end, "COUNT", count)])[0]
         return list(replies.entries(found))
+
+    def read_mail(self, shard: Shard, after: Position, count: int) -> Sequence[Mail]:
+        mailbox = self._keys.mailbox(shard)
+        found = self._ask([mailbox], [("XRANGE", mailbox, f"({after}", "+", "COUNT", count)])[0]
+        return list(replies.mails(found))
 
     def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
         return redis_scan.scan(self._address, self._keys.log, after, upto)

@@ -215,6 +215,9 @@ class Store(Protocol):
     def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
         """Entries after a position, oldest first."""
 
+    def read_mail(self, shard: Shard, after: Position, count: int) -> Sequence[Mail]:
+        """Commands that wait in a shard's mailbox after a position, oldest first."""
+
     def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
         """All entries after a position up to another (None: the newest when the scan gets there), oldest first. On a
         connection of its own, one page requested ahead: the fast way through much of the log. Raises as the calls

@@ -91,6 +91,12 @@ class Failures:
     """Not yet told in an event."""
 
 
+Adopt = Callable[[Router, str], str]
+"""Given the router and the log's run, before the first shards of that run are taken: sends what is to be decided before
+anything else. Empty when that is done; else why it has to wait, and then it is asked again.
+"""
+
+
 class Surrounding(NamedTuple):
     """What the supervisor is given by the process."""
 
@@ -103,6 +109,7 @@ class Surrounding(NamedTuple):
     """Begins the log where there is none, and knows the number of shards that it fixed."""
     phase: Callable[[str], None]
     """Told the name of each phase of a start."""
+    adopt: Adopt | None = None
 
 
 class Supervisor(pykka.ThreadingActor):
@@ -125,6 +132,8 @@ class Supervisor(pykka.ThreadingActor):
         self._reload = False
         self._said = ""
         """The last complaint about the server."""
+        self._adopted_run = ""
+        self._said_of_adoption = ""
         self._router = given.router()
         self._run = self._store.run()
         self._reader = self._new_reader()
@@ -204,6 +213,8 @@ class Supervisor(pykka.ThreadingActor):
         if self._store.run() != self._run:
             self._lose_tail()  # shards of a server that was emptied have no log to go on with
             return
+        if not self._adopted():
+            return  # the next tick tries again
         alive = self._store.alive()
         acquired: dict[Shard, tuple[str, Head]] = {}
         notes: dict[Shard, list[Event]] = {}
@@ -221,6 +232,21 @@ class Supervisor(pykka.ThreadingActor):
             self._stands_by = True
             self._given.phase("standing by")
             log.info("no free shard, standing by")
+
+    def _adopted(self) -> bool:
+        """Whether what runs was adopted by this run of the log, or need not be."""
+        if self._given.adopt is None or self._adopted_run == self._run:
+            return True
+        self._given.phase("adopting")
+        why = self._given.adopt(self._router, self._run)
+        if why and why != self._said_of_adoption:  # once, however long it takes
+            self._said_of_adoption = why
+            log.warning("waiting to adopt what runs", error=why)
+        if why:
+            return False
+        self._adopted_run = self._run
+        self._given.phase("acquiring")
+        return True
 
     def _heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
         """The shards' hashes; without those that are none, which are no reason to leave the others alone."""

@@ -1,0 +1,85 @@
+"""What a new log is told before anybody takes its shards; and mail that waited for an owner."""
+
+from structlog.testing import capture_logs
+
+from chronolet.kernel.routing import Router
+from chronolet_schemas import kernel
+from chronolet_schemas.envelope import Record
+from chronolet_schemas.keys import Shard
+from tests.kernel import chore
+from tests.kernel.chore import Tell
+from tests.kernel.rig import Rig, request
+from tests.support import scratch
+
+CHORE = Shard("chore")
+STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
+
+
+class Adopting:
+    """A hook that tells one thing, after so many refusals."""
+
+    def __init__(self, rig: Rig, refusals: int = 0) -> None:
+        self.rig = rig
+        self.left = refusals
+        self.runs: list[str] = []
+        self.owners: list[str] = []
+
+    def __call__(self, router: Router, run: str) -> str:
+        assert router.shards_of("chore") == (CHORE,)
+        self.runs.append(run)
+        self.owners.append(self.rig.store.heads([CHORE])[CHORE].token)
+        if self.left:
+            self.left -= 1
+            return "not yet"
+        self.rig.send(Tell(request=f"adopt/{run}", key="a"))
+        return ""
+
+
+def test_it_is_told_once_and_before_there_is_an_owner(rig: Rig) -> None:
+    adopting = Adopting(rig)
+    process = rig.process(chore.kind(), adopt=adopting)
+    rig.wait(chore.Told)
+    assert (adopting.runs, adopting.owners) == ([process.run], [""])
+    assert rig.types()[:2] == ["kernel.LogStarted", "chore.Told"]
+    assert rig.log()[1].cause == f"adopt/{process.run}"
+    rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told, 2)
+    assert len(rig.events(chore.Told)) == 2
+
+
+def test_while_it_has_to_wait_nobody_takes_a_shard(rig: Rig) -> None:
+    adopting = Adopting(rig, refusals=3)
+    with capture_logs() as said:
+        process = rig.process(chore.kind(), adopt=adopting, begin=False)
+        process.start()
+        scratch.wait_until(lambda: process.phase == "adopting", "the look at what runs")
+        rig.wait(chore.Told)
+    assert adopting.owners == [""] * 4
+    assert [line for line in said if line["event"] == "waiting to adopt what runs"] == [
+        {"event": "waiting to adopt what runs", "error": "not yet", "log_level": "warning"}
+    ]
+    scratch.wait_until(lambda: process.phase == "running", "the process at work")
+
+
+def test_a_log_that_was_emptied_is_told_again(rig: Rig) -> None:
+    empty = rig.remember()
+    adopting = Adopting(rig)
+    process = rig.process(chore.kind(), adopt=adopting)
+    first = process.run
+    rig.wait(chore.Told)
+    rig.crash(empty)
+    rig.wait(kernel.TailLost)
+    rig.wait(chore.Told)
+    assert adopting.runs == [first, process.run]
+    assert first != process.run
+    assert adopting.owners == ["", ""]
+
+
+def test_mail_that_waited_for_an_owner_is_decided_once(rig: Rig) -> None:
+    rig.store.begin("r", {"chore": 1}, STARTED)
+    requests = [rig.send(Tell(request=request(), key="a")) for _ in range(2_500)]
+    rig.process(chore.kind())
+    last = rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told, 2_501)
+    causes = [entry.cause for entry in rig.log() if entry.type.startswith("chore.Told")]
+    assert causes == [*requests, last]
