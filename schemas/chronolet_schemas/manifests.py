@@ -5,7 +5,7 @@ Source: pkg/kubelet/config. A pod's key is `namespace/name`; a source is `file:<
 
 from __future__ import annotations
 
-from chronolet_schemas.envelope import Command, Event
+from chronolet_schemas.envelope import Command, Event, Message
 from chronolet_schemas.podspec import Pod
 from chronolet_schemas.registry import registered
 
@@ -23,6 +23,47 @@ class DeletePods(Command, frozen=True, kw_only=True):
 
     pods: tuple[str, ...]
     grace_period_seconds: int | None = None
+
+
+class AdoptedPod(Message, frozen=True, kw_only=True):
+    """A pod that ran before the log began: what its source wanted of it last."""
+
+    pod: str
+    uid: str
+    source: str
+    digest: str
+
+
+@registered
+class AdoptPods(Command, frozen=True, kw_only=True):
+    """The log is new: these pods are wanted as they were. Sent by the node itself, before any source is read.
+
+    `left_alone` are lines about what runs or was kept and could not be taken for a pod.
+    """
+
+    pods: tuple[AdoptedPod, ...]
+    left_alone: tuple[str, ...] = ()
+
+
+@registered
+class PodAdopted(Event, frozen=True, kw_only=True):
+    """A pod is wanted as it was before the log began. Its spec stands in the `pod.PodAdopted` of the same uid."""
+
+    pod: str
+    uid: str
+    source: str
+    digest: str
+
+    def subject(self) -> str:
+        return f"pod/{self.pod}"
+
+
+@registered
+class AdoptionFinished(Event, frozen=True, kw_only=True):
+    """All that ran before the log began is known again: so many pods. `left_alone` was not touched, and will not be."""
+
+    pods: int
+    left_alone: tuple[str, ...] = ()
 
 
 @registered

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from chronolet_schemas.envelope import Event
+from chronolet_schemas.envelope import Command, Event, Message
 from chronolet_schemas.podspec import Pod
 from chronolet_schemas.registry import registered
 
@@ -60,6 +60,66 @@ class SpecAccepted(PodEvent, frozen=True, kw_only=True):
     accepted_at: int
     sandbox_hash: str
     container_hashes: dict[str, str]
+
+
+class FoundContainer(Message, frozen=True, kw_only=True):
+    """One container of a pod as the runtime had it when a new log began; `container` is POD for a sandbox.
+
+    What was made and never started is `created`; what could not be started, `exited`. Times by the runtime's clock.
+    """
+
+    container: str
+    attempt: int
+    id: str
+    state: Literal["created", "running", "exited"]
+    spec_hash: str = ""
+    image_id: str = ""
+    ip: str = ""
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: int = 0
+    finished_at: int = 0
+
+
+@registered
+class AdoptPod(Command, frozen=True, kw_only=True):
+    """The log is new, and this pod ran before it: go on with it as it was found. Sent by the node itself."""
+
+    pod: str
+    uid: str
+    source: str
+    digest: str
+    manifest: Pod
+    accepted_at: int
+    found: tuple[FoundContainer, ...] = ()
+
+
+@registered
+class PodAdopted(PodEvent, frozen=True, kw_only=True):
+    """The pod's life under `uid` goes on in a log that knows nothing of its beginning; nothing was touched.
+
+    Stands for SpecAccepted and all that came after it. `containers` are the newest attempts that came to run; `before`
+    the last dead attempt of what runs now; `dead` what is older, sandboxes too.
+    """
+
+    source: str
+    digest: str
+    manifest: Pod
+    accepted_at: int
+    sandbox_hash: str
+    container_hashes: dict[str, str]
+    sandbox: FoundContainer | None = None
+    containers: tuple[FoundContainer, ...] = ()
+    before: tuple[FoundContainer, ...] = ()
+    dead: tuple[FoundContainer, ...] = ()
+
+
+@registered
+class AdoptionRefused(PodEvent, frozen=True, kw_only=True):
+    """A pod of this name lives already: what was found is none of its own."""
+
+    reason: str
 
 
 @registered

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.kind import EffectFailed
 from chronolet.pleg import decider as pleg_decider
@@ -73,6 +74,7 @@ class World:
         outside = effects.Outside(
             runtime=self.runtime,
             volumes=HostVolumes(root),
+            specs=SpecFiles(root),
             node=NODE,
             pause_image="pause",
             builtin=lambda _: None,

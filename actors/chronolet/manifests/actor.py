@@ -16,7 +16,7 @@ NODE = "node"
 """The key of the one entity."""
 
 
-def _node(_command: manifests.ApplyPods | manifests.DeletePods) -> Sequence[str]:
+def _node(_command: manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods) -> Sequence[str]:
     return (NODE,)
 
 
@@ -28,7 +28,7 @@ def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
         state=State,
         format=1,
         decider=DECIDER,
-        commands={manifests.ApplyPods: _node, manifests.DeletePods: _node},
+        commands={manifests.ApplyPods: _node, manifests.DeletePods: _node, manifests.AdoptPods: _node},
         at_start=(NODE,),
         standing=standing or {},
     )

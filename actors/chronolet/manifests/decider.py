@@ -1,12 +1,13 @@
 """What the sources want. Pure.
 
-Comes in: commands of `apply` and `delete`, signals of the folder's watch. Goes out: events of `manifests`. Next: `pod`.
-Source: pkg/kubelet/config. A source is a manifest file or `apply`; a name belongs to the source that had it first.
+Comes in: commands of `apply`, `delete` and adoption, signals of the folder's watch. Goes out: events of `manifests`.
+Next: `pod`. Source: pkg/kubelet/config. A source is a manifest file or `apply`; a name belongs to the
+source that had it first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 import immutables
@@ -15,20 +16,14 @@ from msgspec.structs import replace
 from chronolet.kernel.decider import Decider, Effect
 from chronolet.manifests import signals, wanted
 from chronolet.manifests.identity import applied_uid
-from chronolet.manifests.state import APPLY, File, State, Wanted, file_source
+from chronolet.manifests.state import APPLY, File, State, Wanted, file_path, file_source
 from chronolet_schemas import manifests
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Pod
 from chronolet_schemas.podspec import digest as digest_of
 
-Said = (
-    manifests.ApplyPods
-    | manifests.DeletePods
-    | signals.FileRead
-    | signals.FileGone
-    | signals.FolderListed
-    | signals.FolderUnreadable
-)
+_FolderSaid = signals.FileRead | signals.FileGone | signals.FolderListed | signals.FolderUnreadable
+Said = manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods | _FolderSaid
 """All that manifests is told."""
 
 
@@ -39,12 +34,20 @@ def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
             return tuple(_apply(state, message)) or _empty("pods", "an apply")
         case manifests.DeletePods():
             return tuple(_delete(state, message)) or _empty("names", "a delete")
+        case manifests.AdoptPods():
+            return tuple(_adopt(state, message))
+        case _:
+            return tuple(_folder(state, message))
+
+
+def _folder(state: State, message: _FolderSaid) -> Iterable[Event]:
+    match message:
         case signals.FileRead():
-            return tuple(_file(state, message))
+            return _file(state, message)
         case signals.FileGone():
-            return tuple(_gone(state, message.path)) if message.path in state.files else ()
+            return _gone(state, message.path) if message.path in state.files else ()
         case signals.FolderListed():
-            return tuple(_listed(state, message))
+            return _listed(state, message)
         case signals.FolderUnreadable():
             return () if state.unreadable else (_unreadable(message),)
         case _:
@@ -83,6 +86,19 @@ def _delete(state: State, command: manifests.DeletePods) -> Iterator[Event]:
             yield manifests.PodRefused(pod=key, source=APPLY, reason=reason)
         else:
             yield _withdrawn(key, found, command.grace_period_seconds)
+
+
+def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
+    """What was wanted before the log began is wanted still, until its source is read and says otherwise."""
+    adopted: dict[str, manifests.AdoptedPod] = {}
+    for one in command.pods:
+        held = state.pods.get(one.pod) or adopted.get(one.pod)
+        if held is not None:
+            yield _refused(one.pod, one.source, held.source)
+            continue
+        adopted[one.pod] = one
+        yield manifests.PodAdopted(pod=one.pod, uid=one.uid, source=one.source, digest=one.digest)
+    yield manifests.AdoptionFinished(pods=len(adopted), left_alone=command.left_alone)
 
 
 def _file(state: State, message: signals.FileRead) -> Iterator[Event]:
@@ -159,6 +175,9 @@ def evolve(state: State, event: Event) -> State:
         case manifests.PodApplied():
             one = Wanted(uid=event.uid, source=event.source, digest=event.digest)
             return replace(state, pods=state.pods.set(event.pod, one))
+        case manifests.PodAdopted():
+            one = Wanted(uid=event.uid, source=event.source, digest=event.digest)
+            return replace(state, pods=state.pods.set(event.pod, one), files=_adopted_file(state.files, event))
         case manifests.PodWithdrawn():
             return _without(state, event)
         case manifests.FolderRead():
@@ -167,6 +186,15 @@ def evolve(state: State, event: Event) -> State:
             return replace(state, unreadable=event.error)
         case _:
             return replace(state, files=_files(state.files, event))
+
+
+def _adopted_file(files: immutables.Map[str, File], event: manifests.PodAdopted) -> immutables.Map[str, File]:
+    """The file it came from is known, with no content that was read: it is news when it is read, or is gone."""
+    path = file_path(event.source)
+    if not path:
+        return files
+    held = files.get(path)
+    return files.set(path, File(digest="", pods={**(held.pods if held else {}), event.pod: event.uid}))
 
 
 def _files(files: immutables.Map[str, File], event: Event) -> immutables.Map[str, File]:

@@ -10,6 +10,7 @@ import msgspec
 
 APPLY = "apply"
 """The source of what `apply` brings."""
+_FILE = "file:"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,4 +47,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 def file_source(path: str) -> str:
     """The source's name of a manifest file."""
-    return f"file:{path}"
+    return f"{_FILE}{path}"
+
+
+def file_path(source: str) -> str:
+    """The path of the manifest file that a source names, empty for another source."""
+    return source[len(_FILE) :] if source.startswith(_FILE) else ""

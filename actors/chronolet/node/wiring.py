@@ -15,6 +15,7 @@ import msgspec
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
 from chronolet.adapters.volumes import HostVolumes
@@ -29,6 +30,7 @@ from chronolet.kernel.process import Process, Setup
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
+from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.health import Health
 from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
@@ -39,6 +41,7 @@ from chronolet.pleg import effects as pleg_effects
 from chronolet.pod import actor as pod
 from chronolet.pod import effects as pod_effects
 from chronolet.ports.runtime import Runtime
+from chronolet.ports.specs import Specs
 from chronolet_schemas.keys import shards_of
 
 SHARDS: Mapping[str, int] = {
@@ -89,17 +92,24 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         announce=lambda: store.announce(_announcement(settings)),
         measure_seconds=tuning.measure_seconds,
     )
+    specs = SpecFiles(settings.root_dir)
+
+    def run() -> str:
+        return process.run
+
+    kinds = _kinds(settings, runtime, relisted, lambda: keeper.kind(keeping, tuning.policy), specs=specs, run=run)
     process = Process(
         Setup(
             node=settings.node,
             store=store,
-            kinds=_kinds(settings, runtime, relisted, lambda: keeper.kind(keeping, tuning.policy)),
+            kinds=kinds,
             shards=SHARDS,
             history=lambda after: entries(store, archive, after),
             locks=settings.root_dir / "locks",
             address=settings.http_address,
             faults=faults or NoFaults(),
             observer=metrics,
+            adopt=Adoption(store, runtime, specs, settings.node).adopt if can_adopt(settings.actors) else None,
         )
     )
     if "pleg" in settings.actors:
@@ -124,7 +134,13 @@ def _announcement(settings: Settings) -> str:
 
 
 def _kinds(
-    settings: Settings, runtime: Runtime, relisted: Runtime, keeper_kind: Callable[[], Kind[Any]]
+    settings: Settings,
+    runtime: Runtime,
+    relisted: Runtime,
+    keeper_kind: Callable[[], Kind[Any]],
+    *,
+    specs: Specs,
+    run: Callable[[], str],
 ) -> dict[str, Kind[Any]]:
     node = settings.node
     rescan, relist = settings.file_check_frequency / 1000, settings.pleg_relist_period / 1000
@@ -135,11 +151,13 @@ def _kinds(
         node=node,
         pause_image=settings.pod_infra_container_image,
         builtin=builtin,
+        specs=specs,
+        run=run,
     )
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: manifests.kind(manifests_effects.jobs(folder, node, read_documents)),
         "pod": lambda: pod.kind(pod_effects.jobs(outside)),
-        "pleg": lambda: pleg.kind(pleg_effects.jobs(relisted, node, steady_seconds=relist)),
+        "pleg": lambda: pleg.kind(pleg_effects.jobs(relisted, node, steady_seconds=relist, run=run)),
         "keeper": keeper_kind,
     }
     return {name: makers[name]() for name in settings.actors}

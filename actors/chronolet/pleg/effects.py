@@ -7,7 +7,7 @@ pkg/kubelet/pleg/evented.go and generic.go. Notices are fast and may be lost; th
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -43,10 +43,14 @@ class Link:
     telling: threading.Lock = field(default_factory=threading.Lock)
 
 
-def jobs(runtime: Runtime, node: str, *, steady_seconds: float = STEADY_SECONDS) -> Mapping[type[Effect], Job]:
-    """The standing effects of the pleg kind. `steady_seconds` is the listing's period while the stream stands."""
+def jobs(
+    runtime: Runtime, node: str, *, steady_seconds: float = STEADY_SECONDS, run: Callable[[], str] = lambda: ""
+) -> Mapping[type[Effect], Job]:
+    """The standing effects of the pleg kind. `steady_seconds` is the listing's period while the stream stands; `run` is
+    the log's.
+    """
     link = Link()
-    following = Following(runtime, node, link)
+    following = Following(runtime, node, link, run)
     listing = Listing(runtime, node, link, steady_seconds)
     return {wanted.FollowRuntime: Job(following.follow), wanted.Relist: Job(listing.list)}
 
@@ -54,10 +58,11 @@ def jobs(runtime: Runtime, node: str, *, steady_seconds: float = STEADY_SECONDS)
 class Following:
     """The worker of FollowRuntime."""
 
-    def __init__(self, runtime: Runtime, node: str, link: Link) -> None:
+    def __init__(self, runtime: Runtime, node: str, link: Link, run: Callable[[], str]) -> None:
         self._runtime = runtime
         self._node = node
         self._link = link
+        self._run = run
         self._since: int | None = None
         """The time of the last notice: where the next stream goes on, as far back as the engine remembers."""
 
@@ -101,7 +106,7 @@ class Following:
                 with self._link.telling:
                     if notice.action == "destroy":
                         self._link.destroyed.add(notice.id)
-                    _tell(notice, context)
+                    _tell(notice, context, self._run())
         finally:
             over.set()
 
@@ -114,7 +119,7 @@ def _close_when_cancelled(stream: Stream, context: EffectContext, over: threadin
             return
 
 
-def _tell(notice: Notice, context: EffectContext) -> None:
+def _tell(notice: Notice, context: EffectContext, run: str) -> None:
     owner = labels.read(notice.labels)
     if owner is None:
         return
@@ -129,7 +134,8 @@ def _tell(notice: Notice, context: EffectContext) -> None:
             at=notice.at,
             exit_code=notice.exit_code,
         ),
-        cause=owner.cause,
+        # A position in a log that was lost is none in this one.
+        cause=owner.cause if owner.run == run else "",
     )
 
 

@@ -41,11 +41,12 @@ def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> 
             sandbox_hash=sandbox_hash(manifest),
             container_hashes={one.name: container_hash(manifest, one) for one in manifest.spec.containers},
         ),
-        *_blocked(uid, manifest),
+        *blocked(uid, manifest),
     )
 
 
-def _blocked(uid: str, manifest: Pod) -> Iterator[Event]:
+def blocked(uid: str, manifest: Pod) -> Iterator[Event]:
+    """What of this pod may not run as it is written."""
     findings = honoured.findings(manifest)
     whole = _sandbox_blocker(findings)
     if whole is not None:

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet.pod.decider import DECIDER
 from chronolet.pod.state import State
-from chronolet_schemas import manifests, pleg
+from chronolet_schemas import manifests, pleg, pod
 
 SHARDS = 4
 
 
-def _pod(event: manifests.PodApplied | manifests.PodWithdrawn | pleg.ContainerEvent) -> Sequence[str]:
+def _pod(event: manifests.PodApplied | manifests.PodWithdrawn | pleg.ContainerEvent | pod.AdoptPod) -> Sequence[str]:
     return (event.pod,)
 
 
@@ -33,6 +33,7 @@ def kind(effects: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
             pleg.ContainerStarted: _pod,
             pleg.ContainerDied: _pod,
         },
+        commands={pod.AdoptPod: _pod},
         creates=frozenset((manifests.PodApplied,)),
         effects=effects or {},
     )

@@ -1,6 +1,7 @@
 """A pod's decisions. Pure.
 
-Comes in: what the sources want (`manifests`), what runs (`pleg`), answers of effects (`signals`), and Due. Goes out:
+Comes in: what the sources want (`manifests`), what runs (`pleg`), what ran before the log (`pod.AdoptPod`), answers of
+effects (`signals`), and Due. Goes out:
 events of the pod. Next: the host, which runs what `outstanding` names. Source: pkg/kubelet/pod_workers.go, kuberuntime.
 
 A decision has two halves. `record` and `runtime_news` say which facts follow from the message; then `plan` is asked,
@@ -14,13 +15,13 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from chronolet.kernel.decider import Decider, Due, EffectFailed
-from chronolet.pod import phases, record, runtime_news, signals, telling
+from chronolet.pod import adoption, phases, record, runtime_news, signals, telling
 from chronolet.pod.evolve import evolve
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.plan import plan
 from chronolet.pod.state import State
 from chronolet.pod.waits import clamped, waits
-from chronolet_schemas import manifests, pleg
+from chronolet_schemas import manifests, pleg, pod
 from chronolet_schemas.envelope import Event
 
 Said = (
@@ -28,6 +29,7 @@ Said = (
     | manifests.PodWithdrawn
     | pleg.ContainerStarted
     | pleg.ContainerDied
+    | pod.AdoptPod
     | signals.Answer
     | EffectFailed
     | Due
@@ -50,10 +52,8 @@ def due(state: State) -> int | None:
 
 def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
     match message:
-        case manifests.PodApplied():
-            return record.applied(state, message, now)
-        case manifests.PodWithdrawn():
-            return record.withdrawn(state, message, now)
+        case manifests.PodApplied() | manifests.PodWithdrawn() | pod.AdoptPod():
+            return _wish(state, message, now)
         case pleg.ContainerStarted():
             return runtime_news.started(state, message)
         case pleg.ContainerDied():
@@ -64,6 +64,18 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
             return ()
         case _:
             assert_never(message)
+
+
+def _wish(
+    state: State, message: manifests.PodApplied | manifests.PodWithdrawn | pod.AdoptPod, now: int
+) -> Sequence[Event]:
+    match message:
+        case manifests.PodApplied():
+            return record.applied(state, message, now)
+        case manifests.PodWithdrawn():
+            return record.withdrawn(state, message, now)
+        case _:
+            return adoption.adopted(state, message)
 
 
 def _settled(state: State, facts: Sequence[Event], now: int) -> Sequence[Event]:

@@ -20,6 +20,7 @@ from chronolet.pod.stopping import stopped
 from chronolet.ports import labels
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.runtime import BuiltImage, ContainerState, ImageState, Refusal, Runtime
+from chronolet.ports.specs import KeptSpec, SpecRefusal, Specs
 from chronolet.ports.volumes import VolumeRefusal, Volumes
 from chronolet.rules import names
 from chronolet_schemas.envelope import Signal
@@ -40,13 +41,17 @@ _REMOVE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What pods touch, and what is the same for all of them. `builtin` builds an image that no registry has."""
+    """What pods touch, and what is the same for all of them. `builtin` builds an image that no registry has; `run` is
+    the log's.
+    """
 
     runtime: Runtime
     volumes: Volumes
     node: str
     pause_image: str
     builtin: Callable[[str], BuiltImage | None]
+    specs: Specs
+    run: Callable[[], str] = lambda: ""
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
@@ -75,7 +80,7 @@ class Workers:
     def start_sandbox(self, effect: wanted.StartSandbox, context: EffectContext) -> Signal:
         runtime = FencedRuntime(self._outside.runtime, context)
         image = self._outside.pause_image
-        spec = specs.sandbox(effect, node=self._outside.node, image=image, cause=context.cause)
+        spec = specs.sandbox(effect, node=self._outside.node, image=image, cause=context.cause, run=self._outside.run())
 
         def make() -> str:
             try:
@@ -87,6 +92,10 @@ class Workers:
             return runtime.create_sandbox(spec)
 
         try:
+            self._keep(effect, context)
+        except SpecRefusal as refusal:
+            return signals.SandboxRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
+        try:
             found = ran(runtime, found_or_made(runtime, spec, make))
         except Refusal as refusal:
             self._discard(runtime, spec.name, spec.labels)
@@ -96,6 +105,22 @@ class Workers:
         return signals.SandboxUp(
             subject=effect.subject, intent=effect.intent, id=found.id, ip=found.ip, started_at=found.started_at
         )
+
+    def _keep(self, effect: wanted.StartSandbox | wanted.StartContainer, context: EffectContext) -> None:
+        """The manifest lies on the disk before anything of it runs: who finds the log lost, finds it there."""
+        context.fence("spec.keep")
+        self._outside.specs.keep(
+            KeptSpec(
+                node=self._outside.node,
+                pod=effect.pod,
+                uid=effect.uid,
+                source=effect.origin.source,
+                digest=effect.origin.digest,
+                accepted_at=effect.origin.accepted_at,
+                manifest=effect.manifest,
+            )
+        )
+        context.done("spec.keep")
 
     def _fetch_pause_image(self, runtime: FencedRuntime) -> None:
         reference = self._outside.pause_image
@@ -161,12 +186,17 @@ class Workers:
             said = f"{effect.pod}: the manifest has no container {effect.container!r}"
             return _container_refused(effect, "CreateContainerConfigError", said)
         try:
+            self._keep(effect, context)
             context.fence("volumes.prepare")
             paths = self._outside.volumes.prepare(effect.uid, effect.manifest.spec.volumes)
             context.done("volumes.prepare")
+        except SpecRefusal as refusal:
+            return _container_refused(effect, "CreateContainerConfigError", str(refusal))
         except VolumeRefusal as refusal:
             return _container_refused(effect, "FailedMount", str(refusal))
-        spec = specs.container(effect, definition, paths, node=self._outside.node, cause=context.cause)
+        spec = specs.container(
+            effect, definition, paths, node=self._outside.node, cause=context.cause, run=self._outside.run()
+        )
         try:
             made = found_or_made(runtime, spec, lambda: runtime.create_container(spec))
         except Refusal as refusal:

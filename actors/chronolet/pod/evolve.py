@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from chronolet.pod.adoption import state_of
 from chronolet.pod.evolve_container import evolve_container, refused, stop_of
 from chronolet.pod.state import SANDBOX, Cleanup, Container, Dead, Sandbox, State, Stray, Successor, Termination
 from chronolet_schemas import pod
@@ -34,6 +35,8 @@ def _pod_event(state: State, event: pod.PodEvent) -> State:
     match event:
         case pod.SpecAccepted():
             return _accepted(state, event)
+        case pod.PodAdopted():
+            return state_of(event)
         case pod.SuccessorAwaits():
             return replace(state, successor=_successor(event))
         case pod.TerminationRequested():

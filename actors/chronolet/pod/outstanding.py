@@ -33,6 +33,7 @@ def _sandbox(state: State) -> Iterator[Wanted]:
             attempt=sandbox.attempt,
             spec_hash=sandbox.spec_hash,
             manifest=state.manifest,
+            origin=_origin(state),
         )
     elif sandbox.phase == "stopping" and not sandbox.retry_at:
         yield wanted.StopSandbox(
@@ -43,6 +44,10 @@ def _sandbox(state: State) -> Iterator[Wanted]:
             attempt=sandbox.attempt,
             id=sandbox.id,
         )
+
+
+def _origin(state: State) -> wanted.Origin:
+    return wanted.Origin(source=state.source, digest=state.digest, accepted_at=state.accepted_at)
 
 
 def _containers(state: State) -> Iterator[Wanted]:
@@ -85,6 +90,7 @@ def _start(state: State, one: Container) -> Wanted:
         spec_hash=one.spec_hash,
         image_id=one.image_id,
         manifest=state.manifest,
+        origin=_origin(state),
     )
 
 

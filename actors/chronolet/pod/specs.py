@@ -21,7 +21,7 @@ _SHARES_OF_A_CPU = 1024
 _PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
 
 
-def sandbox(effect: wanted.StartSandbox, *, node: str, image: str, cause: str) -> SandboxSpec:
+def sandbox(effect: wanted.StartSandbox, *, node: str, image: str, cause: str, run: str = "") -> SandboxSpec:
     """The container that holds the pod's namespaces and host ports."""
     owner = labels.Owner(
         pod=effect.pod,
@@ -29,6 +29,7 @@ def sandbox(effect: wanted.StartSandbox, *, node: str, image: str, cause: str) -
         container=names.SANDBOX,
         attempt=effect.attempt,
         cause=cause,
+        run=run,
         spec_hash=effect.spec_hash,
     )
     return SandboxSpec(
@@ -41,7 +42,13 @@ def sandbox(effect: wanted.StartSandbox, *, node: str, image: str, cause: str) -
 
 
 def container(
-    effect: wanted.StartContainer, definition: Container, volumes: Mapping[str, str], *, node: str, cause: str
+    effect: wanted.StartContainer,
+    definition: Container,
+    volumes: Mapping[str, str],
+    *,
+    node: str,
+    cause: str,
+    run: str = "",
 ) -> ContainerSpec:
     """One container. `volumes` are the host's paths by volume name."""
     owner = labels.Owner(
@@ -50,6 +57,7 @@ def container(
         container=effect.container,
         attempt=effect.attempt,
         cause=cause,
+        run=run,
         spec_hash=effect.spec_hash,
     )
     env = expansion.environment(definition.env)

@@ -11,7 +11,16 @@ not its pod's current attempt, `dead/<id>` for one to be removed, `pod` for the 
 from __future__ import annotations
 
 from chronolet.kernel.decider import Effect
+from chronolet_schemas.envelope import Message
 from chronolet_schemas.podspec import Pod
+
+
+class Origin(Message, frozen=True, kw_only=True):
+    """What is kept with a pod's manifest beside the log: whose wish it is, and since when."""
+
+    source: str = ""
+    digest: str = ""
+    accepted_at: int = 0
 
 
 class PodEffect(Effect, frozen=True, kw_only=True):
@@ -22,7 +31,8 @@ class PodEffect(Effect, frozen=True, kw_only=True):
 
 
 class StartSandbox(PodEffect, frozen=True, kw_only=True):
-    """Create and start the sandbox. Answers: SandboxUp, SandboxDown (found dead), SandboxRefused.
+    """Keep the pod's manifest, create and start the sandbox. Answers: SandboxUp, SandboxDown (found dead),
+    SandboxRefused.
 
     A sandbox of this attempt that could not be started is to be removed by the worker before it answers SandboxRefused,
     for the next try uses the same name.
@@ -31,6 +41,7 @@ class StartSandbox(PodEffect, frozen=True, kw_only=True):
     attempt: int
     spec_hash: str = ""
     manifest: Pod
+    origin: Origin = Origin()
 
 
 class StopSandbox(PodEffect, frozen=True, kw_only=True):
@@ -57,7 +68,8 @@ class StartContainer(PodEffect, frozen=True, kw_only=True):
     """Create and start a container of `manifest` in the sandbox. Answers: ContainerUp, ContainerDead (it ran and is
     dead by now), ContainerRefused.
 
-    The worker makes the pod's volumes first (they belong to `uid`). It starts only what an inspect calls `created`.
+    The worker keeps the manifest, which may have changed, and makes the pod's volumes first (they belong to `uid`). It
+    starts only what an inspect calls `created`.
     """
 
     container: str
@@ -67,6 +79,7 @@ class StartContainer(PodEffect, frozen=True, kw_only=True):
     spec_hash: str
     image_id: str
     manifest: Pod
+    origin: Origin = Origin()
 
 
 class StopContainer(PodEffect, frozen=True, kw_only=True):

@@ -17,19 +17,24 @@ CONTAINER_NAME = "io.kubernetes.container.name"
 NODE = "chronolet/node"
 ATTEMPT = "chronolet/attempt"
 CAUSE = "chronolet/cause"
+RUN = "chronolet/run"
 SPEC_HASH = "chronolet/spec-hash"
 
 _IDENTITY = (NODE, POD_NAMESPACE, POD_NAME, POD_UID, CONTAINER_NAME, ATTEMPT)
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose container it is: `pod` is namespace/name, `container` is POD for the sandbox."""
+    """Whose container it is: `pod` is namespace/name, `container` is POD for the sandbox.
+
+    `cause` is a position in the log of that `run`.
+    """
 
     pod: str
     uid: str
     container: str
     attempt: int
     cause: str = ""
+    run: str = ""
     spec_hash: str = ""
 
 
@@ -54,6 +59,7 @@ def written(node: str, owner: Owner) -> dict[str, str]:
         NODE: node,
         ATTEMPT: str(owner.attempt),
         CAUSE: owner.cause,
+        RUN: owner.run,
         SPEC_HASH: owner.spec_hash,
     }
 
@@ -69,6 +75,7 @@ def read(labels: Mapping[str, str]) -> Owner | None:
         container=labels[CONTAINER_NAME],
         attempt=int(attempt),
         cause=labels.get(CAUSE, ""),
+        run=labels.get(RUN, ""),
         spec_hash=labels.get(SPEC_HASH, ""),
     )
 

@@ -244,3 +244,61 @@ def test_whatever_is_said_each_pod_is_withdrawn_before_another_of_its_name_comes
         elif isinstance(event, manifests.PodWithdrawn):
             assert living.pop(event.pod) == event.uid
     assert living == {key: one.uid for key, one in scene.state.pods.items()}
+
+
+def adopt(*pods: manifests.AdoptedPod, left: tuple[str, ...] = ()) -> manifests.AdoptPods:
+    return manifests.AdoptPods(request="adopt/r", pods=pods, left_alone=left)
+
+
+def ran(one: Pod, source: str, uid: str) -> manifests.AdoptedPod:
+    return manifests.AdoptedPod(pod=one.key, uid=uid, source=source, digest=podspec.digest(one))
+
+
+def as_event(one: manifests.AdoptedPod) -> manifests.PodAdopted:
+    return manifests.PodAdopted(pod=one.pod, uid=one.uid, source=one.source, digest=one.digest)
+
+
+FILED, TWIN = ran(pod(), f"file:{A}", held(pod()).uid), ran(pod("b"), f"file:{A}", held(pod("b")).uid)
+APPLIED = ran(pod("c"), "apply", "u3")
+
+
+def test_what_ran_before_the_log_is_wanted_as_it_was() -> None:
+    scene = given(DECIDER).when(adopt(FILED, TWIN, APPLIED, left=("container x: no spec",)))
+    scene.then(
+        *map(as_event, (FILED, TWIN, APPLIED)),
+        manifests.AdoptionFinished(pods=3, left_alone=("container x: no spec",)),
+    )
+    scene.when(apply(pod("c"))).then(manifests.ApplyUnchanged(pod="default/c"))
+    scene.when(read(pod(), pod("b"))).then(accepted(pod(), pod("b")))
+    scene.when(signals.FolderListed(path="/m", files=[A])).then(manifests.FolderRead(path="/m", files=1))
+    changed = pod("c", "busybox:2")
+    scene.when(apply(changed))
+    assert scene.only(manifests.PodApplied).uid == "u3"
+
+
+def test_a_file_that_changed_meanwhile_brings_another_pod() -> None:
+    changed = pod(image="busybox:2")
+    scene = given(DECIDER).when(adopt(FILED)).when(read(changed))
+    scene.then(
+        accepted(changed),
+        manifests.PodWithdrawn(pod="default/web", uid=FILED.uid, source=FILED.source),
+        from_file(changed),
+    )
+
+
+def test_a_file_that_vanished_meanwhile_takes_its_pods_with_it() -> None:
+    scene = given(DECIDER).when(adopt(FILED, APPLIED)).when(signals.FolderListed(path="/m", files=[]))
+    scene.then(
+        manifests.FolderRead(path="/m", files=0),
+        manifests.FileVanished(path=A),
+        manifests.PodWithdrawn(pod="default/web", uid=FILED.uid, source=FILED.source),
+    )
+
+
+def test_a_name_is_adopted_once() -> None:
+    other = ran(pod(), "apply", "u9")
+    scene = given(DECIDER).when(adopt(FILED, other))
+    assert scene.kinds == ["PodAdopted", "PodRefused", "AdoptionFinished"]
+    scene.when(adopt(other))
+    assert scene.kinds == ["PodRefused", "AdoptionFinished"]
+    assert scene.only(manifests.AdoptionFinished).pods == 0

@@ -11,6 +11,7 @@ from typing import Any
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.effects import Fenced
 from chronolet.kernel.kind import Effect
@@ -23,6 +24,7 @@ from tests.support.images import BUSYBOX, PAUSE
 
 NODE = "test-node"
 UID = "0123456789abcdef0123456789abcdef"
+RUN = "the-run"
 POD = "default/web"
 SHELL = "/bin/sh"
 OBEDIENT = ("-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & wait $!; done')
@@ -77,9 +79,11 @@ class World:
         outside = effects.Outside(
             runtime=self.runtime,
             volumes=HostVolumes(self.root),
+            specs=SpecFiles(self.root),
             node=self.node,
             pause_image=PAUSE.reference,
             builtin=builtin,
+            run=lambda: RUN,
         )
         self.jobs = effects.jobs(outside)
 

@@ -15,7 +15,18 @@ from chronolet.kernel.kind import Effect, Job
 from chronolet.pleg import effects, relisting, signals, wanted
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerState, Refusal, Runtime, SandboxSpec
-from tests.integration.effects.support import NODE, OBEDIENT, POD, UID, Context, World, container, pod, start_container
+from tests.integration.effects.support import (
+    NODE,
+    OBEDIENT,
+    POD,
+    RUN,
+    UID,
+    Context,
+    World,
+    container,
+    pod,
+    start_container,
+)
 from tests.support.docker import PrivateDocker
 from tests.support.images import PAUSE
 from tests.support.scratch import wait_until
@@ -62,7 +73,7 @@ class Standing:
 @contextmanager
 def standing(runtime: Runtime, *wishes: Effect, steady_seconds: float = 3600) -> Iterator[Standing]:
     """The effects run, one after the other has begun; a listing comes only when somebody asks for it."""
-    work = Standing(dict(effects.jobs(runtime, NODE, steady_seconds=steady_seconds)))
+    work = Standing(dict(effects.jobs(runtime, NODE, steady_seconds=steady_seconds, run=lambda: RUN)))
     try:
         for wish in wishes:
             work.start(wish)
@@ -87,6 +98,15 @@ def test_a_life_is_noticed_with_its_cause(world: World) -> None:
         assert {one.container for one in work.sent(signals.Noticed)} == {"POD", "app"}
     assert work.sent(signals.StreamOpened)[0].server.startswith("docker ")
     assert work.sent(signals.StreamBroken) == []
+
+
+def test_a_cause_in_a_log_that_was_lost_is_none(world: World) -> None:
+    owner = labels.Owner(pod=POD, uid=UID, container="POD", attempt=0, cause="55-5", run="lost")
+    spec = SandboxSpec(name="of-a-lost-log", labels=labels.written(NODE, owner), image=PAUSE.reference, hostname="x")
+    with standing(world.runtime, FOLLOW) as work:
+        sandbox = world.runtime.create_sandbox(spec)
+        wait_until(lambda: work.noticed(sandbox) == ["create"], "the notice")
+        assert [cause for one, cause in work.context.sent if isinstance(one, signals.Noticed)] == [""]
 
 
 def test_what_bears_our_node_and_no_pod_is_passed_over(world: World) -> None:

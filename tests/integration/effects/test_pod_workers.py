@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.kernel.effects import Fenced
 from chronolet.pod import signals, specs, wanted
 from chronolet.ports import labels
@@ -27,6 +28,7 @@ from tests.integration.effects.support import (
     NODE,
     OBEDIENT,
     POD,
+    RUN,
     UID,
     Context,
     World,
@@ -88,6 +90,8 @@ def test_a_pod_starts_with_its_volume_ports_environment_and_limits(world: World,
     assert (up.subject, up.intent, up.started_at > sandbox.started_at > 0) == ("container/app", "start/0", True)
 
     wait_until(lambda: _body(docker_engine) == b"red\n", "the page on the host port")
+    (kept,), _ = SpecFiles(world.root).all()
+    assert (kept.node, kept.pod, kept.uid, kept.manifest) == (NODE, POD, UID, manifest)
     folder = world.root / "pods" / UID / "volumes" / "emptydir" / "scratch"
     assert (folder / "index.html").read_text() == "red\n"
     assert folder.stat().st_mode & 0o777 == 0o777
@@ -109,6 +113,7 @@ def test_a_pod_starts_with_its_volume_ports_environment_and_limits(world: World,
         "chronolet/node": NODE,
         "chronolet/attempt": "0",
         "chronolet/cause": "77-7",
+        "chronolet/run": RUN,
         "chronolet/spec-hash": "h",
     }
 
@@ -131,7 +136,7 @@ def test_a_sandbox_start_killed_at_any_point_is_found_again(world: World) -> Non
         assert isinstance(answer, signals.SandboxUp)
         assert [(one.id, one.state) for one in world.ours()] == [(answer.id, "running")]
 
-    assert world.run_through_every_death(fresh, one_runs) == 6
+    assert world.run_through_every_death(fresh, one_runs) == 8
 
 
 def test_a_container_start_killed_at_any_point_is_found_again(world: World) -> None:
@@ -147,7 +152,7 @@ def test_a_container_start_killed_at_any_point_is_found_again(world: World) -> N
         assert isinstance(answer, signals.ContainerUp)
         assert {one.id: one.state for one in world.ours()} == {sandbox[0]: "running", answer.id: "running"}
 
-    assert world.run_through_every_death(fresh, one_runs) == 8
+    assert world.run_through_every_death(fresh, one_runs) == 10
 
 
 def test_a_program_runs_once_though_its_worker_runs_twice(world: World) -> None:

@@ -1,0 +1,85 @@
+"""Specs as JSON files `pods/<uid>/pod.json` below the state folder, readable for its owner only.
+
+Comes in: specs. Goes out: files, each complete or not there, and what they hold. Next: `node.adoption` reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from chronolet.ports.specs import KeptSpec, KeptSpecs, SpecRefusal
+
+NAME = "pod.json"
+_FOLDER_MODE = 0o750
+
+
+class SpecFiles:
+    """`ports.specs.Specs` in a state folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._pods = root / "pods"
+
+    def keep(self, spec: KeptSpec) -> None:
+        path = self._pods / spec.uid / NAME
+        if path.parent.parent != self._pods or path.parent.name in ("", ".."):
+            raise SpecRefusal(f"{spec.uid!r}: is no name of a folder")
+        content = msgspec.json.format(msgspec.json.encode(spec), indent=1) + b"\n"
+        try:
+            if _content(path) != content:
+                path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
+                _replace(path, content)
+        except OSError as error:
+            raise SpecRefusal(f"{path}: cannot be written: {error.strerror or error}") from error
+
+    def all(self) -> KeptSpecs:
+        specs, unreadable = list[KeptSpec](), list[str]()
+        for path in sorted(self._pods.glob(f"*/{NAME}")):
+            try:
+                specs.append(_read(path))
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors
+                unreadable.append(f"{path}: {error}")
+        return KeptSpecs(specs, unreadable)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _read(path: Path) -> KeptSpec:
+    spec = msgspec.json.decode(path.read_bytes(), type=KeptSpec)
+    if spec.uid != path.parent.name or spec.pod != spec.manifest.key:
+        raise ValueError(f"is about {spec.pod} with uid {spec.uid}, which is not what its folder and manifest say")
+    return spec
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """After this the file is the new one on the disk too; a crash before leaves the old one."""
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{NAME}-")  # 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(unfinished).rename(path)
+    except BaseException:
+        Path(unfinished).unlink()
+        raise
+    for folder in (path.parent, path.parent.parent):  # the second: it may be new itself
+        _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,156 @@
+"""A new log is told what runs already: the node's containers by their labels, the pods by the specs kept beside the
+log.
+
+Comes in: the kernel's call, before the first shards of a log are taken. Goes out: `pod.AdoptPod` for each pod and one
+`manifests.AdoptPods`, in mailboxes that nobody reads yet, so they are decided before anything that a source or the
+runtime says. Nothing outside is touched. Next: `pod.adoption`, `manifests.decider`. Answers to: the kubelet's restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from chronolet.kernel.routing import Router
+from chronolet.kernel.store import Store
+from chronolet.manifests.actor import NODE
+from chronolet.pod.effects import UNKNOWN_EXIT, exit_reason
+from chronolet.ports import labels
+from chronolet.ports.runtime import ContainerState, Refusal, Runtime
+from chronolet.ports.specs import KeptSpec, Specs
+from chronolet_schemas import codec, manifests, pod, registry
+from chronolet_schemas.envelope import Command
+from chronolet_schemas.keys import Shard
+
+_Found = Mapping[str, Sequence[tuple[labels.Owner, ContainerState]]]
+"""By the pod's uid."""
+
+
+def can_adopt(kinds: Collection[str]) -> bool:
+    """Whether a process that hosts these kinds may tell the log: both that are told must be there."""
+    return {"manifests", "pod"} <= set(kinds)
+
+
+class Adoption:
+    """Called again until it has nothing to wait for: the same requests are taken once."""
+
+    def __init__(self, store: Store, runtime: Runtime, specs: Specs, node: str) -> None:
+        self._store = store
+        self._runtime = runtime
+        self._specs = specs
+        self._node = node
+
+    def adopt(self, router: Router, run: str) -> str:
+        """Send what the log has to know; empty when that is done, else what has to be waited for."""
+        (shard,) = router.shards_of("manifests")
+        if self._store.heads((shard,))[shard].version:
+            return ""  # it has decided something: whoever began this log has adopted
+        everybodys, unreadable = self._specs.all()
+        # Under another name this folder may have been another node's, whose containers are not ours.
+        kept = [spec for spec in everybodys if spec.node == self._node]
+        try:
+            found = self._found()
+        except Refusal as refusal:
+            return f"{len(kept)} pods are kept here: {refusal}" if kept else ""
+        chosen = _chosen(kept, found)
+        left = (*unreadable, *_left_alone(kept, chosen, found))
+        if not chosen and not left:
+            return ""
+        return self._sent(router, run, chosen, found) or self._send(shard, NODE, _wanted(run, chosen, left))
+
+    def _found(self) -> _Found:
+        """All containers of this node that say whose they are. Refusal if the runtime cannot be asked."""
+        found: dict[str, list[tuple[labels.Owner, ContainerState]]] = {}
+        for one in self._runtime.list(labels.of_node(self._node)):
+            owner = labels.read(one.labels)
+            state = self._detailed(one) if owner is not None else None
+            if owner is not None and state is not None:
+                found.setdefault(owner.uid, []).append((owner, state))
+        return found
+
+    def _detailed(self, listed: ContainerState) -> ContainerState | None:
+        try:
+            return self._runtime.inspect(listed.id)
+        except Refusal as refusal:
+            if refusal.kind == "unavailable":
+                raise
+            return listed  # one that hangs does not keep the others waiting
+
+    def _sent(self, router: Router, run: str, chosen: Sequence[KeptSpec], found: _Found) -> str:
+        for spec in chosen:
+            command = pod.AdoptPod(
+                request=f"adopt/{run}/{spec.uid}",
+                pod=spec.pod,
+                uid=spec.uid,
+                source=spec.source,
+                digest=spec.digest,
+                manifest=spec.manifest,
+                accepted_at=spec.accepted_at,
+                found=tuple(_found_container(*one) for one in found.get(spec.uid, ())),
+            )
+            if why := self._send(router.shard_for("pod", spec.pod), spec.pod, command):
+                return why
+        return ""
+
+    def _send(self, shard: Shard, key: str, command: Command) -> str:
+        kind = registry.type_of(type(command))
+        word = self._store.send(shard, kind, f"{shard.kind}/{key}", command.request, codec.encode(command))
+        return f"the mailbox of {shard} is full" if word == "busy" else ""
+
+
+def _wanted(run: str, chosen: Sequence[KeptSpec], left: Sequence[str]) -> manifests.AdoptPods:
+    return manifests.AdoptPods(
+        request=f"adopt/{run}",
+        pods=tuple(
+            manifests.AdoptedPod(pod=one.pod, uid=one.uid, source=one.source, digest=one.digest) for one in chosen
+        ),
+        left_alone=tuple(left),
+    )
+
+
+def _chosen(kept: Sequence[KeptSpec], found: _Found) -> Sequence[KeptSpec]:
+    """One for each name: the pod that has containers, and of several the newest."""
+    by_name: dict[str, KeptSpec] = {}
+    for spec in sorted(kept, key=lambda one: (one.uid in found, one.accepted_at)):
+        by_name[spec.pod] = spec
+    return [by_name[name] for name in sorted(by_name)]
+
+
+def _left_alone(kept: Sequence[KeptSpec], chosen: Sequence[KeptSpec], found: _Found) -> Iterator[str]:
+    adopted = {one.uid for one in chosen}
+    known = {one.uid: one for one in kept}
+    for uid, containers in sorted(found.items()):
+        if uid not in adopted:
+            why = "another pod has its name" if uid in known else "no spec of its pod is kept"
+            yield from (f"container {state.name}: {why}" for _, state in containers)
+    for uid in sorted(known.keys() - adopted - found.keys()):
+        yield f"pod {known[uid].pod} with uid {uid}: another pod has its name"
+
+
+def _found_container(owner: labels.Owner, state: ContainerState) -> pod.FoundContainer:
+    ended = _ended(state)
+    code = state.exit_code if state.detailed else UNKNOWN_EXIT
+    return pod.FoundContainer(
+        container=owner.container,
+        attempt=owner.attempt,
+        id=state.id,
+        state="exited" if ended else "created" if state.state == "created" else "running",
+        spec_hash=owner.spec_hash,
+        image_id=state.image_id,
+        ip=state.ip,
+        exit_code=code if ended else 0,
+        reason=ended,
+        message=state.error if ended else "",
+        started_at=state.started_at,
+        finished_at=state.finished_at if ended else 0,
+    )
+
+
+def _ended(state: ContainerState) -> str:
+    """How it ended, in the word that is shown; empty if it runs, or may run, or was never started."""
+    match state.state:
+        case "exited" | "removed":
+            return exit_reason(state) if state.detailed else "ContainerStatusUnknown"
+        case "created" if state.exit_code or state.error:
+            return "ContainerCannotRun"
+        case _:
+            return ""

@@ -1,0 +1,144 @@
+"""How a pod's life goes on in a log that knows nothing of it, from what the runtime has. Pure.
+
+Comes in: `pod.AdoptPod`. Goes out: `pod.PodAdopted`, whose outcome `evolve` takes as the state; a refusal for a pod
+that lives already. Next: `plan`, which does what such a pod needs. Answers to: the kubelet's restart, which finds its
+pods in the runtime (pkg/kubelet/kuberuntime/kuberuntime_manager.go, GetPodStatus). Back-offs begin anew.
+
+What runs as an older attempt, or under a name the spec has no longer, is a stray: `pleg` tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from chronolet.pod import acceptance
+from chronolet.pod.hashes import container_hash, sandbox_hash
+from chronolet.pod.state import SANDBOX, Container, Dead, Exit, Sandbox, State
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.pod import FoundContainer
+
+
+class _Attempts(NamedTuple):
+    """The attempts of one container that came to run: the newest, the last dead one before it if it runs, and others
+    that are dead.
+    """
+
+    newest: FoundContainer
+    before: FoundContainer | None
+    dead: Sequence[FoundContainer]
+
+
+def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
+    """The events that answer an AdoptPod."""
+    if state.uid:
+        reason = f"{state.pod} lives already, with uid {state.uid}"
+        return (pod.AdoptionRefused(pod=command.pod, uid=command.uid, reason=reason),)
+    manifest, found = command.manifest, command.found
+    sandbox = _attempts(found, SANDBOX)
+    names = [one.name for one in manifest.spec.containers]
+    each = [one for name in names if (one := _attempts(found, name)) is not None]
+    foreign = (one for one in found if one.container not in (SANDBOX, *names) and one.state == "exited")
+    return (
+        pod.PodAdopted(
+            pod=command.pod,
+            uid=command.uid,
+            source=command.source,
+            digest=command.digest,
+            manifest=manifest,
+            accepted_at=command.accepted_at,
+            sandbox_hash=sandbox_hash(manifest),
+            container_hashes={one.name: container_hash(manifest, one) for one in manifest.spec.containers},
+            sandbox=sandbox.newest if sandbox else None,
+            containers=tuple(one.newest for one in each),
+            before=tuple(one.before for one in each if one.before is not None),
+            dead=(*_dead_sandboxes(sandbox), *(dead for one in each for dead in one.dead), *foreign),
+        ),
+        *acceptance.blocked(command.uid, manifest),
+    )
+
+
+def _dead_sandboxes(sandbox: _Attempts | None) -> Sequence[FoundContainer]:
+    """All but the newest: of a sandbox nobody asks how it ended."""
+    if sandbox is None:
+        return ()
+    return (sandbox.before, *sandbox.dead) if sandbox.before is not None else sandbox.dead
+
+
+def _attempts(found: Iterable[FoundContainer], name: str) -> _Attempts | None:
+    """None if it never came to run. What was made and not started is found by its name when the attempt is made."""
+    came_to_run = (one for one in found if one.container == name and one.state != "created")
+    attempts = sorted(came_to_run, key=lambda one: one.attempt, reverse=True)
+    if not attempts:
+        return None
+    newest, *older = attempts
+    dead = [one for one in older if one.state == "exited"]
+    if newest.state == "running" and dead:
+        return _Attempts(newest, dead[0], dead[1:])
+    return _Attempts(newest, None, dead)
+
+
+def state_of(event: pod.PodAdopted) -> State:
+    """The state that the event says the pod is in."""
+    newest = {one.container: one for one in event.containers}
+    before = {one.container: one for one in event.before}
+    return State(
+        pod=event.pod,
+        uid=event.uid,
+        source=event.source,
+        digest=event.digest,
+        manifest=event.manifest,
+        accepted_at=event.accepted_at,
+        sandbox_hash=event.sandbox_hash,
+        container_hashes=event.container_hashes,
+        sandbox=_sandbox(event.sandbox),
+        containers=tuple(
+            _container(one.name, one.image, newest.get(one.name), before.get(one.name))
+            for one in event.manifest.spec.containers
+        ),
+        dead=tuple(Dead(container=one.container, attempt=one.attempt, id=one.id) for one in event.dead),
+    )
+
+
+def _sandbox(found: FoundContainer | None) -> Sandbox:
+    if found is None:
+        return Sandbox()
+    return Sandbox(
+        phase="running" if found.state == "running" else "dead",
+        attempt=found.attempt,
+        id=found.id,
+        ip=found.ip,
+        spec_hash=found.spec_hash,
+        started_at=found.started_at,
+    )
+
+
+def _container(name: str, image: str, found: FoundContainer | None, before: FoundContainer | None) -> Container:
+    if found is None:
+        return Container(name=name)
+    runs = found.state == "running"
+    last = before if runs else found
+    return Container(
+        name=name,
+        phase="running" if runs else "exited",
+        attempt=found.attempt,
+        id=found.id,
+        spec_hash=found.spec_hash,
+        image=image,
+        image_id=found.image_id,
+        started_at=found.started_at,
+        exit=_exit(last) if last else None,
+    )
+
+
+def _exit(found: FoundContainer) -> Exit:
+    return Exit(
+        attempt=found.attempt,
+        id=found.id,
+        exit_code=found.exit_code,
+        reason=found.reason,
+        message=found.message,
+        started_at=found.started_at,
+        finished_at=found.finished_at,
+    )

@@ -1,0 +1,119 @@
+"""Specs on the disk: whole or not there, for their owner only, and nothing that lies there can do harm."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
+
+from chronolet.adapters.kept_specs import SpecFiles
+from chronolet.adapters.volumes import HostVolumes
+from chronolet.ports.specs import KeptSpec, SpecRefusal
+from chronolet_schemas import podspec
+from chronolet_schemas.podspec import Container, EnvVar, ObjectMeta, Pod, PodSpec
+from tests.schemas.podspec_strategy import pods
+
+EXAMPLE_POD = podspec.defaulted(
+    Pod(
+        metadata=ObjectMeta(name="web"),
+        spec=PodSpec(containers=(Container(name="app", image="busybox:1", env=(EnvVar(name="A", value="\u00e9"),)),)),
+    )
+)
+
+SPEC = KeptSpec(
+    node="n",
+    pod=EXAMPLE_POD.key,
+    uid="u1",
+    source="apply",
+    digest=podspec.digest(EXAMPLE_POD),
+    accepted_at=1_700_000_000_000,
+    manifest=EXAMPLE_POD,
+)
+
+
+def test_what_is_kept_is_there_until_the_pods_folder_goes(tmp_path: Path) -> None:
+    specs = SpecFiles(tmp_path)
+    assert specs.all() == ([], [])
+    specs.keep(SPEC)
+    specs.keep(replace(SPEC, uid="u2"))
+    (kept, other), unreadable = SpecFiles(tmp_path).all()
+    assert (kept, other.uid, unreadable) == (SPEC, "u2", [])
+    assert podspec.digest(kept.manifest) == SPEC.digest
+    (path,) = (tmp_path / "pods" / "u1").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    HostVolumes(tmp_path).remove("u1")
+    assert [one.uid for one in specs.all().specs] == ["u2"]
+
+
+def test_it_is_written_when_it_changes_and_only_then(tmp_path: Path) -> None:
+    specs = SpecFiles(tmp_path)
+    specs.keep(SPEC)
+    path = tmp_path / "pods" / "u1" / "pod.json"
+    before = path.stat().st_ino
+    specs.keep(SPEC)
+    assert path.stat().st_ino == before
+    specs.keep(replace(SPEC, digest="changed"))
+    assert [one.digest for one in specs.all().specs] == ["changed"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"node": "n"}', b'{"uid": 7}'], ids=range(6))
+def test_what_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
+    specs = SpecFiles(tmp_path)
+    specs.keep(SPEC)
+    bad = tmp_path / "pods" / "bad" / "pod.json"
+    bad.parent.mkdir()
+    bad.write_bytes(content)
+    kept, (line,) = specs.all()
+    assert kept == [SPEC]
+    assert line.startswith(f"{bad}: ")
+
+
+def test_a_folder_or_a_file_of_another_pod_in_its_place_is_named(tmp_path: Path) -> None:
+    specs = SpecFiles(tmp_path)
+    specs.keep(SPEC)
+    moved = tmp_path / "pods" / "moved"
+    moved.mkdir()
+    (moved / "pod.json").write_bytes((tmp_path / "pods" / "u1" / "pod.json").read_bytes())
+    (tmp_path / "pods" / "odd" / "pod.json").mkdir(parents=True)
+    kept, unreadable = specs.all()
+    assert kept == [SPEC]
+    assert [line.partition(":")[0] for line in unreadable] == [
+        str(tmp_path / "pods" / name / "pod.json") for name in ("moved", "odd")
+    ]
+
+
+def test_where_nothing_can_be_written_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "pods").write_text("no folder")
+    with pytest.raises(SpecRefusal, match="cannot be written"):
+        SpecFiles(tmp_path).keep(SPEC)
+
+
+@pytest.mark.parametrize("uid", ["..", "a/b", "", "."])
+def test_a_uid_is_one_part_of_a_path(uid: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecRefusal, match="is no name of a folder"):
+        SpecFiles(tmp_path).keep(replace(SPEC, uid=uid))
+
+
+def test_a_half_written_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = SpecFiles(tmp_path)
+    specs.keep(SPEC)
+    monkeypatch.setattr("os.fsync", _full)
+    with pytest.raises(SpecRefusal, match="No space left"):
+        specs.keep(replace(SPEC, digest="changed"))
+    assert specs.all() == ([SPEC], [])
+    assert [path.name for path in (tmp_path / "pods" / "u1").iterdir()] == ["pod.json"]
+
+
+def _full(_handle: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pods())
+def test_any_pod_comes_back_as_it_was(tmp_path: Path, pod: Pod) -> None:
+    spec = replace(SPEC, uid="any", pod=pod.key, manifest=pod, digest=podspec.digest(pod))
+    SpecFiles(tmp_path).keep(spec)
+    (kept,), unreadable = SpecFiles(tmp_path).all()
+    assert (kept, unreadable) == (spec, [])
+    assert podspec.digest(kept.manifest) == spec.digest

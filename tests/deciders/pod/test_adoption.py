@@ -1,0 +1,159 @@
+"""A pod that ran before the log began: what it is taken for, and how its life goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.pod import signals
+from chronolet.pod.hashes import container_hash, sandbox_hash
+from chronolet.pod.status import pod_status
+from chronolet_schemas import pleg, pod, podspec
+from chronolet_schemas.pod import FoundContainer
+from tests.deciders.pod.life import POD, T0, Life, container, manifest
+
+WEB = manifest()
+
+
+def found(name: str = "app", attempt: int = 0, state: str = "running", **fields: Any) -> FoundContainer:
+    spec_hash = sandbox_hash(WEB) if name == pleg.SANDBOX else container_hash(WEB, WEB.spec.containers[0])
+    ended = {"exit_code": 1, "reason": "Error", "finished_at": T0 - 500} if state == "exited" else {}
+    return FoundContainer(
+        container=name,
+        attempt=attempt,
+        id=f"{name}-{attempt}",
+        state=state,  # type: ignore[arg-type]
+        **{"spec_hash": spec_hash, "image_id": "sha256:1", "started_at": T0 - 1000, **ended, **fields},
+    )
+
+
+SANDBOX = found(pleg.SANDBOX, ip="10.1.0.2")
+
+
+def command(*containers: FoundContainer, one: podspec.Pod = WEB, uid: str = "u1") -> pod.AdoptPod:
+    return pod.AdoptPod(
+        request=f"adopt/run/{uid}",
+        pod=one.key,
+        uid=uid,
+        source="apply",
+        digest=podspec.digest(one),
+        manifest=one,
+        accepted_at=T0 - 5000,
+        found=containers,
+    )
+
+
+def adopted(*containers: FoundContainer, one: podspec.Pod = WEB) -> Life:
+    return Life().when(command(*containers, one=one))
+
+
+def test_what_runs_is_taken_as_it_runs_and_nothing_is_done() -> None:
+    life = adopted(SANDBOX, found())
+    life.then(
+        pod.PodAdopted(
+            pod=POD,
+            uid="u1",
+            source="apply",
+            digest=podspec.digest(WEB),
+            manifest=WEB,
+            accepted_at=T0 - 5000,
+            sandbox_hash=sandbox_hash(WEB),
+            container_hashes={"app": container_hash(WEB, WEB.spec.containers[0])},
+            sandbox=SANDBOX,
+            containers=(found(),),
+        )
+    )
+    assert (life.effects, life.due) == ({}, None)
+    status = pod_status(life.state)
+    assert (status.phase, status.pod_ip) == ("Running", "10.1.0.2")
+    assert [(one.ready, one.restart_count, one.container_id) for one in status.container_statuses] == [
+        (True, 0, "docker://app-0")
+    ]
+
+
+def test_the_same_wish_again_is_no_news_and_a_new_death_is() -> None:
+    life = adopted(SANDBOX, found(attempt=2)).apply(WEB).then()
+    life.runs("app-2", attempt=2, started_at=T0 - 1000).then()
+    life.runs("POD-0", pleg.SANDBOX, started_at=T0 - 1000).then()
+    assert life.dies().kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
+    assert life.start().state.container("app").restarts == 3
+
+
+def test_attempts_are_told_apart() -> None:
+    older = (found(attempt=2, state="exited"), found(attempt=1, state="exited"), found(attempt=0))
+    life = adopted(SANDBOX, *older, found(attempt=3), found(attempt=4, state="created"))
+    event = life.only(pod.PodAdopted)
+    assert [one.id for one in event.containers] == ["app-3"]
+    assert [one.id for one in event.before] == ["app-2"]
+    assert [one.id for one in event.dead] == ["app-1"]
+    app = life.state.container("app")
+    assert (app.restarts, app.exit.attempt) == (3, 2)
+    assert life.effects.keys() == {"dead/app-1"}
+    # What runs as an older attempt is a stray, as always.
+    assert life.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
+
+
+def test_what_is_dead_is_started_again_at_once_and_then_more_slowly() -> None:
+    life = adopted(SANDBOX, found(attempt=1, state="exited"), found(attempt=0, state="exited"))
+    assert life.only(pod.RestartScheduled).back_off_seconds == 0
+    assert life.only(pod.ImageEnsureRequested).attempt == 2
+    assert [one.id for one in life.only(pod.PodAdopted).dead] == ["app-0"]
+    life.start().dies()
+    assert life.only(pod.RestartScheduled).back_off_seconds == 10
+
+
+def test_a_pod_that_is_done_stays_done() -> None:
+    done = manifest(restart_policy="Never")
+    life = adopted(SANDBOX, found(state="exited", exit_code=0, reason="Completed"), one=done)
+    assert life.kinds == ["PodAdopted", "SandboxStopRequested"]
+    assert pod_status(life.state).phase == "Succeeded"
+
+
+def test_sandboxes_too_have_attempts() -> None:
+    second = found(pleg.SANDBOX, 1)
+    life = adopted(second, found(pleg.SANDBOX, 0, "exited"), found())
+    assert life.only(pod.PodAdopted).sandbox == second
+    assert [one.id for one in life.only(pod.PodAdopted).dead] == ["POD-0"]
+    assert life.state.sandbox.attempt == 1
+
+
+def test_a_dead_sandbox_is_followed_by_another() -> None:
+    life = adopted(found(pleg.SANDBOX, 1, "exited"), found(pleg.SANDBOX, 0, "exited"), found(state="exited"))
+    assert [one.id for one in life.only(pod.PodAdopted).dead] == ["POD-0"]
+    assert life.only(pod.SandboxStartRequested).attempt == 2
+
+
+def test_one_of_which_nothing_is_left_begins_anew_under_its_uid() -> None:
+    life = adopted()
+    assert life.kinds == ["PodAdopted", "SandboxStartRequested"]
+    assert life.state.uid == "u1"
+    life.sandbox_up().start()
+    assert pod_status(life.state).phase == "Running"
+
+
+def test_a_container_that_the_spec_has_no_longer() -> None:
+    life = adopted(SANDBOX, found(), found("old", 0, "exited"), found("older"))
+    assert [one.id for one in life.only(pod.PodAdopted).dead] == ["old-0"]
+    assert life.runs("older-0", "older").kinds == ["StrayFound", "ContainerStopRequested"]
+
+
+def test_another_definition_is_put_right() -> None:
+    life = adopted(SANDBOX, found(spec_hash="other"))
+    assert life.only(pod.ContainerStopRequested).reason == "SpecChanged"
+
+
+def test_what_may_not_run_as_it_is_written_may_not_now() -> None:
+    life = adopted(SANDBOX, one=manifest(container(), security_context=podspec.PodSecurityContext(run_as_user=1)))
+    assert life.only(pod.SandboxBlocked).message
+
+
+def test_a_pod_that_lives_is_not_adopted() -> None:
+    life = adopted(SANDBOX, found()).when(command(uid="u2"))
+    life.then(pod.AdoptionRefused(pod=POD, uid="u2", reason="default/web lives already, with uid u1"))
+    assert life.state.uid == "u1"
+
+
+def test_it_can_be_ended() -> None:
+    life = adopted(SANDBOX, found()).withdraw()
+    life.stopped().answer("sandbox", signals.SandboxDown, id="POD-0").answer("pod", signals.CleanedUp)
+    assert life.kinds == ["PodEnded"]
+    assert life.state is None

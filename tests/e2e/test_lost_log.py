@@ -1,0 +1,101 @@
+"""A log that is lost as a whole: what runs is adopted, under the same ids, and everything goes on from there."""
+
+import shutil
+from collections.abc import Mapping
+
+from chronolet_schemas import kernel, manifests
+from chronolet_schemas import pod as pods
+from tests.e2e.node import Node, pod, shell
+from tests.support.redis import PrivateRedis
+
+APPLIED = pod("applied")
+FILED = pod("filed")
+LOOPING = pod("looping", shell("app", "exit 3"))
+
+
+def three_pods(node: Node) -> Mapping[str, str]:
+    """One applied, one of a file at its third attempt, one that keeps failing; Docker's start times by container id."""
+    node.write("filed.yaml", FILED)
+    node.write("looping.yaml", LOOPING)
+    node.start()
+    node.wait_until_running("filed")
+    assert node.chronolet("apply", "-f", node.aside("applied.yaml", APPLIED)).status == 0
+    for attempt in (1, 2):
+        node.kill_process("filed", "app")
+        node.journal.wait_for_event(pods.ContainerStarted, pod="default/filed", container="app", attempt=attempt)
+    node.wait_until_running("applied", "filed")
+    node.journal.wait_for_event(pods.ContainerExited, pod="default/looping", attempt=2)
+    return node.started_at("applied", "filed")
+
+
+def new_log(node: Node, server: PrivateRedis) -> None:
+    """From now on the journal reads the log that was begun after the loss."""
+    node.journal.close()
+    node.journal = type(node.journal)(server.url, node.name)
+    node.journal.wait_for_event(manifests.AdoptionFinished)
+
+
+def all_ids(node: Node, pod_name: str) -> set[str]:
+    """Of the pod's containers, dead ones too."""
+    chosen = {"label": [f"chronolet/node={node.name}", f"io.kubernetes.pod.name={pod_name}"]}
+    return {one["Id"] for one in node.docker.containers(all=True, filters=chosen)}
+
+
+def check_adopted(node: Node, before: Mapping[str, str], uids: Mapping[str, str]) -> None:
+    """Nothing was touched, all is known again, and what happens from here on is dealt with."""
+    journal = node.journal
+    assert {one.pod: one.uid for one in journal.events(manifests.PodAdopted)} == uids
+    assert [one.left_alone for one in journal.events(manifests.AdoptionFinished)] == [()]
+    node.wait_until_running("applied", "filed")
+    looping = journal.wait_for_event(pods.ContainerStarted, pod="default/looping")
+    assert looping.attempt == 3
+    assert node.started_at("applied", "filed") == before
+    assert not journal.events(pods.StrayFound)
+    shown = node.chronolet("get", "pods")
+    assert shown.line("applied").split()[:4] == ["applied", "1/1", "Running", "0"]
+    assert shown.line("filed").split()[:4] == ["filed", "1/1", "Running", "2"]
+    assert shown.line("looping").split()[3] == "3"
+    assert node.chronolet("apply", "-f", node.aside("applied.yaml", APPLIED)).out == "pod/applied unchanged\n"
+    node.kill_process("filed", "app")
+    journal.wait_for_event(pods.ContainerStarted, pod="default/filed", container="app", attempt=3)
+    assert node.chronolet("delete", "pod", "applied").status == 0
+    node.wait_until_gone("applied")
+    assert all_ids(node, "applied") == set()
+    assert not (node.root / "pods" / uids["default/applied"]).exists()
+    assert "Traceback" not in node.log
+
+
+def test_under_the_running_agent(own_node: Node, redis_server: PrivateRedis) -> None:
+    before = three_pods(own_node)
+    uids = {name: state.uid for name, state in own_node.journal.pods.items()}
+    assert len(uids) == 3
+    redis_server.client().flushall()
+    own_node.write("later.yaml", pod("later"))  # whoever has something to say finds out at once
+    new_log(own_node, redis_server)
+    check_adopted(own_node, before, uids)
+    own_node.wait_until_running("later")
+    own_node.write("filed.yaml", pod("filed", shell("app"), shell("more")))
+    changed = own_node.journal.wait_for_event(manifests.PodApplied, pod="default/filed")
+    own_node.journal.wait_for_event(pods.PodEnded, pod="default/filed", uid=uids["default/filed"])
+    own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/filed", uid=changed.uid, container="more")
+
+
+def test_with_the_agent_and_the_server(own_node: Node, redis_server: PrivateRedis) -> None:
+    before = three_pods(own_node)
+    uids = {name: state.uid for name, state in own_node.journal.pods.items()}
+    own_node.write("gone.yaml", pod("gone"))
+    own_node.wait_until_running("gone")
+    gone = own_node.journal.pods["default/gone"].uid
+    run = own_node.journal.wait_for_event(kernel.LogStarted).run
+    own_node.kill9()
+    redis_server.kill9()
+    shutil.rmtree(redis_server.data)
+    redis_server.data.mkdir()
+    redis_server.start()
+    (own_node.folder / "gone.yaml").unlink()
+    own_node.start()
+    new_log(own_node, redis_server)
+    assert own_node.journal.wait_for_event(kernel.LogStarted).run != run
+    check_adopted(own_node, before, {**uids, "default/gone": gone})
+    own_node.journal.wait_for_event(pods.PodEnded, pod="default/gone", uid=gone)
+    assert all_ids(own_node, "gone") == set()

@@ -1,0 +1,232 @@
+"""What a new log is told of what runs already."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.kept_specs import SpecFiles
+from chronolet.kernel.memory_data import MemoryServer
+from chronolet.kernel.memory_store import MAILBOX_FULL, MemoryStore
+from chronolet.kernel.routing import Router
+from chronolet.kernel.store import Acquired, Step
+from chronolet.manifests import actor as manifests_actor
+from chronolet.node.adoption import Adoption, can_adopt
+from chronolet.pod import actor as pod_actor
+from chronolet.ports import labels
+from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
+from chronolet.ports.specs import KeptSpec
+from chronolet_schemas import codec, manifests, pod, podspec
+from chronolet_schemas.envelope import START, Command, Record
+from chronolet_schemas.keys import Shard, shards_of
+from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec
+
+SHARDS = {"manifests": 1, "pod": 4}
+STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
+
+
+class World:
+    """A node's runtime, state folder and log, of which the last was just begun."""
+
+    def __init__(self, root: Path) -> None:
+        self.runtime = FakeRuntime(images=("pause", "busybox:1"))
+        self.specs = SpecFiles(root)
+        self.store = MemoryStore(MemoryServer())
+        self.store.begin("r", SHARDS, STARTED)
+        self.router = Router({"manifests": manifests_actor.kind(), "pod": pod_actor.kind()}, SHARDS)
+
+    def keep(self, name: str, uid: str, *, node: str = "n", accepted_at: int = 1) -> KeptSpec:
+        one = podspec.defaulted(
+            Pod(metadata=ObjectMeta(name=name), spec=PodSpec(containers=(Container(name="app", image="busybox:1"),)))
+        )
+        digest = podspec.digest(one)
+        spec = KeptSpec(
+            node=node, pod=one.key, uid=uid, source="apply", digest=digest, accepted_at=accepted_at, manifest=one
+        )
+        self.specs.keep(spec)
+        return spec
+
+    def container(self, name: str, uid: str, container: str = "POD", attempt: int = 0, *, start: bool = True) -> str:
+        owner = labels.Owner(pod=f"default/{name}", uid=uid, container=container, attempt=attempt, spec_hash="h")
+        chosen: dict[str, Any] = {"name": f"{container}_{name}_{uid}_{attempt}", "labels": labels.written("n", owner)}
+        if container == "POD":
+            made = self.runtime.create_sandbox(SandboxSpec(image="pause", hostname=name, **chosen))
+        else:
+            sandbox = self.runtime.inspect(f"POD_{name}_{uid}_0")
+            assert sandbox is not None
+            made = self.runtime.create_container(ContainerSpec(image="busybox:1", sandbox_id=sandbox.id, **chosen))
+        if start:
+            self.runtime.start(made)
+        return made
+
+    def adopt(self, run: str = "r") -> str:
+        return Adoption(self.store, self.runtime, self.specs, "n").adopt(self.router, run)
+
+    @property
+    def commands(self) -> list[Command]:
+        """All that was sent, the pods' first."""
+        shards = [shard for kind in ("pod", "manifests") for shard in shards_of(kind, SHARDS[kind])]
+        mails = [mail for shard in shards for mail in self.store.read_mail(shard, START, 100)]
+        return [codec.decode(mail.type, mail.data, Command) for mail in mails]
+
+    @property
+    def said(self) -> manifests.AdoptPods:
+        *_, last = self.commands
+        assert isinstance(last, manifests.AdoptPods)
+        return last
+
+    @property
+    def found(self) -> dict[str, list[pod.FoundContainer]]:
+        """By pod: what its command says of its containers."""
+        return {one.pod: list(one.found) for one in self.commands if isinstance(one, pod.AdoptPod)}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_pods_are_told_with_what_they_have(world: World) -> None:
+    spec = world.keep("web", "u1")
+    sandbox, dead = world.container("web", "u1"), world.container("web", "u1", "app")
+    world.runtime.end(dead, 3)
+    runs = world.container("web", "u1", "app", 1)
+    made = world.container("web", "u1", "app", 2, start=False)
+    assert world.adopt() == ""
+    told, said = world.commands
+    assert isinstance(told, pod.AdoptPod)
+    assert (told.pod, told.uid, told.manifest, told.digest) == ("default/web", "u1", spec.manifest, spec.digest)
+    found = {one.id: one for one in told.found}
+    assert {one.id: (one.container, one.attempt, one.state) for one in told.found} == {
+        sandbox: ("POD", 0, "running"),
+        dead: ("app", 0, "exited"),
+        runs: ("app", 1, "running"),
+        made: ("app", 2, "created"),
+    }
+    assert (found[dead].exit_code, found[dead].reason, found[dead].spec_hash) == (3, "Error", "h")
+    assert found[sandbox].ip
+    assert said == manifests.AdoptPods(
+        request="adopt/r",
+        pods=(manifests.AdoptedPod(pod="default/web", uid="u1", source="apply", digest=spec.digest),),
+    )
+
+
+def test_asked_again_the_same_is_told_once(world: World) -> None:
+    world.keep("web", "u1")
+    world.container("web", "u1")
+    assert (world.adopt(), world.adopt()) == ("", "")
+    assert len(world.commands) == 2
+    assert world.adopt(run="another") == ""
+    assert len(world.commands) == 4
+
+
+def test_where_there_is_nothing_nothing_is_told_and_nobody_waited_for(world: World) -> None:
+    assert world.adopt() == ""
+    world.runtime.go_down()
+    assert world.adopt() == ""
+    assert world.commands == []
+
+
+def test_a_runtime_that_is_away_is_waited_for(world: World) -> None:
+    world.keep("web", "u1")
+    world.container("web", "u1")
+    world.runtime.go_down()
+    assert world.adopt().startswith("1 pods are kept here: ")
+    world.runtime.come_up()
+    world.runtime.refuse("inspect", Refusal("unavailable", "gone again"))
+    assert world.adopt() == "1 pods are kept here: gone again"
+    assert world.commands == []
+    assert world.adopt() == ""
+    assert list(world.found) == ["default/web"]
+
+
+def test_a_container_that_hangs_keeps_nobody_waiting(world: World) -> None:
+    world.keep("web", "u1")
+    runs = world.container("web", "u1")
+    dead = world.container("web", "u1", "app")
+    world.runtime.end(dead)
+    world.runtime.refuse("inspect", Refusal("timeout", "no answer"), times=2)
+    assert world.adopt() == ""
+    found = {one.id: (one.state, one.exit_code, one.reason) for one in world.found["default/web"]}
+    assert found == {runs: ("running", 0, ""), dead: ("exited", 137, "ContainerStatusUnknown")}
+
+
+def test_one_that_could_not_be_started_has_ended(world: World) -> None:
+    world.keep("web", "u1")
+    world.container("web", "u1")
+    made = world.container("web", "u1", "app", start=False)
+    real = world.runtime.inspect
+
+    def inspect(name: str, **options: Any) -> Any:
+        state = real(name, **options)
+        if state is None or state.id != made:
+            return state
+        return type(state)(**{f: getattr(state, f) for f in state.__struct_fields__} | {"exit_code": 127})
+
+    world.runtime.inspect = inspect  # type: ignore[method-assign]
+    assert world.adopt() == ""
+    ended = next(one for one in world.found["default/web"] if one.id == made)
+    assert (ended.state, ended.exit_code, ended.reason) == ("exited", 127, "ContainerCannotRun")
+
+
+def test_what_is_no_pods_is_left_alone_and_named(world: World, tmp_path: Path) -> None:
+    world.container("unknown", "u7")
+    (tmp_path / "pods" / "odd").mkdir(parents=True)
+    (tmp_path / "pods" / "odd" / "pod.json").write_text("{")
+    assert world.adopt() == ""
+    unreadable, container = world.said.left_alone
+    assert unreadable.startswith(f"{tmp_path}/pods/odd/pod.json: ")
+    assert container == "container POD_unknown_u7_0: no spec of its pod is kept"
+    assert world.found == {}
+    assert world.said.pods == ()
+
+
+def test_of_two_pods_of_a_name_the_one_that_has_containers_is_taken(world: World) -> None:
+    world.keep("web", "u1", accepted_at=1)
+    world.keep("web", "u2", accepted_at=2)
+    world.container("web", "u1")
+    assert world.adopt() == ""
+    assert [one.uid for one in world.said.pods] == ["u1"]
+    assert world.said.left_alone == ("pod default/web with uid u2: another pod has its name",)
+
+
+def test_of_two_that_have_the_newer(world: World) -> None:
+    world.keep("web", "u1", accepted_at=1)
+    world.keep("web", "u2", accepted_at=2)
+    world.container("web", "u1")
+    world.container("web", "u2")
+    assert world.adopt() == ""
+    assert [one.uid for one in world.said.pods] == ["u2"]
+    assert world.said.left_alone == ("container POD_web_u1_0: another pod has its name",)
+
+
+def test_another_nodes_specs_are_none_of_ours(world: World) -> None:
+    world.keep("web", "u1", node="former-name")
+    assert world.adopt() == ""
+    assert world.commands == []
+
+
+def test_a_log_that_has_decided_something_is_told_nothing(world: World) -> None:
+    world.keep("web", "u1")
+    shard = Shard("manifests")
+    acquired = world.store.acquire(shard, "", "p", 1, proven_dead=False)
+    assert isinstance(acquired, Acquired)
+    cursors = {"log_cursor": START, "new_log_cursor": START, "mail_cursor": START, "new_mail_cursor": START}
+    world.store.step(
+        Step(shard=shard, token=acquired.head.token, version=0, step_id="s", schema=1, records=(), **cursors)
+    )  # type: ignore[arg-type]
+    assert world.adopt() == ""
+    assert world.commands == []
+
+
+def test_a_full_mailbox_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chronolet.kernel.memory_store.MAILBOX_FULL", 0)
+    assert MAILBOX_FULL
+    spec = world.keep("web", "u1")
+    assert world.adopt() == f"the mailbox of {world.router.shard_for('pod', spec.pod)} is full"
+
+
+@pytest.mark.parametrize(("kinds", "expected"), [(("manifests", "pod", "pleg"), True), (("pod",), False), ((), False)])
+def test_both_kinds_that_are_told_have_to_be_there(kinds: tuple[str, ...], expected: bool) -> None:
+    assert can_adopt(kinds) is expected
