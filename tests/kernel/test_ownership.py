@@ -213,6 +213,10 @@ def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
             raise HistoryMissing("the archive files are not here")
         return rig.store.scan(after)
 
+    lone = rig.process(chore.kind(), history=history, begin=False)
+    lone.start()
+    scratch.wait_until(lambda: lone.phase == "without its history", "a process that cannot go on, and says so")
+    lone.retire()
     with capture_logs() as said:
         process = rig.process(tally.kind(1), chore.kind(), history=history, begin=False)
         process.start()

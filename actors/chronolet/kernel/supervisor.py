@@ -228,7 +228,7 @@ class Supervisor(pykka.ThreadingActor):
                 notes[shard] = self._notes(shard, answer.head, head.token, proof)
         if acquired:
             self._host(acquired, notes)
-        elif not (self._hosted or self._waiting - self._left.keys() or self._stands_by):
+        elif not (self._hosted or self._waiting or self._stands_by):
             self._stands_by = True
             self._given.phase("standing by")
             log.info("no free shard, standing by")
@@ -302,8 +302,8 @@ class Supervisor(pykka.ThreadingActor):
             recovered.notes = [*recovered.notes, *notes[shard]]
             self._start_host(shard, recovered)
         self._given.services.around.observer.shards_owned(len(self._hosted))
-        self._stands_by = self._stands_by and not self._hosted
-        self._given.phase("running" if self._hosted else "standing by")
+        self._stands_by = False
+        self._given.phase("running" if self._hosted else "without its history")
 
     def _recovered(
         self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]

@@ -20,7 +20,7 @@ from chronolet_schemas.envelope import START, Entry
 from chronolet_schemas.keeper import LogTrimmed, ShardHeldAgain, ShardLetGo
 from chronolet_schemas.keys import Keys, Shard
 from chronolet_schemas.manifests import PodRefused
-from tests.integration.process.support import MANIFESTS, NODE, Place, command, place
+from tests.integration.process.support import MANIFESTS, NODE, Place, command, free_port, place
 
 COMMANDS = 6_000
 KILLS = 6
@@ -138,12 +138,16 @@ def _damage_is_named(here: Place, store: RedisStore) -> None:
         said = cli(here, *words)
         assert (said.returncode, str(path) in said.stderr) == (1, True), said
         assert len(said.stderr.splitlines()) == 1
-    # The agent, too, says so in one clear line, and leaves alone what it would have only half a history of.
-    agent = here.start(measure=600)
-    agent.wait_for_line(str(path))
+    # The agent, too, says so in one clear line for each shard, and does not act on half a history.
+    version = store.heads([MANIFESTS])[MANIFESTS].version
+    agent = here.start(measure=600, port=free_port())
+    here.wait_until(lambda: agent.log.count("shard left alone") == 2, "both shards")
+    assert str(path) in agent.log
     assert "Traceback" not in agent.log
+    here.wait_until(lambda: "the process is without its history" in agent.get("/readyz")[1], "its state")
     here.wait_until(lambda: not store.heads([MANIFESTS])[MANIFESTS].token, "the shard's being given back")
-    agent.end()
+    assert agent.end()[0] == 0
+    assert store.heads([MANIFESTS])[MANIFESTS].version == version
     path.write_bytes(content)
     assert here.start(measure=600).wait_for_line("own redis-server")
 
