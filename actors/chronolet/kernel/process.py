@@ -3,6 +3,7 @@
 Comes in: kinds with their workers, a store, where locks lie. Goes out: a running `Process`. Next: `supervisor`.
 
     checking -> beginning -> leasing -> acquiring -> adopting -> recovering -> running -> retired
+    without a shard: standing by, or without its history
 """
 
 from __future__ import annotations
