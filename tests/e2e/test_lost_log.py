@@ -99,3 +99,27 @@ def test_with_the_agent_and_the_server(own_node: Node, redis_server: PrivateRedi
     check_adopted(own_node, before, {**uids, "default/gone": gone})
     own_node.journal.wait_for_event(pods.PodEnded, pod="default/gone", uid=gone)
     assert all_ids(own_node, "gone") == set()
+
+
+def test_while_docker_is_away_nothing_is_begun_anew(own_node: Node, redis_server: PrivateRedis) -> None:
+    door = own_node.root / "docker.sock"
+    engine = own_node.engine.host.removeprefix("unix://")
+    own_node._environ["DOCKER_HOST"] = f"unix://{door}"
+    door.symlink_to(engine)
+    own_node.write("filed.yaml", FILED)
+    own_node.start()
+    own_node.wait_until_running("filed")
+    before = own_node.started_at("filed")
+    own_node.kill9()
+    redis_server.client().flushall()
+    door.unlink()
+    own_node.start()
+    assert str(door) in own_node.wait_for_log("waiting to adopt what runs")
+    own_node.write("later.yaml", pod("later"))
+    door.symlink_to(engine)
+    new_log(own_node, redis_server)
+    own_node.wait_until_running("filed", "later")
+    kinds = [type(line.event).__name__ for line in own_node.journal.lines if line.entry.entity == "manifests/node"]
+    assert kinds[:2] == ["PodAdopted", "AdoptionFinished"]
+    assert own_node.started_at("filed") == before
+    assert own_node.log.count("waiting to adopt what runs") == 1
