@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from chronolet.cli.main import COMMANDS
 from chronolet.cli.services import Services
 from tests.cli.written import run
 
@@ -63,7 +64,7 @@ def test_bad_usage_points_to_the_help_of_the_very_command(arguments: list[str]) 
 def test_nothing_at_all_shows_the_commands() -> None:
     said = run(Services())
     assert said.status == 2
-    for command in ("run", "apply", "delete", "get", "describe", "logs", "log", "check"):
+    for command in COMMANDS:
         assert f"  {command} " in said.err
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 from chronolet.cli.asking import Answer, Watch, ask, follow, new_request, refusal
+from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import read
 from chronolet.cli.naming import types_and_names
@@ -27,7 +28,7 @@ _ENDED = registry.type_of(pod.PodEnded)
 @click.command(cls=Command)
 @with_settings()
 @namespace_option
-@click.argument("names", nargs=-1, metavar="(pod NAME... | pod/NAME...)")
+@click.argument("names", nargs=-1, metavar="(pod NAME... | pod/NAME...)", shell_complete=types_then_pods)
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="pods of this file, folder, or -")
 @click.option("--grace-period", type=click.IntRange(min=-1), metavar="SECONDS", help="-1: each pod's own [default]")
 @click.option("--force", is_flag=True, help="kill at once: the same as --grace-period 0 --no-wait")

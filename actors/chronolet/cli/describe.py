@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from chronolet.cli import pods
+from chronolet.cli.completing import types_then_pods
 from chronolet.cli.description import described
 from chronolet.cli.errors import Failure
 from chronolet.cli.naming import types_and_names
@@ -29,7 +30,9 @@ _SLACK = 1_000
 @click.command(cls=Command)
 @with_settings()
 @namespace_option
-@click.argument("words", nargs=-1, required=True, metavar="(pod [NAME...] | pod/NAME...)")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="(pod [NAME...] | pod/NAME...)", shell_complete=types_then_pods
+)
 def command(*, settings: Settings, namespace: str, words: Sequence[str]) -> None:
     """Tell everything about pods; about all of the namespace without a name."""
     _, wanted = types_and_names(words, ("pods",))

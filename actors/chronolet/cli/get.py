@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import click
 
 from chronolet.cli import actors, containers, pods, table
+from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.naming import types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
@@ -43,7 +44,9 @@ class Found(NamedTuple):
 @click.command(cls=Command, epilog=actors.HELP)
 @with_settings()
 @namespace_option
-@click.argument("words", nargs=-1, required=True, metavar="(pods|containers|actors) [NAME...]")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="(pods|containers|actors) [NAME...]", shell_complete=types_then_pods
+)
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
 @click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="another form")
 @click.option("--no-headers", is_flag=True, help="rows only")

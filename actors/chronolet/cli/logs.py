@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from chronolet.cli import pods
+from chronolet.cli import completing, pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
@@ -30,7 +30,7 @@ DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 @click.command(cls=Command)
 @with_settings("docker")
 @namespace_option
-@click.argument("name", metavar="(POD | pod/POD)")
+@click.argument("name", metavar="(POD | pod/POD)", shell_complete=completing.pods)
 @click.argument("second", required=False, metavar="[CONTAINER]")
 @click.option("-c", "--container", help="which of the pod's containers")
 @click.option("-f", "--follow", is_flag=True, help="go on with what comes")

@@ -1,0 +1,81 @@
+"""What a shell may offer behind a half-typed word: types, and the names of pods that the node's log knows.
+
+Comes in: click's context of an unfinished command line. Goes out: words; none where the log cannot be read at once.
+Nothing is printed: the shell's own line stands on the terminal. Next: click, which hands them to the shell.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from contextlib import closing
+
+import click
+
+from chronolet.cli.naming import TYPES
+from chronolet.cli.services import Services
+from chronolet.history.state import state_at
+from chronolet.kernel.store import HistoryMissing, StoreBroken, StoreUnreachable
+from chronolet.node import settings as known
+from chronolet.node.settings import Settings
+from chronolet.node.values import SettingsError
+
+LIMIT_SECONDS = 1.0
+"""A person who pressed the tabulator key waits no longer."""
+
+
+def pods(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Names of pods, as `web` or `pod/web`; not those that stand there already."""
+    kind, slash, _rest = incomplete.partition("/")
+    if slash and TYPES.get(kind) != "pods":
+        return []
+    names = [f"{kind}/{name}" for name in _pods(ctx)] if slash else _pods(ctx)
+    return _fitting(names, incomplete, ctx)
+
+
+def types_then_pods(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """A type first (`get` knows them all, other commands pods alone), then names."""
+    said = ctx.params.get("words") or ctx.params.get("names") or ()
+    if said:
+        return pods(ctx, parameter, incomplete) if TYPES.get(said[0].partition("/")[0]) == "pods" else []
+    if "/" in incomplete:
+        return pods(ctx, parameter, incomplete)
+    types = ("pods", "containers", "actors") if ctx.info_name == "get" else ("pod",)
+    return _fitting(types, incomplete, ctx)
+
+
+def _fitting(words: Iterable[str], incomplete: str, ctx: click.Context) -> list[str]:
+    said = ctx.params.get("words") or ctx.params.get("names") or ()
+    return [word for word in words if word.startswith(incomplete) and word not in said]
+
+
+def _pods(ctx: click.Context) -> list[str]:
+    """In order; none if the log does not answer in time."""
+    found: list[str] = []
+    services = ctx.find_object(Services) or Services()
+    reader = threading.Thread(target=lambda: found.extend(_read(ctx, services)), name="names", daemon=True)
+    reader.start()
+    reader.join(LIMIT_SECONDS)
+    return sorted(found)
+
+
+def _read(ctx: click.Context, services: Services) -> list[str]:
+    try:
+        settings = _settings(ctx)
+        if not settings.redis and not settings.redis_socket.exists():
+            return []
+        with closing(services.store(settings)) as store:
+            moment = state_at(store, services.archive(settings, store), services.kinds(("pod",)))
+    except (SettingsError, StoreUnreachable, StoreBroken, HistoryMissing):
+        return []
+    keys = (key.partition("/") for key, state in moment.states["pod"].items() if state.uid)
+    everywhere, wanted = ctx.params.get("all_namespaces"), ctx.params.get("namespace") or "default"
+    return [name for namespace, _, name in keys if everywhere or namespace == wanted]
+
+
+def _settings(ctx: click.Context) -> Settings:
+    """By the flags typed so far, before and behind the subcommand."""
+    before = ctx.find_root().params
+    flags = {name: ctx.params.get(name) or before.get(name) for name in known.EVERYWHERE}
+    return known.resolve(flags, os.environ, None, known.EVERYWHERE)[0]

@@ -1,0 +1,31 @@
+"""`chronolet completion bash|zsh|fish`: a script for the shell, which then asks chronolet itself.
+
+Comes in: the shell's name. Goes out: click's own script for it. Next: `completing`, which knows what to offer.
+"""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from chronolet.cli.options import Command
+
+PROGRAM = "chronolet"
+
+_HELP = """\b
+To have it in every new shell:
+  bash   echo 'source <(chronolet completion bash)' >> ~/.bashrc
+  zsh    echo 'source <(chronolet completion zsh)' >> ~/.zshrc
+         (behind `autoload -U compinit; compinit`)
+  fish   chronolet completion fish > ~/.config/fish/completions/chronolet.fish
+Names of pods are read from the node's log, if it answers within a second."""
+
+
+@click.command(cls=Command, epilog=_HELP)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print a shell's completion script."""
+    script = get_completion_class(shell)
+    assert script is not None  # noqa: S101 - click has had these three since 8.0
+    root = click.get_current_context().find_root().command
+    click.echo(script(root, {}, PROGRAM, f"_{PROGRAM.upper()}_COMPLETE").source())
