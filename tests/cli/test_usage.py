@@ -16,6 +16,8 @@ BAD = [
     ["get"],
     ["get", "nodes"],
     ["get", "pods", "--output", "xml"],
+    ["get", "pods", "-o", "jsonpath={.items[?(@.a==1)]}"],
+    ["get", "pods", "-o", "jsonpath={.items"],
     ["get", "pod/"],
     ["get", "pod/a", "actor/b"],
     ["describe", "actors"],

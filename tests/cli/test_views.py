@@ -113,6 +113,19 @@ def node() -> WrittenNode:
     return written
 
 
+def test_get_prints_what_a_jsonpath_finds(node: WrittenNode) -> None:
+    assert node.run("get", "pod", "web", "-o", "jsonpath={.status.podIP}").out == "10.0.0.7"
+    assert node.run("get", "pods", "-A", "-o=jsonpath={.items[*].metadata.name}").out == "db web"
+    each = 'jsonpath={range .items[*]}{.metadata.namespace}{"/"}{.metadata.name}{"\\n"}{end}'
+    assert node.run("get", "pods", "-A", "-o", each).out == "data/db\ndefault/web\n"
+    assert node.run("get", "actors", "-o", "jsonpath={.items[0].name}").out == "manifests"
+    gone = node.run("get", "pod", "gone", "-o", "jsonpath={.metadata.name}")
+    assert (gone.status, gone.out) == (1, "")
+    outside = node.run("get", "pod/web", "-o", "jsonpath={.spec.containers[2].name}")
+    assert (outside.status, outside.out) == (1, "")
+    assert outside.err == "error: -o jsonpath: array index out of bounds: index 2, length 2\n"
+
+
 def test_get_pods_is_kubectls_table(node: WrittenNode) -> None:
     said = node.run("get", "pods")
     assert (said.status, said.err) == (0, "")

@@ -1,6 +1,7 @@
 """`chronolet get`: pods, containers and actors, as the log has them.
 
-Comes in: a type, names, a form. Goes out: a table, names, JSON or YAML. Next: `pods` and `actors`, which make the rows.
+Comes in: a type, names, a form. Goes out: a table, names, JSON, YAML, or what a JSONPath finds.
+Next: `pods` and `actors`, which make the rows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import click
 from chronolet.cli import actors, containers, pods, table
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
+from chronolet.cli.forms import FORMS, JSONPATH, Form
+from chronolet.cli.jsonpath import JsonPathError, parsed
 from chronolet.cli.naming import types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.plain import dump
@@ -48,7 +51,7 @@ class Found(NamedTuple):
     "words", nargs=-1, required=True, metavar="(pods|containers|actors) [NAME...]", shell_complete=types_then_pods
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
-@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="another form")
+@click.option("-o", "--output", type=Form(), metavar=FORMS, help="another form")
 @click.option("--no-headers", is_flag=True, help="rows only")
 def command(
     *,
@@ -130,12 +133,9 @@ _FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
 
 
 def _show(asked: Asked, found: Found, position: str) -> None:
-    if asked.output in ("json", "yaml"):
-        if len(asked.names) == 1 and len(found.items) == 1:
-            click.echo(dump(found.items[0], asked.output))
-        elif not asked.names or found.items:
-            whole = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": position}}
-            click.echo(dump({**whole, "items": list(found.items)}, asked.output))
+    if asked.output and asked.output not in ("wide", "name"):
+        if found.items or not asked.names:
+            show_object(_whole(asked, found, position), asked.output)
     elif asked.output == "name":
         for name in found.names:
             click.echo(name)
@@ -144,3 +144,22 @@ def _show(asked: Asked, found: Found, position: str) -> None:
     elif not asked.names:
         where = f" in {asked.namespace} namespace" if asked.namespace and asked.type != "actors" else ""
         click.echo(f"No resources found{where}.", err=True)
+
+
+def _whole(asked: Asked, found: Found, position: str) -> Any:
+    """The one object that was asked for by its name, else a List."""
+    if len(asked.names) == 1 and len(found.items) == 1:
+        return found.items[0]
+    whole = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": position}}
+    return {**whole, "items": list(found.items)}
+
+
+def show_object(plain: Any, output: str) -> None:
+    """As JSON or YAML, or what a JSONPath template prints of it: no line end is added then, as kubectl adds none."""
+    if not output.startswith(JSONPATH):
+        click.echo(dump(plain, output))
+        return
+    try:
+        click.echo(parsed(output.removeprefix(JSONPATH)).text(plain), nl=False)
+    except JsonPathError as error:
+        raise Failure(f"-o jsonpath: {error}") from error
