@@ -6,7 +6,6 @@ Comes in: what stands behind `-o`. Goes out: the form's name, known to be good; 
 from __future__ import annotations
 
 import click
-from click.shell_completion import CompletionItem
 
 from chronolet.cli.jsonpath import JsonPathError, parsed
 
@@ -15,21 +14,21 @@ _NAMES = ("wide", "json", "yaml", "name")
 FORMS = f"[{'|'.join(_NAMES)}|{JSONPATH}TEMPLATE]"
 
 
-class Form(click.ParamType):
+def form(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """`wide`, `json`, `yaml`, `name` or `jsonpath=TEMPLATE`; `-o=json` as well, as kubectl's users write it."""
+    if value is None:
+        return None
+    named = value.removeprefix("=")
+    if named.startswith(JSONPATH):
+        try:
+            parsed(named.removeprefix(JSONPATH))
+        except JsonPathError as error:
+            raise click.BadParameter(f"jsonpath: {error}.") from error
+    elif named not in _NAMES:
+        raise click.BadParameter(f"found {named!r}, expected {', '.join(_NAMES)} or {JSONPATH}TEMPLATE.")
+    return named
 
-    name = "form"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        form = value.removeprefix("=")
-        if form.startswith(JSONPATH):
-            try:
-                parsed(form.removeprefix(JSONPATH))
-            except JsonPathError as error:
-                self.fail(f"jsonpath: {error}.", param, ctx)
-        elif form not in _NAMES:
-            self.fail(f"found {form!r}, expected {', '.join(_NAMES)} or {JSONPATH}TEMPLATE.", param, ctx)
-        return form
-
-    def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in (*_NAMES, JSONPATH) if name.startswith(incomplete)]
+def forms(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """What a shell may offer."""
+    return [name for name in (*_NAMES, JSONPATH) if name.startswith(incomplete)]

@@ -14,7 +14,7 @@ import click
 from chronolet.cli import actors, containers, pods, table
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
-from chronolet.cli.forms import FORMS, JSONPATH, Form
+from chronolet.cli.forms import FORMS, JSONPATH, form, forms
 from chronolet.cli.jsonpath import JsonPathError, parsed
 from chronolet.cli.naming import types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
@@ -51,7 +51,7 @@ class Found(NamedTuple):
     "words", nargs=-1, required=True, metavar="(pods|containers|actors) [NAME...]", shell_complete=types_then_pods
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
-@click.option("-o", "--output", type=Form(), metavar=FORMS, help="another form")
+@click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="another form")
 @click.option("--no-headers", is_flag=True, help="rows only")
 def command(
     *,
