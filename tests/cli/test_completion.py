@@ -48,6 +48,7 @@ def test_bash_completes_commands_types_flags_and_choices(bin_folder: Path) -> No
     assert offered(bin_folder, "chronolet de") == ["delete", "describe"]
     assert offered(bin_folder, "chronolet get ") == ["actors", "containers", "pods"]
     assert offered(bin_folder, "chronolet get pods --no-h") == ["--no-headers"]
+    assert offered(bin_folder, "chronolet get pods -o ") == ["json", "jsonpath=", "name", "wide", "yaml"]
     assert offered(bin_folder, "chronolet completion ") == ["bash", "fish", "zsh"]
 
 
