@@ -15,6 +15,8 @@ BAD = [
     ["nonsense"],
     ["get"],
     ["get", "nodes"],
+    ["get", "actors", "-w"],
+    ["get", "containers", "--watch"],
     ["get", "pods", "--output", "xml"],
     ["get", "pods", "-o", "jsonpath={.items[?(@.a==1)]}"],
     ["get", "pods", "-o", "jsonpath={.items"],

@@ -1,13 +1,18 @@
 """The forms of output that `get` knows, as `-o` names them.
 
-Comes in: what stands behind `-o`. Goes out: the form's name, known to be good; a usage error otherwise. Next: `get`.
+Comes in: what stands behind `-o`, plain data. Goes out: the form's name, known to be good, or a usage error; text.
+Next: `get`.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from chronolet.cli.errors import Failure
 from chronolet.cli.jsonpath import JsonPathError, parsed
+from chronolet.cli.plain import dump
 
 JSONPATH = "jsonpath="
 _NAMES = ("wide", "json", "yaml", "name")
@@ -32,3 +37,14 @@ def form(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
 def forms(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """What a shell may offer."""
     return [name for name in (*_NAMES, JSONPATH) if name.startswith(incomplete)]
+
+
+def show_object(plain: Any, output: str) -> None:
+    """As JSON or YAML, or what a JSONPath template prints of it: no line end is added then, as kubectl adds none."""
+    if not output.startswith(JSONPATH):
+        click.echo(dump(plain, output))
+        return
+    try:
+        click.echo(parsed(output.removeprefix(JSONPATH)).text(plain), nl=False)
+    except JsonPathError as error:
+        raise Failure(f"-o jsonpath: {error}") from error

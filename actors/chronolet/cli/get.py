@@ -6,21 +6,21 @@ Next: `pods` and `actors`, which make the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
 from chronolet.cli import actors, containers, pods, table
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
-from chronolet.cli.forms import FORMS, JSONPATH, form, forms
-from chronolet.cli.jsonpath import JsonPathError, parsed
+from chronolet.cli.forms import FORMS, form, forms, show_object
 from chronolet.cli.naming import types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
-from chronolet.cli.plain import dump
 from chronolet.cli.podview import api_pods
 from chronolet.cli.session import Session, session
+from chronolet.cli.watch import follow, shower
+from chronolet.cli.watching import Pods
 from chronolet.node.settings import Settings
 
 
@@ -52,6 +52,7 @@ class Found(NamedTuple):
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
 @click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="another form")
+@click.option("-w", "--watch", "watching", is_flag=True, help="go on with every change of the pods")
 @click.option("--no-headers", is_flag=True, help="rows only")
 def command(
     *,
@@ -60,12 +61,17 @@ def command(
     words: Sequence[str],
     all_namespaces: bool,
     output: str | None,
+    watching: bool,
     no_headers: bool,
 ) -> None:
     """Show pods, containers or actors."""
     type_, names = types_and_names(words, ("pods", "containers", "actors"))
     asked = Asked(type_, names, None if all_namespaces else namespace, output, not no_headers)
+    if watching and type_ != "pods":
+        raise click.UsageError(f"found --watch with {type_}, expected pods.")
     with session(settings) as node:
+        if watching:
+            _watch(node, asked)
         found, missing = _FINDERS[asked.type](node, asked)
         position = str(node.store.last())
     _show(asked, found, position)
@@ -73,14 +79,32 @@ def command(
         raise Failure(*missing)
 
 
+def _watch(node: Session, asked: Asked) -> NoReturn:
+    """Until an interrupt; not at all if one of the names is nobody's."""
+    now = Pods(node)
+    chosen = [pod for pod in now.now.values() if asked.namespace in (None, pod["metadata"]["namespace"])]
+    if missing := _missing(asked, chosen):
+        raise Failure(*missing)
+    show = shower(node, asked.output, namespaced=asked.namespace is None, headers=asked.headers)
+    follow(now, lambda pod: _is_asked(asked, pod["metadata"]), show)
+    raise AssertionError("`follow` ended")
+
+
+def _is_asked(asked: Asked, metadata: Mapping[str, Any]) -> bool:
+    return asked.namespace in (None, metadata["namespace"]) and (not asked.names or metadata["name"] in asked.names)
+
+
+def _missing(asked: Asked, chosen: Sequence[Any]) -> list[str]:
+    known = {pod["metadata"]["name"] for pod in chosen}
+    where = f' in namespace "{asked.namespace}"' if asked.namespace else ""
+    return [f'pod "{name}" not found{where}' for name in asked.names if name not in known]
+
+
 def _pods(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     everything = api_pods(node.state("pod"), node.settings.node)
     chosen = [pod for pod in everything if asked.namespace in (None, pod["metadata"]["namespace"])]
-    missing = []
+    missing = _missing(asked, chosen)
     if asked.names:
-        known = {pod["metadata"]["name"] for pod in chosen}
-        where = f' in namespace "{asked.namespace}"' if asked.namespace else ""
-        missing = [f'pod "{name}" not found{where}' for name in asked.names if name not in known]
         chosen = [pod for name in asked.names for pod in chosen if pod["metadata"]["name"] == name]
     namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
     found = Found(
@@ -152,14 +176,3 @@ def _whole(asked: Asked, found: Found, position: str) -> Any:
         return found.items[0]
     whole = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": position}}
     return {**whole, "items": list(found.items)}
-
-
-def show_object(plain: Any, output: str) -> None:
-    """As JSON or YAML, or what a JSONPath template prints of it: no line end is added then, as kubectl adds none."""
-    if not output.startswith(JSONPATH):
-        click.echo(dump(plain, output))
-        return
-    try:
-        click.echo(parsed(output.removeprefix(JSONPATH)).text(plain), nl=False)
-    except JsonPathError as error:
-        raise Failure(f"-o jsonpath: {error}") from error

@@ -31,3 +31,26 @@ def show(head: Sequence[str], rows: Sequence[Sequence[str]], *, headers: bool = 
     """Print a table."""
     for line in lines(head if headers else (), rows):
         click.echo(line)
+
+
+class Growing:
+    """A table that goes on: columns keep their widths until a cell needs more. The head comes with the first row."""
+
+    def __init__(self, head: Sequence[str]) -> None:
+        self._ahead = [list(head)] if head else []
+        self._widths: list[int] = []
+
+    def lines(self, rows: Sequence[Sequence[str]]) -> list[str]:
+        """The lines of some more rows."""
+        if not rows:
+            return []
+        cells = self._ahead + [[plain(cell) for cell in row] for row in rows]
+        self._ahead = []
+        before = self._widths or [0] * len(cells[0])
+        self._widths = [
+            max(width, *(len(cell) + _GAP for cell in column))
+            for width, column in zip(before, zip(*cells, strict=True), strict=True)
+        ]
+        return [
+            "".join(cell.ljust(width) for cell, width in zip(row, self._widths, strict=True)).rstrip() for row in cells
+        ]

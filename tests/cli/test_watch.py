@@ -1,0 +1,113 @@
+"""`get pods --watch`, as a process on a real Redis: the table, then what changes, until an interrupt."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from chronolet.cli.table import Growing
+from chronolet.pod.actor import kind
+from chronolet_schemas import pod
+from chronolet_schemas.keys import shard_for
+from tests.cli.test_real_redis import Owner
+from tests.support.redis import PrivateRedis
+
+PODS = kind().shards
+
+
+@pytest.fixture
+def owner(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Owner]:
+    owning = Owner(redis_server, tmp_path)
+    yield owning
+    owning.store.close()
+
+
+def end(owner: Owner, name: str) -> None:
+    key = f"default/{name}"
+    ended = owner.record(f"pod/{key}", pod.PodEnded(pod=key, uid=f"uid-{name}"))
+    owner.write(shard_for("pod", PODS, key), ended)
+
+
+@contextmanager
+def watching(owner: Owner, *arguments: str) -> Iterator[Iterator[str]]:
+    """The lines of the command, which must end quietly when it is interrupted, with nothing more to say."""
+    process = subprocess.Popen(
+        owner.command("get", "pods", *arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
+    try:
+        assert process.stdout is not None
+        yield iter(process.stdout.readline, "")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out, err.strip()) == (130, "", "")  # click ends the line of the ^C
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_table_comes_first_then_a_line_for_each_change(owner: Owner) -> None:
+    owner.accept("a")
+    with watching(owner, "-w") as lines:
+        assert next(lines).split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+        assert next(lines).split()[:4] == ["a", "0/1", "ContainerCreating", "0"]
+        owner.accept("b")
+        assert next(lines).split()[:4] == ["b", "0/1", "ContainerCreating", "0"]
+        owner.fill()  # is about no pod
+        end(owner, "a")
+        assert next(lines).split()[:4] == ["a", "0/1", "ContainerCreating", "0"]
+
+
+@pytest.mark.parametrize(
+    ("form", "first", "second"),
+    [
+        ("name", ["pod/a"], ["pod/b"]),
+        (
+            "wide",
+            ["NAME READY STATUS RESTARTS AGE IP NODE", "a 0/1 ContainerCreating 0"],
+            ["b 0/1 ContainerCreating 0"],
+        ),
+        ("json", ["{"], ["{"]),
+        ('jsonpath={.metadata.name}{"\\n"}', ["a"], ["b"]),
+    ],
+)
+def test_every_form_goes_on(owner: Owner, form: str, first: list[str], second: list[str]) -> None:
+    owner.accept("a")
+
+    def expect(lines: Iterator[str], begins: list[str]) -> None:
+        for begin in begins:
+            assert " ".join(next(lines).split()).startswith(begin)
+        while form == "json" and next(lines) != "}\n":
+            pass
+
+    with watching(owner, "--watch", "-o", form) as lines:
+        expect(lines, first)
+        owner.accept("b")
+        expect(lines, second)
+
+
+def test_only_the_pods_that_were_asked_for(owner: Owner) -> None:
+    owner.accept("a")
+    with watching(owner, "a", "-w", "--no-headers") as lines:
+        assert next(lines).split()[0] == "a"
+        owner.accept("b")
+        end(owner, "a")
+        assert next(lines).split()[0] == "a"
+    refused = owner.run("get", "pods", "none", "-w")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == 'error: pod "none" not found in namespace "default"\n'
+
+
+def test_columns_only_grow_and_the_head_waits_for_a_row() -> None:
+    table = Growing(("NAME", "B"))
+    assert table.lines([]) == []
+    assert table.lines([("a", "1")]) == ["NAME   B", "a      1"]
+    assert table.lines([("longer", "1")]) == ["longer   1"]
+    assert table.lines([("a", "1")]) == ["a        1"]
