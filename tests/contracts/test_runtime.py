@@ -263,6 +263,34 @@ def test_a_running_container_can_be_removed(harness: Harness) -> None:
     assert harness.runtime.inspect(container) is None
 
 
+def refusals_of_removers(runtime: Runtime, container: str, count: int) -> list[Refusal]:
+    """What so many at once are told who all remove the same container."""
+    at_once = threading.Barrier(count)
+    refusals: list[Refusal] = []
+
+    def remove() -> None:
+        at_once.wait(10)
+        try:
+            runtime.remove(container)
+        except Refusal as refusal:
+            refusals.append(refusal)
+
+    removers = [threading.Thread(target=remove) for _ in range(count)]
+    for one in removers:
+        one.start()
+    for one in removers:
+        one.join(30)
+    return refusals
+
+
+def test_who_removes_what_is_being_removed_sees_its_end(harness: Harness) -> None:
+    sandbox = harness.sandbox()
+    for _ in range(3):
+        container = harness.run(sandbox, DEAF)
+        assert refusals_of_removers(harness.runtime, container, 4) == []
+        assert harness.runtime.inspect(container) is None
+
+
 def test_a_listing_has_the_dead_too_but_only_those_with_the_labels(harness: Harness) -> None:
     sandbox = harness.sandbox()
     dead = harness.run(sandbox, EXIT_3)

@@ -31,6 +31,7 @@ from chronolet.ports.runtime import (
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 
 _LIST_SECONDS = 30.0
+_BEING_REMOVED = "is already in progress"
 _CREATE_SECONDS = 120.0  # a busy disk: the kubelet gives a runtime request two minutes
 _LEAST_WAIT_SECONDS = 0.01
 _PULL_SILENCE_SECONDS = 120.0
@@ -92,7 +93,14 @@ class DockerRuntime:
     def remove(self, container_id: str) -> None:
         path = f"/containers/{quoted(container_id)}"
         query = {"force": "1", "v": "1"}
-        self._unless(("not_found",), "DELETE", path, query, timeout_seconds=_CREATE_SECONDS)
+        try:
+            self._unless(("not_found",), "DELETE", path, query, timeout_seconds=_CREATE_SECONDS)
+        except Refusal as refusal:
+            if refusal.kind != "conflict" or _BEING_REMOVED not in str(refusal):
+                raise
+            # Somebody asked before us, such as an agent that was killed before the answer came: see its end.
+            removed = {"condition": "removed"}
+            self._unless(("not_found",), "POST", f"{path}/wait", removed, timeout_seconds=_CREATE_SECONDS)
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         query = {"all": "1", "filters": _filters(label=_pairs(labels))}
