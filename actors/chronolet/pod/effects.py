@@ -1,7 +1,7 @@
 """The only way out of a pod: workers that make, stop and remove what it wants on the runtime and the host's disk.
 
 Comes in: the effects of `wanted`. Goes out: calls to the runtime and to volumes; the answers of `signals`.
-Next: `decider`. Answers to: pkg/kubelet/kuberuntime (sandbox, container), pkg/kubelet/images/image_manager.go.
+Next: `decider`. Answers to: pkg/kubelet/kuberuntime (sandbox, container).
 
 Every worker may be killed at any line and run again: it looks for its own earlier work by name and labels first.
 """
@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chronolet.kernel.kind import Effect, EffectContext, Job
-from chronolet.pod import signals, specs, wanted
+from chronolet.pod import images, signals, specs, wanted
 from chronolet.pod.making import found_or_made, ran
 from chronolet.pod.stopping import stopped
 from chronolet.ports import labels
 from chronolet.ports.fenced import FencedRuntime
-from chronolet.ports.runtime import BuiltImage, ContainerState, ImageState, Refusal, Runtime
+from chronolet.ports.runtime import BuiltImage, ContainerState, Refusal, Runtime
 from chronolet.ports.specs import KeptSpec, SpecRefusal, Specs
 from chronolet.ports.volumes import VolumeRefusal, Volumes
 from chronolet.rules import names
 from chronolet_schemas.envelope import Signal
 
-ImageReason = Literal["ErrImagePull", "ErrImageNeverPull", "InvalidImageName"]
 StartReason = Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError", "FailedMount"]
 
 UNKNOWN_EXIT = 137
@@ -34,7 +33,6 @@ NOT_STARTED_EXIT = 128
 """What it puts where a container was made and could not be started."""
 
 _START_SECONDS = 300.0
-_PULL_SECONDS = 3600.0
 _STOP_SECONDS = 60.0  # beside the grace
 _REMOVE_SECONDS = 300.0
 
@@ -60,8 +58,7 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     return {
         wanted.StartSandbox: Job(workers.start_sandbox, _START_SECONDS),
         wanted.StopSandbox: Job(workers.stop_sandbox, lambda effect: effect.grace_period_seconds + _STOP_SECONDS),
-        # A lane for each image: nothing but the same image waits for pulls that hang.
-        wanted.EnsureImage: Job(workers.ensure_image, _PULL_SECONDS, lane=lambda effect: f"image {effect.image}"),
+        wanted.EnsureImage: images.job(outside.runtime),
         wanted.StartContainer: Job(workers.start_container, _START_SECONDS),
         wanted.StopContainer: Job(workers.stop_container, lambda effect: effect.grace_period_seconds + _STOP_SECONDS),
         wanted.RemoveContainer: Job(workers.remove_container, _REMOVE_SECONDS),
@@ -147,35 +144,6 @@ class Workers:
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
         return _sandbox_down(effect, effect.id, dead)
-
-    # -- images ----------------------------------------------------------------------------------------------------
-
-    def ensure_image(self, effect: wanted.EnsureImage, context: EffectContext) -> Signal:
-        runtime = FencedRuntime(self._outside.runtime, context)
-        try:
-            return self._image(runtime, effect, context)
-        except Refusal as refusal:
-            if refusal.kind == "invalid":
-                name = effect.image
-                said = f'Failed to apply default image tag "{name}": couldn\'t parse image name "{name}": {refusal}'
-                return _image_refused(effect, "InvalidImageName", said)
-            return _image_refused(effect, "ErrImagePull", str(refusal))
-
-    def _image(self, runtime: FencedRuntime, effect: wanted.EnsureImage, context: EffectContext) -> Signal:
-        if effect.policy != "Always" and (there := runtime.image(effect.image)) is not None:
-            return _image_present(effect, there)
-        if effect.policy == "Never":
-            said = f'Container image "{effect.image}" is not present with pull policy of Never'
-            return _image_refused(effect, "ErrImageNeverPull", said)
-        context.send(signals.PullBegan(subject=effect.subject, intent=effect.intent))
-        began = time.monotonic()
-
-        def stop_if_cancelled(_: str) -> None:
-            if context.cancelled.is_set():
-                raise Refusal("failed", f"{effect.image}: no longer wanted")
-
-        pulled = runtime.pull(effect.image, stop_if_cancelled)
-        return _image_present(effect, pulled, seconds=time.monotonic() - began)
 
     # -- containers ------------------------------------------------------------------------------------------------
 
@@ -283,21 +251,6 @@ def _sandbox_down(
         started_at=dead.started_at if dead else 0,
         finished_at=dead.finished_at if dead else 0,
     )
-
-
-def _image_present(effect: wanted.EnsureImage, image: ImageState, *, seconds: float | None = None) -> Signal:
-    return signals.ImagePresent(
-        subject=effect.subject,
-        intent=effect.intent,
-        image_id=image.id,
-        pulled=seconds is not None,
-        milliseconds=round((seconds or 0.0) * 1000),
-        size_bytes=image.size_bytes,
-    )
-
-
-def _image_refused(effect: wanted.EnsureImage, reason: ImageReason, message: str) -> Signal:
-    return signals.ImageRefused(subject=effect.subject, intent=effect.intent, reason=reason, message=message)
 
 
 def _container_refused(
