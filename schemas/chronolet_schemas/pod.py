@@ -9,15 +9,30 @@ from __future__ import annotations
 from typing import Literal
 
 from chronolet_schemas.envelope import Command, Event, Message
-from chronolet_schemas.podspec import Pod
+from chronolet_schemas.podspec import LifecycleHandler, Pod
 from chronolet_schemas.registry import registered
 
 EndReason = Literal["Deleted", "Replaced"]
 """Why a pod ends: nobody wants it any more, or a newer pod of the name waits."""
 
-StopReason = Literal["Deleted", "Replaced", "SpecChanged", "SandboxGone", "Superseded"]
+StopReason = Literal[
+    "Deleted",
+    "Replaced",
+    "SpecChanged",
+    "SandboxGone",
+    "Superseded",
+    "PodCompleted",
+    "PodFailed",
+    "FailedPostStartHook",
+]
 """Why a container is stopped: the pod goes, a newer pod of the name waits, its definition changed, its sandbox
-died or is to be another one, or it is no longer its pod's current attempt."""
+died or is to be another one, it is no longer its pod's current attempt, the pod's work is done, the pod has failed, or
+its own postStart hook has."""
+
+HookName = Literal["PostStart", "PreStop"]
+
+HookOutcome = Literal["Succeeded", "Failed", "Unfinished", "Unknown"]
+"""How a hook ended. `Unfinished`: not before its deadline. `Unknown`: it was begun, and nobody can tell any more."""
 
 
 class PodEvent(Event, frozen=True, kw_only=True):
@@ -306,6 +321,18 @@ class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
 
 
 @registered
+class ExitRead(ContainerEvent, frozen=True, kw_only=True):
+    """What could be learnt of a dead container afterwards: `message`, its last word, empty where it left none.
+
+    `oom_killed`: the kernel killed it for its memory, which was not known when its death was.
+    """
+
+    id: str
+    message: str = ""
+    oom_killed: bool = False
+
+
+@registered
 class RestartScheduled(ContainerEvent, frozen=True, kw_only=True):
     """The container, whose `attempt` ended, is started again at `at`. `back_off_seconds` 0 means at once.
 
@@ -332,6 +359,40 @@ class ContainerStopRequested(ContainerEvent, frozen=True, kw_only=True):
     grace_period_seconds: int
     deadline: int
     reason: StopReason
+
+
+class HookEvent(ContainerEvent, frozen=True, kw_only=True):
+    """About a lifecycle hook of the container `id`."""
+
+    id: str
+    hook: HookName
+
+
+@registered
+class HookRequested(HookEvent, frozen=True, kw_only=True):
+    """Intent: run a hook. An exec is made first and begun only when HookPrepared names it; a sleep needs no effect.
+
+    `handler` is what was asked for then, whatever the spec says later. At `deadline` it is given up; 0: never.
+    """
+
+    handler: LifecycleHandler
+    requested_at: int
+    deadline: int = 0
+
+
+@registered
+class HookPrepared(HookEvent, frozen=True, kw_only=True):
+    """Intent: the exec `exec_id` was made in the container and is begun now, once."""
+
+    exec_id: str
+
+
+@registered
+class HookEnded(HookEvent, frozen=True, kw_only=True):
+    """The hook is over. `message` says why it failed, output included."""
+
+    outcome: HookOutcome
+    message: str = ""
 
 
 @registered

@@ -98,6 +98,44 @@ class StopRefused(Answer, frozen=True, kw_only=True):
     message: str
 
 
+class HookPrepared(Answer, frozen=True, kw_only=True):
+    """The exec is made, and not begun."""
+
+    exec_id: str
+
+
+class HookRefused(Answer, frozen=True, kw_only=True):
+    """The exec could not be made."""
+
+    message: str
+
+
+class HookDone(Answer, frozen=True, kw_only=True):
+    """The hook came to its end. `failed`: its command did not exit with 0, or its request got no good answer; then
+    `message` says so in the kubelet's words, output included.
+    """
+
+    failed: bool = False
+    message: str = ""
+
+
+class HookUnfinished(Answer, frozen=True, kw_only=True):
+    """The hook had not ended by its deadline; it may go on."""
+
+
+class HookOutcomeUnknown(Answer, frozen=True, kw_only=True):
+    """The exec was begun, or may have been, and the runtime knows nothing of it any more."""
+
+    message: str
+
+
+class ExitRead(Answer, frozen=True, kw_only=True):
+    """What the dead container left: its termination message, which may be empty."""
+
+    message: str = ""
+    oom_killed: bool = False
+
+
 class Removed(Answer, frozen=True, kw_only=True):
     """The runtime no longer has it."""
 

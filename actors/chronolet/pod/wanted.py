@@ -4,15 +4,17 @@ Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` retur
 them and answer with one of `signals`. A worker that is started again finds its own earlier work by deterministic names
 and labels, and answers as if it had just done it.
 
-Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `stray/<id>` for a container that is
-not its pod's current attempt, `dead/<id>` for one to be removed, `pod` for the clean-up.
+Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `hook/<name>`, `exit/<id>` for the
+last word of a dead container, `stray/<id>` for one that is not its pod's current attempt, `dead/<id>` for one to be
+removed, `pod` for the clean-up.
 """
 
 from __future__ import annotations
 
 from chronolet.kernel.decider import Effect
 from chronolet_schemas.envelope import Message
-from chronolet_schemas.podspec import Pod
+from chronolet_schemas.pod import HookName
+from chronolet_schemas.podspec import HTTPGetAction, Pod
 
 
 class Origin(Message, frozen=True, kw_only=True):
@@ -96,6 +98,51 @@ class StopContainer(PodEffect, frozen=True, kw_only=True):
     deadline: int
 
 
+class PrepareHook(PodEffect, frozen=True, kw_only=True):
+    """Make the exec of a hook in the container `id`, without beginning it. Answers: HookPrepared, HookRefused."""
+
+    container: str
+    attempt: int
+    id: str
+    hook: HookName
+    command: tuple[str, ...]
+
+
+class RunHook(PodEffect, frozen=True, kw_only=True):
+    """Run a hook to its end: the exec `exec_id`, or the request `http` to `port` at `http.host`, else `sandbox_ip`.
+
+    An exec is looked at first: one that ended answers, one that runs is waited for, one that was never begun is begun,
+    one that the runtime does not know is never begun again. A request may be made again after a restart of the agent.
+    `deadline` (milliseconds, 0: none) may move while it runs: the decider gives the hook up then by itself.
+    Answers: HookDone, HookUnfinished, HookOutcomeUnknown.
+    """
+
+    container: str
+    attempt: int
+    id: str
+    hook: HookName
+    exec_id: str = ""
+    command: tuple[str, ...] = ()
+    http: HTTPGetAction | None = None
+    port: int = 0
+    sandbox_ip: str = ""
+    deadline: int = 0
+
+
+class ReadExit(PodEffect, frozen=True, kw_only=True):
+    """Read what a dead container left as its termination message. Answers: ExitRead.
+
+    `path` and `policy` are its definition's terminationMessagePath and terminationMessagePolicy.
+    """
+
+    container: str
+    attempt: int
+    id: str
+    path: str
+    policy: str
+    exit_code: int
+
+
 class RemoveContainer(PodEffect, frozen=True, kw_only=True):
     """Remove a dead container. Answers: Removed (also if it is not there), RemoveRefused."""
 
@@ -111,4 +158,4 @@ class Cleanup(PodEffect, frozen=True, kw_only=True):
 
 
 Wanted = StartSandbox | StopSandbox | EnsureImage | StartContainer | StopContainer | RemoveContainer | Cleanup
-"""Every effect of a pod."""
+"""Every effect that a pod asks for; the decider does not ask for hooks and exits before it can take their answers."""
