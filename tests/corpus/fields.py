@@ -1,0 +1,78 @@
+"""Every field of a v1 Pod, as the types have them, with its verdict, as the product's own table has it.
+
+Comes in: the types of `podspec`, `rules.honoured`. Goes out: rows in the order of the types. Next: `page` prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from chronolet.rules.honoured import verdict_below
+from chronolet.rules.honoured_table import HONOURED, TABLE, Verdict
+from chronolet_schemas.podspec import Pod
+
+_MAPS_OF_A_USER = "*"
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field: its path as a reader writes it (`spec.containers[].env[].name`), what is said of it, and the value
+    that stands where nobody gives one.
+    """
+
+    path: str
+    verdict: Verdict
+    default: Any = None
+
+
+def fields() -> tuple[Field, ...]:
+    """All of them. What is judged as a whole is one field; what is honoured is looked into."""
+    return tuple(_inside(Pod, "", "", HONOURED))
+
+
+def _inside(part: type, path: str, pattern: str, outer: Verdict) -> Iterator[Field]:
+    """The fields of a Struct. `pattern` is the path as the table has it, without `[]`."""
+    for field in msgspec.structs.fields(part):
+        key = field.encode_name
+        here, below = _joined(path, key), _joined(pattern, key)
+        default = None if field.default is msgspec.NODEFAULT else field.default
+        yield from _field(field.type, here, below, verdict_below(pattern, key) or outer, default)
+
+
+def _field(kind: Any, path: str, pattern: str, verdict: Verdict, default: Any) -> Iterator[Field]:
+    info = _bare(inspect.type_info(kind))
+    looked_into = verdict.severity is None or verdict.inside
+    if looked_into and isinstance(info, inspect.StructType):
+        yield from _inside(info.cls, path, pattern, verdict)
+    elif looked_into and isinstance(info, inspect.VarTupleType) and isinstance(info.item_type, inspect.StructType):
+        yield from _inside(info.item_type.cls, f"{path}[]", pattern, verdict)
+    elif looked_into and isinstance(info, inspect.DictType):
+        yield from _keys(path, pattern, verdict)
+    else:
+        yield Field(path, verdict, default)
+
+
+def _keys(path: str, pattern: str, verdict: Verdict) -> Iterator[Field]:
+    """A map's keys: those that the table names, and all others."""
+    named = {key.removeprefix(f"{pattern}."): found for key, found in TABLE.items() if key.startswith(f"{pattern}.")}
+    others = named.pop(_MAPS_OF_A_USER, verdict)
+    for key, found in named.items():
+        yield Field(f"{path}.{key}", found)
+    yield Field(f"{path}.{_MAPS_OF_A_USER}", others)
+
+
+def _bare(info: Any) -> Any:
+    """The type without what is said about it and without None."""
+    if isinstance(info, inspect.Metadata):
+        return _bare(info.type)
+    if isinstance(info, inspect.UnionType):
+        given = [one for one in info.types if not isinstance(one, inspect.NoneType)]
+        return _bare(given[0]) if len(given) == 1 else info
+    return info
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

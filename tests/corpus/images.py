@@ -1,0 +1,54 @@
+"""Small images in the place of those that the manifests of the corpus name.
+
+Comes in: the root file system that the product builds, a Docker client. Goes out: images that behave as far as it
+matters as the ones they stand for: a server that serves, a program with an entrypoint that goes on whatever its
+arguments are, a shell. Next: `manifests` writes their names into the texts.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from typing import Final
+
+import docker
+
+from chronolet.adapters import images
+
+SHELL: Final = images.BUSYBOX.reference
+SERVER: Final = "corpus/server:1"
+PROGRAM: Final = "corpus/program:1"
+
+_GOES_ON = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+_CHANGES: Final = {
+    SERVER: ['CMD ["/bin/httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"]'],
+    PROGRAM: [f"ENTRYPOINT {json.dumps(['/bin/sh', '-c', _GOES_ON, 'program'])}"],
+}
+_FOLDERS = ("usr", "usr/share", "usr/share/nginx", "usr/share/nginx/html")
+
+
+def stand_in(image: str) -> str:
+    """The image that takes the place of this one."""
+    name = image.rpartition("/")[2].partition(":")[0]
+    if name in ("busybox", "testimage"):
+        return SHELL
+    return SERVER if name == "nginx" else PROGRAM
+
+
+def load(api: docker.APIClient) -> None:
+    """Import the two that the product does not build."""
+    root = _with_folders(images.build())
+    for reference, changes in _CHANGES.items():
+        repository, _, tag = reference.partition(":")
+        api.import_image_from_data(root, repository=repository, tag=tag, changes=[*changes, "ENV PATH=/bin"])
+
+
+def _with_folders(root: bytes) -> bytes:
+    buffer = io.BytesIO(root)
+    with tarfile.open(fileobj=buffer, mode="a") as archive:
+        for name in _FOLDERS:
+            info = tarfile.TarInfo(name)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(info)
+    return buffer.getvalue()

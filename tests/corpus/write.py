@@ -1,0 +1,12 @@
+"""Write docs/pod-fields.md anew: `python -m tests.corpus.write`."""
+
+from tests.corpus.page import PAGE, page
+
+
+def main() -> None:
+    PAGE.write_text(page())
+    print(PAGE)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
