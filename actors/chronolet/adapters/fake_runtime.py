@@ -14,14 +14,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Literal
 
 import msgspec
 
+from chronolet.adapters.fake_execs import Exec, FakeExecs, Program
 from chronolet.ports.runtime import (
     ContainerSpec,
     ContainerState,
     Engine,
+    ExecState,
     ImageState,
     Notice,
     PortMapping,
@@ -31,21 +34,10 @@ from chronolet.ports.runtime import (
     Stream,
 )
 
+__all__ = ["FakeRuntime", "Program"]
+
 KILLED: Final = 137
 START_FAILED: Final = 127
-
-
-class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command does: end at once with `exits`, or run; on TERM end with `on_term`, or ignore it (None).
-
-    `missing` are the words with which the runtime refuses to start it.
-    """
-
-    exits: int | None = None
-    on_term: int | None = 0
-    missing: str = ""
-    stdout: bytes = b""
-    stderr: bytes = b""
 
 
 @dataclass
@@ -107,6 +99,7 @@ class FakeRuntime:
         """While set, notices are lost: only a listing tells."""
         self.calls: list[str] = []
         """The names of the calls so far."""
+        self.execs = FakeExecs()
 
     # -- what a test decides ---------------------------------------------------------------------------------------
 
@@ -241,6 +234,38 @@ class FakeRuntime:
             if follow:
                 self._changed.wait_for(lambda: box.state != "running")
         yield from pieces if tail is None else pieces[len(pieces) - min(tail, len(pieces)) :]
+
+    def create_exec(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        tty: bool = False,
+        stdin: bool = False,
+        env: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
+        del tty, env
+        self._enter("create_exec")
+        with self._changed:
+            box = self._boxes.get(container_id)
+            if box is None:
+                raise Refusal("not_found", f"No such container: {container_id}")
+            if box.state != "running":
+                raise Refusal("conflict", f"Container {container_id} is not running")
+        return self.execs.create(self._programs.get(tuple(command), Program()), stdin=stdin)
+
+    def inspect_exec(self, exec_id: str) -> ExecState | None:
+        self._enter("inspect_exec")
+        return self.execs.inspect(exec_id)
+
+    def attach_exec(self, exec_id: str, *, tty: bool = False) -> Exec:
+        del tty
+        self._enter("attach_exec")
+        return self.execs.start(exec_id)
+
+    def resize_exec(self, exec_id: str, rows: int, columns: int) -> None:
+        self._enter("resize_exec")
+        self.execs.resize(exec_id, rows, columns)
 
     def close(self) -> None:
         """Nothing is held open."""

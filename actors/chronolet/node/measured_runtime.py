@@ -9,13 +9,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from chronolet.node.metrics import Metrics
 from chronolet.ports.labels import CONTAINER_NAME, POD_UID
 from chronolet.ports.runtime import (
+    Attachment,
     ContainerSpec,
     ContainerState,
     Engine,
+    ExecState,
     ImageState,
     Notice,
     Runtime,
@@ -90,6 +93,29 @@ class MeasuredRuntime:
         self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
     ) -> Iterator[tuple[str, bytes]]:
         return self._runtime.logs(container_id, follow=follow, tail=tail, since=since, timestamps=timestamps)
+
+    def create_exec(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        tty: bool = False,
+        stdin: bool = False,
+        env: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
+        with self._operation("create_exec"):
+            return self._runtime.create_exec(container_id, command, tty=tty, stdin=stdin, env=env)
+
+    def inspect_exec(self, exec_id: str) -> ExecState | None:
+        with self._operation("exec_status"):
+            return self._runtime.inspect_exec(exec_id)
+
+    def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attachment:
+        with self._operation("exec"):
+            return self._runtime.attach_exec(exec_id, tty=tty)
+
+    def resize_exec(self, exec_id: str, rows: int, columns: int) -> None:
+        self._runtime.resize_exec(exec_id, rows, columns)
 
     def close(self) -> None:
         self._runtime.close()

@@ -105,6 +105,13 @@ class Notice(Plain, frozen=True, kw_only=True):
     exit_code: int = 0
 
 
+class ExecState(Plain, frozen=True, kw_only=True):
+    """A command that was to run in a container. `exit_code` is None until it has ended."""
+
+    running: bool
+    exit_code: int | None = None
+
+
 class BuiltImage(Plain, frozen=True, kw_only=True):
     """A root file system as a tar, and the Dockerfile instructions to import it with."""
 
@@ -198,8 +205,44 @@ class Runtime(Protocol):
     ) -> Iterator[tuple[str, bytes]]:
         """Pieces of output as (`stdout` or `stderr`, bytes), oldest first."""
 
+    def create_exec(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        tty: bool = False,
+        stdin: bool = False,
+        env: Mapping[str, str] = {},
+    ) -> str:
+        """Prepare a command in a running container; the exec's id. `conflict` if the container does not run."""
+
+    def inspect_exec(self, exec_id: str) -> ExecState | None:
+        """How far it is, None if there is no such exec: the runtime forgets them when it or the container ends."""
+
+    def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attachment:
+        """Start a prepared command and be connected to it. `conflict` if it was started before."""
+
+    def resize_exec(self, exec_id: str, rows: int, columns: int) -> None:
+        """Tell a command the size of its terminal; `failed` or `not_found` while it does not run yet."""
+
     def close(self) -> None:
         """Give back connections."""
+
+
+class Attachment(Protocol):
+    """The streams of a running command. `output` is read by one thread, input written by another."""
+
+    def output(self) -> Iterator[tuple[str, bytes]]:
+        """Pieces as (`stdout` or `stderr`, bytes) until it ends; a terminal's are all `stdout`."""
+
+    def send(self, data: bytes) -> None:
+        """Input for the command; what comes too late is lost."""
+
+    def end_input(self) -> None:
+        """The command reads an end of file."""
+
+    def close(self) -> None:
+        """Let go of it: a reader wakes, the command goes on."""
 
 
 class Stream(Protocol):

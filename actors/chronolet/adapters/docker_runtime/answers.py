@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from chronolet.adapters.docker_runtime.errors import one_line
-from chronolet.ports.runtime import ContainerState, Engine, ImageState, State
+from chronolet.ports.runtime import ContainerState, Engine, ExecState, ImageState, State
 
 # `removing` and `paused` tell neither that it runs nor that it does not; `dead` is one whose removal failed half-way.
 _STATES: Mapping[str, State] = {"created": "created", "running": "running", "exited": "exited", "dead": "exited"}
@@ -43,6 +43,7 @@ class _Run(_Reply):
 
 class _Config(_Reply):
     Image: str
+    Tty: bool = False
     Labels: dict[str, str] | None = None
     StopSignal: str = ""
 
@@ -63,6 +64,11 @@ class _Inspected(_Reply):
     State: _Run
     Config: _Config
     NetworkSettings: _Networks | None = None
+
+
+class _Exec(_Reply):
+    Running: bool
+    ExitCode: int | None = None
 
 
 class _Image(_Reply):
@@ -88,6 +94,7 @@ class _Version(_Reply):
 
 _listed = msgspec.json.Decoder(list[_Listed])
 _inspected = msgspec.json.Decoder(_Inspected)
+_exec = msgspec.json.Decoder(_Exec)
 _image = msgspec.json.Decoder(_Image)
 _created = msgspec.json.Decoder(_Created)
 _info = msgspec.json.Decoder(_Info)
@@ -123,9 +130,20 @@ def detail(body: bytes) -> ContainerState:
     )
 
 
+def has_terminal(body: bytes) -> bool:
+    """Whether a container has one, by the reply of /containers/<id>/json: its output has no frames then."""
+    return _inspected.decode(body).Config.Tty
+
+
 def created(body: bytes) -> str:
     """The id that a create call answers."""
     return _created.decode(body).Id
+
+
+def execution(body: bytes) -> ExecState:
+    """An exec. One that was never started has no exit code, and does not run."""
+    found = _exec.decode(body)
+    return ExecState(running=found.Running, exit_code=None if found.Running else found.ExitCode)
 
 
 def image(body: bytes) -> ImageState:

@@ -20,6 +20,9 @@ _SANDBOX_CPU_SHARES = 2
 # Rotated always: a container that talks must not fill the disk.
 _LOG: Mapping[str, Any] = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "5"}}
 
+# Without it the engine keeps a terminal's Ctrl-P to itself, which every shell's history is called back by.
+_NEVER_TYPED = "ctrl-^,ctrl-_,ctrl-^,ctrl-_,ctrl-^"
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -70,6 +73,21 @@ def container(spec: ContainerSpec) -> bytes:
     if spec.working_dir:
         body["WorkingDir"] = spec.working_dir
     return _encode(body)
+
+
+def execution(command: Sequence[str], env: Mapping[str, str], *, tty: bool, stdin: bool) -> bytes:
+    """The body of an exec's create call."""
+    return _encode(
+        {
+            "Cmd": command,
+            "Env": [f"{name}={value}" for name, value in env.items()],
+            "Tty": tty,
+            "AttachStdin": stdin,
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "DetachKeys": _NEVER_TYPED,
+        }
+    )
 
 
 def _cpu_limit(milli: int) -> Mapping[str, int]:

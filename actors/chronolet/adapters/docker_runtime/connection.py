@@ -17,6 +17,7 @@ from docker.transport.unixconn import UnixHTTPConnection, UnixHTTPConnectionPool
 from urllib3.exceptions import HTTPError
 
 from chronolet.adapters.docker_runtime import errors
+from chronolet.adapters.docker_runtime.hijack import Attached, upgraded
 from chronolet.ports.runtime import Refusal
 
 _BASE = "http+docker://localhost"
@@ -106,6 +107,20 @@ class Connection:
             connection.close()
             raise
         return OpenReply(connection, raw, reply)
+
+    def upgrade(self, path: str, body: bytes, *, tty: bool) -> Attached:
+        """A POST whose connection becomes the streams of what it starts."""
+        raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            raw.settimeout(self._timeout)
+            raw.connect(self.socket_path)
+            return upgraded(raw, self._target(path, None), body, tty=tty)
+        except OSError as error:
+            raw.close()
+            raise self._broken(error, "POST", path) from error
+        except Refusal:
+            raw.close()
+            raise
 
     def forget_version(self) -> None:
         """Ask for the engine's API version again before the next call: it may have been replaced."""

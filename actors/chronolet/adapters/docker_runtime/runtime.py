@@ -7,6 +7,7 @@ Next: `connection`. Answers to pkg/kubelet/cri/remote/remote_runtime.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from urllib.parse import quote
 
 import msgspec
@@ -17,10 +18,12 @@ from docker.utils import parse_repository_tag
 from chronolet.adapters.docker_runtime import answers, bodies, streams
 from chronolet.adapters.docker_runtime.connection import Connection, quoted
 from chronolet.adapters.docker_runtime.errors import one_line
+from chronolet.adapters.docker_runtime.hijack import Attached
 from chronolet.ports.runtime import (
     ContainerSpec,
     ContainerState,
     Engine,
+    ExecState,
     ImageState,
     Notice,
     Refusal,
@@ -128,11 +131,46 @@ class DockerRuntime:
         query["tail"] = "all" if tail is None else str(tail)
         if since is not None:
             query["since"] = f"{since // 1000}.{since % 1000:03d}000000"
+        has_terminal = answers.has_terminal(self._connection.call("GET", f"/containers/{quoted(container_id)}/json"))
         reply = self._connection.open("GET", f"/containers/{quoted(container_id)}/logs", query)
         try:
-            yield from streams.output(reply)
+            yield from streams.pieces(reply) if has_terminal else streams.output(reply)
         finally:
             reply.release()
+
+    # -- commands in containers ------------------------------------------------------------------------------------
+
+    def create_exec(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        tty: bool = False,
+        stdin: bool = False,
+        env: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
+        body = bodies.execution(command, env, tty=tty, stdin=stdin)
+        return answers.created(self._connection.call("POST", f"/containers/{quoted(container_id)}/exec", None, body))
+
+    def inspect_exec(self, exec_id: str) -> ExecState | None:
+        try:
+            return answers.execution(self._connection.call("GET", f"/exec/{quoted(exec_id)}/json"))
+        except Refusal as refusal:
+            if refusal.kind == "not_found":
+                return None
+            raise
+
+    def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attached:
+        # An engine that hands its connection over tells in the output only that the command ran before.
+        before = self.inspect_exec(exec_id)
+        if before is not None and (before.running or before.exit_code is not None):
+            raise Refusal("conflict", f"Exec command {exec_id} was started before")
+        body = msgspec.json.encode({"Detach": False, "Tty": tty})
+        return self._connection.upgrade(f"/exec/{quoted(exec_id)}/start", body, tty=tty)
+
+    def resize_exec(self, exec_id: str, rows: int, columns: int) -> None:
+        size = {"h": str(rows), "w": str(columns)}
+        self._connection.call("POST", f"/exec/{quoted(exec_id)}/resize", size)
 
     # -- images ----------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
 from chronolet.adapters.docker_runtime import errors
-from chronolet.adapters.docker_runtime.connection import OpenReply
 from chronolet.ports.runtime import Notice, Refusal
+
+if TYPE_CHECKING:
+    from chronolet.adapters.docker_runtime.connection import OpenReply
 
 Action = Literal["create", "start", "die", "destroy", "oom"]
 ACTIONS: tuple[Action, ...] = ("create", "start", "die", "destroy", "oom")
@@ -46,6 +48,12 @@ _event = msgspec.json.Decoder(_Event)
 _progress = msgspec.json.Decoder(_Progress)
 _frame = struct.Struct(">BxxxL")
 _STREAMS: Mapping[int, str] = {1: "stdout", 2: "stderr"}
+
+
+def pieces(reply: OpenReply) -> Iterator[tuple[str, bytes]]:
+    """A terminal's log output: it has one stream, and no frames."""
+    while piece := reply.read_some():
+        yield "stdout", piece
 
 
 def lines(reply: OpenReply) -> Iterator[bytes]:
@@ -87,7 +95,14 @@ def progress(reply: OpenReply, tell: Callable[[str], None]) -> str:
     return last
 
 
-def output(reply: OpenReply) -> Iterator[tuple[str, bytes]]:
+class Framed(Protocol):
+    """What `output` reads from."""
+
+    def read_exactly(self, count: int) -> bytes:
+        """That many bytes, or fewer at the end."""
+
+
+def output(reply: Framed) -> Iterator[tuple[str, bytes]]:
     """Log output by stream, from Docker's frames of eight bytes of head and their content."""
     while len(head := reply.read_exactly(_frame.size)) == _frame.size:
         number, length = _frame.unpack(head)

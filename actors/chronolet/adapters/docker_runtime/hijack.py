@@ -1,0 +1,125 @@
+"""A connection to the engine that stops being HTTP: the streams of a running command.
+
+Comes in: a connected socket, a request that asks for the upgrade. Goes out: `Attached`, which reads and writes the
+socket as it is. Next: `runtime`. http.client is of no use here: it reads ahead into a buffer of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+from chronolet.adapters.docker_runtime import errors, streams
+from chronolet.ports.runtime import Refusal
+
+_HEAD_LIMIT = 65_536
+_PIECE = 65_536
+_SWITCHING_PROTOCOLS = 101
+_OK = 200
+
+
+def upgraded(raw: socket.socket, target: str, body: bytes, *, tty: bool) -> Attached:
+    """Ask for the streams of what `target` starts. Raises `Refusal` with the engine's words; OSError as sockets do."""
+    head = (
+        f"POST {target} HTTP/1.1",
+        "Host: localhost",
+        "Connection: Upgrade",
+        "Upgrade: tcp",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    )
+    raw.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + body)
+    reply, rest = _head(raw)
+    status = _status(reply)
+    if status not in (_SWITCHING_PROTOCOLS, _OK):
+        raise errors.refused(status, rest + _rest(raw, _length(reply) - len(rest)))
+    raw.settimeout(None)  # a command may be silent for as long as it likes
+    return Attached(raw, rest, tty=tty)
+
+
+class Attached:
+    """`ports.runtime.Attachment` on a socket."""
+
+    def __init__(self, raw: socket.socket, begun: bytes, *, tty: bool) -> None:
+        self._raw = raw
+        self._begun = begun
+        self._tty = tty
+        self._closed = False
+
+    def output(self) -> Iterator[tuple[str, bytes]]:
+        """A terminal's output has no frames."""
+        if not self._tty:
+            yield from streams.output(self)
+            return
+        while piece := self.read_some():
+            yield "stdout", piece
+
+    def send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._raw.sendall(data)
+
+    def end_input(self) -> None:
+        with contextlib.suppress(OSError):
+            self._raw.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Wakes a reader: a socket that is only closed would leave it waiting."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._raw.shutdown(socket.SHUT_RDWR)
+        self._raw.close()
+
+    def read_some(self) -> bytes:
+        """At least one byte; empty at the end."""
+        if self._begun:
+            piece, self._begun = self._begun, b""
+            return piece
+        try:
+            return self._raw.recv(_PIECE)
+        except OSError as error:
+            if self._closed:
+                return b""
+            raise Refusal("unavailable", f"Docker: a command's output was cut off ({error.strerror})") from error
+
+    def read_exactly(self, count: int) -> bytes:
+        """That many bytes, or fewer at the end."""
+        found = bytearray()
+        while len(found) < count and (piece := self.read_some()):
+            found += piece
+        self._begun = bytes(found[count:])
+        return bytes(found[:count])
+
+
+def _head(raw: socket.socket) -> tuple[bytes, bytes]:
+    """The reply's head, and what came with it of the streams already."""
+    found = b""
+    while b"\r\n\r\n" not in found:
+        piece = raw.recv(_PIECE)
+        if not piece or len(found) > _HEAD_LIMIT:
+            raise ConnectionResetError("half a reply")
+        found += piece
+    head, _, rest = found.partition(b"\r\n\r\n")
+    return head, rest
+
+
+def _status(head: bytes) -> int:
+    words = head.split(b" ", 2)
+    if len(words) < 2 or not words[1].isdigit():  # noqa: PLR2004
+        raise ConnectionResetError("no HTTP")
+    return int(words[1])
+
+
+def _length(head: bytes) -> int:
+    for line in head.lower().split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name == b"content-length" and value.strip().isdigit():
+            return int(value)
+    return 0
+
+
+def _rest(raw: socket.socket, count: int) -> bytes:
+    found = b""
+    while len(found) < count and (piece := raw.recv(_PIECE)):
+        found += piece
+    return found

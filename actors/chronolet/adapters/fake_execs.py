@@ -1,0 +1,96 @@
+"""Commands in the fake runtime's containers.
+
+Comes in: a program for each command. Goes out: execs with the states and streams of the real ones. A program that does
+not end by itself writes what it reads, until its input ends. Next: `fake_runtime`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from chronolet.ports.runtime import ExecState, Refusal
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command does: end at once with `exits`, or run; on TERM end with `on_term`, or ignore it (None).
+
+    `missing` are the words with which the runtime refuses to start it.
+    """
+
+    exits: int | None = None
+    on_term: int | None = 0
+    missing: str = ""
+    stdout: bytes = b""
+    stderr: bytes = b""
+
+
+@dataclass
+class Exec:
+    """One command, mutable: it stands for the runtime's own memory. It is its own attachment."""
+
+    program: Program
+    stdin: bool
+    started: bool = False
+    exit_code: int | None = None
+    size: tuple[int, int] = (0, 0)
+    """Rows and columns, as they were told last."""
+    _input: queue.SimpleQueue[bytes] = field(default_factory=queue.SimpleQueue)
+
+    def output(self) -> Iterator[tuple[str, bytes]]:
+        yield from (piece for piece in (("stdout", self.program.stdout), ("stderr", self.program.stderr)) if piece[1])
+        if self.program.exits is None and self.stdin:
+            while data := self._input.get():
+                yield "stdout", data
+        self.exit_code = self.program.exits or 0
+
+    def send(self, data: bytes) -> None:
+        self._input.put(data)
+
+    def end_input(self) -> None:
+        self._input.put(b"")
+
+    def close(self) -> None:
+        self._input.put(b"")
+
+
+class FakeExecs:
+    """All execs of a fake runtime."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self.all: dict[str, Exec] = {}
+
+    def create(self, program: Program, *, stdin: bool) -> str:
+        with self._lock:
+            exec_id = f"{next(self._numbers):064x}"
+            self.all[exec_id] = Exec(program, stdin)
+            return exec_id
+
+    def inspect(self, exec_id: str) -> ExecState | None:
+        found = self.all.get(exec_id)
+        if found is None:
+            return None
+        return ExecState(running=found.started and found.exit_code is None, exit_code=found.exit_code)
+
+    def start(self, exec_id: str) -> Exec:
+        found = self._found(exec_id)
+        with self._lock:
+            if found.started:
+                raise Refusal("conflict", f"Error: Exec command {exec_id} is already running")
+            found.started = True
+        return found
+
+    def resize(self, exec_id: str, rows: int, columns: int) -> None:
+        self._found(exec_id).size = (rows, columns)
+
+    def _found(self, exec_id: str) -> Exec:
+        if exec_id not in self.all:
+            raise Refusal("not_found", f"No such exec instance: {exec_id}")
+        return self.all[exec_id]
