@@ -1,0 +1,169 @@
+"""Redis emptied under thirty running pods, and its folder gone: nothing that runs is touched, and what dies later is
+dealt with as always.
+"""
+
+import shutil
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+
+from chronolet_schemas import manifests
+from chronolet_schemas import pod as pods
+from tests.e2e.node import Node, pod, shell
+from tests.e2e.witness import Witness
+from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis
+
+APPLIED = [f"applied-{number}" for number in range(14)]
+FILED = [f"filed-{number}" for number in range(12)]
+LOOPING = [f"looping-{number}" for number in range(4)]
+STEADY = [*APPLIED, *FILED]
+
+
+class Before(msgspec.Struct, frozen=True):
+    """What there was when the log was lost. `started` by Docker, under the id; `lives` and `signals` by the witness."""
+
+    uids: Mapping[str, str]
+    started: Mapping[str, str]
+    restarts: Mapping[str, int]
+    lives: Mapping[str, list[str]]
+    signals: set[str]
+
+
+def thirty_pods(node: Node) -> None:
+    """Applied ones, ones of files of which two are at their third attempt, and some that keep failing."""
+    node.start()
+    for name in FILED:
+        node.write(f"{name}.yaml", pod(name, shell("app"), shell("beside")))
+    for name in LOOPING:
+        node.write(f"{name}.yaml", pod(name, shell("app", "exit 3"), shell("beside")))
+    documents = [pod(name) for name in APPLIED]
+    assert node.chronolet("apply", "-f", node.aside("applied.yaml", *documents)).status == 0
+    node.wait_until_running(*STEADY)
+    for attempt in (1, 2):
+        for name in FILED[:2]:
+            node.kill_process(name, "app")
+        for name in FILED[:2]:
+            node.journal.wait_for_event(pods.ContainerStarted, pod=f"default/{name}", container="app", attempt=attempt)
+    for name in LOOPING:
+        node.journal.wait_for_event(pods.RestartScheduled, pod=f"default/{name}", back_off_seconds=10)
+
+
+def taken(node: Node, witness: Witness) -> Before:
+    """Of the pods as they are now."""
+    node.wait_until_running(*STEADY)
+    return Before(
+        uids={name: state.uid for name, state in node.journal.pods.items()},
+        started=node.started_at(*STEADY, *LOOPING),
+        restarts={name: restarts(node, name) for name in (*STEADY, *LOOPING)},
+        lives=lives(node, witness),
+        signals=witness.signals(node.name),
+    )
+
+
+def restarts(node: Node, name: str) -> int:
+    """Of the container `app`."""
+    status = node.journal.status(f"default/{name}")
+    assert status is not None
+    return next(one.restart_count for one in status.container_statuses if one.name == "app")
+
+
+def lives(node: Node, witness: Witness) -> dict[str, list[str]]:
+    """What Docker has seen of each container that was not meant to fail."""
+    return {
+        name: actions for name, actions in witness.lives(node.name).items() if not name.startswith("chrono_app_looping")
+    }
+
+
+def new_log(node: Node, server: PrivateRedis) -> None:
+    """From now on the journal reads the log that was begun after the loss."""
+    node.journal.close()
+    node.journal = type(node.journal)(server.url, node.name)
+    node.journal.wait_for_event(manifests.AdoptionFinished, 60)
+
+
+def check(node: Node, witness: Witness, before: Before) -> None:
+    """All thirty are known as they were, nothing was touched, and those that fail go on to."""
+    journal = node.journal
+    assert {one.pod: one.uid for one in journal.events(manifests.PodAdopted)} == before.uids
+    assert [one.left_alone for one in journal.events(manifests.AdoptionFinished)] == [()]
+    node.wait_until_running(*STEADY)
+    assert {name: restarts(node, name) for name in STEADY} == {name: before.restarts[name] for name in STEADY}
+    for name in LOOPING:
+        journal.wait_for_event(
+            pods.RestartScheduled, pod=f"default/{name}", container="app", attempt=before.restarts[name] + 1
+        )
+    assert lives(node, witness) == before.lives
+    assert witness.signals(node.name) == before.signals
+    assert node.started_at(*STEADY, *LOOPING).items() >= before.started.items()
+    assert not journal.events(pods.StrayFound)
+    assert not journal.events(pods.SandboxStartRequested)
+    shown = node.chronolet("get", "pods").out.splitlines()[1:]
+    assert {line.split()[0] for line in shown} == {*STEADY, *LOOPING}
+    assert "Traceback" not in node.log
+
+
+def check_crashes(node: Node) -> None:
+    """One that never crashed and one that did: the count goes on, and so does the back-off."""
+    for name in (APPLIED[0], FILED[0]):
+        attempt = restarts(node, name)
+        node.kill_process(name, "app")
+        at_once = node.journal.wait_for_event(
+            pods.RestartScheduled, pod=f"default/{name}", container="app", attempt=attempt
+        )
+        assert (at_once.back_off_seconds, at_once.next_back_off_seconds) == (0, 10)
+        node.journal.wait_for(f"{name} again", lambda name=name, n=attempt + 1: running_at(node, name, n))
+        node.kill_process(name, "app")
+        node.wait_for_status(name, "CrashLoopBackOff")
+        waits = node.journal.wait_for_event(
+            pods.RestartScheduled, pod=f"default/{name}", container="app", attempt=attempt + 1
+        )
+        assert (waits.back_off_seconds, waits.next_back_off_seconds) == (10, 20)
+        line = node.chronolet("get", "pods").line(f"{name} ")
+        assert line.split()[2:4] == ["CrashLoopBackOff", str(attempt + 1)]
+
+
+def running_at(node: Node, name: str, attempt: int) -> bool:
+    """Whether `app` runs at this attempt."""
+    one = node.journal.pods[f"default/{name}"].container("app")
+    return one is not None and one.phase == "running" and one.attempt == attempt
+
+
+def check_ends(node: Node) -> None:
+    """What goes, goes with all that it has."""
+    assert node.chronolet("delete", "pod", APPLIED[1]).status == 0
+    (node.folder / f"{FILED[1]}.yaml").unlink()
+    (node.folder / f"{LOOPING[0]}.yaml").unlink()
+    for name in (APPLIED[1], FILED[1], LOOPING[0]):
+        node.wait_until_gone(name)
+        chosen = {"label": [f"chronolet/node={node.name}", f"io.kubernetes.pod.name={name}"]}
+        assert node.docker.containers(all=True, filters=chosen) == []
+
+
+@pytest.mark.timeout(300)
+def test_a_server_emptied_and_then_gone_under_thirty_pods(
+    own_node: Node, redis_server: PrivateRedis, docker_engine: PrivateDocker
+) -> None:
+    witness = Witness(docker_engine)
+    try:
+        thirty_pods(own_node)
+        before = taken(own_node, witness)
+        assert len(before.uids) == 30
+        assert len(before.started) == 30 + len(APPLIED) + 2 * len(FILED) + len(LOOPING)
+        redis_server.client().flushall()
+        new_log(own_node, redis_server)
+        check(own_node, witness, before)
+        check_crashes(own_node)
+
+        own_node.journal.wait_for("their restarts", lambda: all(map(own_node.all_run, STEADY)))
+        before = taken(own_node, witness)
+        redis_server.kill9()
+        shutil.rmtree(redis_server.data)
+        redis_server.data.mkdir()
+        redis_server.start()
+        new_log(own_node, redis_server)
+        check(own_node, witness, before)
+        check_ends(own_node)
+    finally:
+        witness.close()
