@@ -6,7 +6,7 @@ A container only moves created < running < exited < removed; a newer `started_at
 
 from __future__ import annotations
 
-from chronolet_schemas.envelope import Event
+from chronolet_schemas.envelope import Command, Event, Message
 from chronolet_schemas.registry import registered
 
 SANDBOX = "POD"
@@ -57,6 +57,34 @@ class ContainerChanged(ContainerEvent, frozen=True, kw_only=True):
     """Its state cannot be told (created, paused, or its inspect failed); lowers nothing that was known."""
 
     state: str
+
+
+class RunningContainer(Message, frozen=True, kw_only=True):
+    """A container that ran when a new log began. `started_at` in milliseconds, by the runtime's clock."""
+
+    pod: str
+    uid: str
+    container: str
+    attempt: int
+    id: str
+    started_at: int
+
+
+@registered
+class AdoptContainers(Command, frozen=True, kw_only=True):
+    """The log is new, and these were seen to run before it: what is not there any more when all are listed, died.
+
+    Sent by the node itself.
+    """
+
+    running: tuple[RunningContainer, ...]
+
+
+@registered
+class ContainersAdopted(Event, frozen=True, kw_only=True):
+    """So many containers were told to a new log as running; of each that was news, a ContainerStarted says so."""
+
+    running: int
 
 
 @registered

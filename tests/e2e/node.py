@@ -19,6 +19,7 @@ import msgspec
 import yaml
 
 from chronolet.ports import labels
+from tests.e2e.crash_matrix.farm import AgentJob
 from tests.e2e.journal import Journal
 from tests.support import scratch
 from tests.support.docker import PrivateDocker
@@ -65,6 +66,18 @@ class Node:
         command = [*_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", "0"]
         with self._log.open("ab") as log:
             self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environ)
+
+    def job(self, **more: Any) -> AgentJob:
+        """How a farm starts this node's agent, with the crash point and so on of `more`."""
+        flags = {
+            "redis": self._environ["CHRONOLET_REDIS"],
+            "root_dir": str(self.root),
+            "node": self.name,
+            "docker": self.engine.host,
+            "pod_manifest_path": str(self.folder),
+            "port": "0",
+        }
+        return AgentJob(flags=flags, log=str(self._log), struck=str(self.root / "struck"), **more)
 
     def kill9(self) -> None:
         assert self._agent is not None

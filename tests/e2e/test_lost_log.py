@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 from chronolet_schemas import kernel, manifests
 from chronolet_schemas import pod as pods
+from tests.e2e.crash_matrix.farm import Farm
+from tests.e2e.crash_matrix.points import Point
 from tests.e2e.node import Node, pod, shell
 from tests.support.redis import PrivateRedis
 
@@ -99,6 +101,30 @@ def test_with_the_agent_and_the_server(own_node: Node, redis_server: PrivateRedi
     check_adopted(own_node, before, {**uids, "default/gone": gone})
     own_node.journal.wait_for_event(pods.PodEnded, pod="default/gone", uid=gone)
     assert all_ids(own_node, "gone") == set()
+
+
+def test_what_somebody_removes_before_the_first_listing_is_missed(own_node: Node, redis_server: PrivateRedis) -> None:
+    own_node.write("filed.yaml", FILED)
+    own_node.start()
+    own_node.wait_until_running("filed")
+    own_node.kill9()
+    redis_server.client().flushall()
+    farm = Farm()
+    try:
+        # What was seen has been sent, and nothing has been listed yet.
+        point = Point(place="step/before pleg", type="pleg.ContainersAdopted")
+        agent = farm.start(own_node.job(point=point))
+        assert agent.over.wait(30)
+        assert agent.status == -9
+    finally:
+        farm.end()
+    own_node.docker.remove_container(own_node.running("filed")["app"]["Id"], force=True)
+    own_node.start()
+    new_log(own_node, redis_server)
+    exited = own_node.journal.wait_for_event(pods.ContainerExited, pod="default/filed")
+    assert (exited.attempt, exited.reason) == (0, "ContainerStatusUnknown")
+    own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/filed", container="app", attempt=1)
+    own_node.wait_until_running("filed")
 
 
 def test_while_docker_is_away_nothing_is_begun_anew(own_node: Node, redis_server: PrivateRedis) -> None:

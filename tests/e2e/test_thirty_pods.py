@@ -66,7 +66,8 @@ def restarts(node: Node, name: str) -> int:
     """Of the container `app`."""
     status = node.journal.status(f"default/{name}")
     assert status is not None
-    return next(one.restart_count for one in status.container_statuses if one.name == "app")
+    (count,) = (one.restart_count for one in status.container_statuses if one.name == "app")
+    return int(count or 0)
 
 
 def lives(node: Node, witness: Witness) -> dict[str, list[str]]:
@@ -113,7 +114,7 @@ def check_crashes(node: Node) -> None:
             pods.RestartScheduled, pod=f"default/{name}", container="app", attempt=attempt
         )
         assert (at_once.back_off_seconds, at_once.next_back_off_seconds) == (0, 10)
-        node.journal.wait_for(f"{name} again", lambda name=name, n=attempt + 1: running_at(node, name, n))
+        node.journal.wait_for_event(pods.ContainerStarted, pod=f"default/{name}", container="app", attempt=attempt + 1)
         node.kill_process(name, "app")
         node.wait_for_status(name, "CrashLoopBackOff")
         waits = node.journal.wait_for_event(
@@ -122,12 +123,6 @@ def check_crashes(node: Node) -> None:
         assert (waits.back_off_seconds, waits.next_back_off_seconds) == (10, 20)
         line = node.chronolet("get", "pods").line(f"{name} ")
         assert line.split()[2:4] == ["CrashLoopBackOff", str(attempt + 1)]
-
-
-def running_at(node: Node, name: str, attempt: int) -> bool:
-    """Whether `app` runs at this attempt."""
-    one = node.journal.pods[f"default/{name}"].container("app")
-    return one is not None and one.phase == "running" and one.attempt == attempt
 
 
 def check_ends(node: Node) -> None:

@@ -17,12 +17,12 @@ from chronolet.pod import actor as pod_actor
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
 from chronolet.ports.specs import KeptSpec
-from chronolet_schemas import codec, manifests, pod, podspec
+from chronolet_schemas import codec, manifests, pleg, pod, podspec
 from chronolet_schemas.envelope import START, Command, Record
 from chronolet_schemas.keys import Shard, shards_of
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec
 
-SHARDS = {"manifests": 1, "pod": 4}
+SHARDS = {"manifests": 1, "pleg": 1, "pod": 4}
 STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 
@@ -77,6 +77,14 @@ class World:
         return last
 
     @property
+    def told_pleg(self) -> list[pleg.RunningContainer]:
+        """What is said to run."""
+        (mail,) = self.store.read_mail(Shard("pleg"), START, 100)
+        command = codec.decode(mail.type, mail.data, Command)
+        assert isinstance(command, pleg.AdoptContainers)
+        return list(command.running)
+
+    @property
     def found(self) -> dict[str, list[pod.FoundContainer]]:
         """By pod: what its command says of its containers."""
         return {one.pod: list(one.found) for one in self.commands if isinstance(one, pod.AdoptPod)}
@@ -106,6 +114,11 @@ def test_pods_are_told_with_what_they_have(world: World) -> None:
     }
     assert (found[dead].exit_code, found[dead].reason, found[dead].spec_hash) == (3, "Error", "h")
     assert found[sandbox].ip
+    assert sorted((one.pod, one.uid, one.container, one.attempt, one.id) for one in world.told_pleg) == [
+        ("default/web", "u1", "POD", 0, sandbox),
+        ("default/web", "u1", "app", 1, runs),
+    ]
+    assert all(one.started_at for one in world.told_pleg)
     assert said == manifests.AdoptPods(
         request="adopt/r",
         pods=(manifests.AdoptedPod(pod="default/web", uid="u1", source="apply", digest=spec.digest),),
@@ -223,8 +236,11 @@ def test_a_log_that_has_decided_something_is_told_nothing(world: World) -> None:
 def test_a_full_mailbox_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chronolet.kernel.memory_store.MAILBOX_FULL", 0)
     assert MAILBOX_FULL
-    spec = world.keep("web", "u1")
-    assert world.adopt() == f"the mailbox of {world.router.shard_for('pod', spec.pod)} is full"
+    world.keep("web", "u1")
+    assert world.adopt() == "the mailbox of pleg is full"
+    monkeypatch.undo()
+    assert world.adopt() == ""
+    assert list(world.found) == ["default/web"]
 
 
 @pytest.mark.parametrize(("kinds", "expected"), [(("manifests", "pod", "pleg"), True), (("pod",), False), ((), False)])

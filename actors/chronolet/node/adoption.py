@@ -1,9 +1,10 @@
 """A new log is told what runs already: the node's containers by their labels, the pods by the specs kept beside the
 log.
 
-Comes in: the kernel's call, before the first shards of a log are taken. Goes out: `pod.AdoptPod` for each pod and one
-`manifests.AdoptPods`, in mailboxes that nobody reads yet, so they are decided before anything that a source or the
-runtime says. Nothing outside is touched. Next: `pod.adoption`, `manifests.decider`. Answers to: the kubelet's restart.
+Comes in: the kernel's call, before the first shards of a log are taken. Goes out: `pleg.AdoptContainers`,
+`pod.AdoptPod` for each pod and `manifests.AdoptPods`, in mailboxes that nobody reads yet, so they are decided before
+anything that a source or the runtime says. Nothing outside is touched. Next: `pleg.decider`, `pod.adoption`,
+`manifests.decider`. Answers to: the kubelet's restart.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from chronolet.kernel.routing import Router
 from chronolet.kernel.store import Store
 from chronolet.manifests.actor import NODE
+from chronolet.pleg import actor as pleg_actor
 from chronolet.pod.effects import UNKNOWN_EXIT, exit_reason
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerState, Refusal, Runtime
 from chronolet.ports.specs import KeptSpec, Specs
-from chronolet_schemas import codec, manifests, pod, registry
+from chronolet_schemas import codec, manifests, pleg, pod, registry
 from chronolet_schemas.envelope import Command
 from chronolet_schemas.keys import Shard
 
@@ -55,7 +57,11 @@ class Adoption:
         left = (*unreadable, *_left_alone(kept, chosen, found))
         if not chosen and not left:
             return ""
-        return self._sent(router, run, chosen, found) or self._send(shard, NODE, _wanted(run, chosen, left))
+        return (
+            self._tell_pleg(router, run, found)
+            or self._sent(router, run, chosen, found)
+            or self._send(shard, NODE, _wanted(run, chosen, left))
+        )
 
     def _found(self) -> _Found:
         """All containers of this node that say whose they are. Refusal if the runtime cannot be asked."""
@@ -74,6 +80,13 @@ class Adoption:
             if refusal.kind == "unavailable":
                 raise
             return listed  # one that hangs does not keep the others waiting
+
+    def _tell_pleg(self, router: Router, run: str, found: _Found) -> str:
+        """What vanishes before the first listing is missed only by whoever knew of it."""
+        (shard,) = router.shards_of("pleg")
+        running = (_running(*one) for each in found.values() for one in each if one[1].state == "running")
+        command = pleg.AdoptContainers(request=f"adopt/{run}/running", running=tuple(running))
+        return self._send(shard, pleg_actor.NODE, command)
 
     def _sent(self, router: Router, run: str, chosen: Sequence[KeptSpec], found: _Found) -> str:
         for spec in chosen:
@@ -124,6 +137,17 @@ def _left_alone(kept: Sequence[KeptSpec], chosen: Sequence[KeptSpec], found: _Fo
             yield from (f"container {state.name}: {why}" for _, state in containers)
     for uid in sorted(known.keys() - adopted - found.keys()):
         yield f"pod {known[uid].pod} with uid {uid}: another pod has its name"
+
+
+def _running(owner: labels.Owner, state: ContainerState) -> pleg.RunningContainer:
+    return pleg.RunningContainer(
+        pod=owner.pod,
+        uid=owner.uid,
+        container=owner.container,
+        attempt=owner.attempt,
+        id=state.id,
+        started_at=state.started_at,
+    )
 
 
 def _found_container(owner: labels.Owner, state: ContainerState) -> pod.FoundContainer:

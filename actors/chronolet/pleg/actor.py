@@ -5,11 +5,19 @@ Comes in: the workers, or nothing for the pure kind that history folds with. Goe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet.pleg.decider import DECIDER
 from chronolet.pleg.state import State
+from chronolet_schemas import pleg
+
+NODE = "node"
+"""The key of the one entity."""
+
+
+def _node(_command: pleg.AdoptContainers) -> Sequence[str]:
+    return (NODE,)
 
 
 def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
@@ -20,6 +28,7 @@ def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
         state=State,
         format=1,
         decider=DECIDER,
-        at_start=("node",),
+        commands={pleg.AdoptContainers: _node},
+        at_start=(NODE,),
         standing=standing or {},
     )

@@ -1,6 +1,7 @@
 """What runs: notices and listings of the runtime become facts. Pure.
 
-Comes in: `signals` of the two standing effects. Goes out: events of `pleg`. Next: `pod`, the prober, the collectors.
+Comes in: `signals` of the two standing effects, and what ran before the log (`pleg.AdoptContainers`). Goes out: events
+of `pleg`. Next: `pod`, the prober, the collectors.
 Source: pkg/kubelet/pleg/generic.go, evented.go. A signal that tells nothing new yields nothing.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from chronolet.kernel.decider import Decider, Effect
@@ -23,17 +25,16 @@ from chronolet_schemas.envelope import Event
 _KILLED = 137
 """Exit code of what a KILL ended; also what the kubelet writes where nobody knows the exit code."""
 
-Said = signals.StreamOpened | signals.StreamBroken | signals.Noticed | signals.Relisted | signals.RelistFailed
+_SaidOfEach = signals.Noticed | signals.Relisted | pleg.AdoptContainers
+Said = _SaidOfEach | signals.StreamOpened | signals.StreamBroken | signals.RelistFailed
 """All that pleg is told."""
 
 
 def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
     """The facts that are new in a signal."""
     match message:
-        case signals.Noticed():
-            return tuple(_noticed(state, message))
-        case signals.Relisted():
-            return (*_relist_works(state, message), *_all_news(state, message.seen))
+        case signals.Noticed() | signals.Relisted() | pleg.AdoptContainers():
+            return _of_each(state, message)
         case signals.RelistFailed():
             return () if state.relist == "failing" else (pleg.RelistFailing(error=message.error),)
         case signals.StreamOpened():
@@ -42,6 +43,17 @@ def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
             return () if state.stream == "lost" else (pleg.StreamLost(error=message.error),)
         case _:
             assert_never(message)
+
+
+def _of_each(state: State, message: _SaidOfEach) -> Sequence[Event]:
+    match message:
+        case signals.Noticed():
+            return tuple(_noticed(state, message))
+        case signals.Relisted():
+            return (*_relist_works(state, message), *_all_news(state, message.seen))
+        case _:
+            seen = tuple(signals.Seen(state="running", **structs.asdict(one)) for one in message.running)
+            return (*_all_news(state, seen), pleg.ContainersAdopted(running=len(seen)))
 
 
 def _noticed(state: State, notice: signals.Noticed) -> Iterator[Event]:
@@ -148,14 +160,12 @@ def evolve(state: State, event: Event) -> State:
     match event:
         case pleg.ContainerEvent():
             return _container(state, event)
-        case pleg.StreamFollowed():
-            return replace(state, stream="followed")
-        case pleg.StreamLost():
-            return replace(state, stream="lost")
-        case pleg.RelistWorking():
-            return replace(state, relist="working")
-        case pleg.RelistFailing():
-            return replace(state, relist="failing")
+        case pleg.ContainersAdopted():
+            return replace(state, adopted=state.adopted + 1)
+        case pleg.StreamFollowed() | pleg.StreamLost():
+            return replace(state, stream="followed" if isinstance(event, pleg.StreamFollowed) else "lost")
+        case pleg.RelistWorking() | pleg.RelistFailing():
+            return replace(state, relist="working" if isinstance(event, pleg.RelistWorking) else "failing")
         case _:
             return state
 
@@ -199,7 +209,7 @@ def outstanding(state: State) -> Sequence[Effect]:
     """The two standing effects, always."""
     return (
         wanted.FollowRuntime(subject="stream", intent="follow"),
-        wanted.Relist(subject="relist", intent="relist", known=tuple(sorted(state.containers))),
+        wanted.Relist(subject="relist", intent=f"relist/{state.adopted}", known=tuple(sorted(state.containers))),
     )
 
 

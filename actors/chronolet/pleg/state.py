@@ -31,10 +31,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`containers` by runtime id; removed ones leave. `out_of_memory` holds ids that have not died since.
 
-    `stream` and `relist` say how it goes with the two ways to hear of the runtime.
+    `stream` and `relist` say how it goes with the two ways to hear of the runtime. Each time that containers were
+    `adopted`, the listing begins anew, for it has to know of them.
     """
 
     containers: immutables.Map[str, Run] = immutables.Map()
     out_of_memory: frozenset[str] = frozenset()
     stream: Literal["", "followed", "lost"] = ""
     relist: Literal["", "working", "failing"] = ""
+    adopted: int = 0

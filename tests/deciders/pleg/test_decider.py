@@ -129,6 +129,23 @@ def test_what_is_gone_is_told_under_the_name_that_the_log_knows() -> None:
     pleg_with(STARTED, DIED).when(nobody).then(pleg.ContainerRemoved(**WHO))
 
 
+ADOPT = pleg.AdoptContainers(request="adopt/r", running=(pleg.RunningContainer(started_at=T0, **WHO),))
+
+
+def test_what_ran_before_the_log_is_looked_for_and_died_if_it_is_gone() -> None:
+    scene = given(DECIDER).when(ADOPT).then(STARTED, pleg.ContainersAdopted(running=1))
+    relist = scene.effects["relist"]
+    assert isinstance(relist, wanted.Relist)
+    assert (relist.known, relist.intent) == (("a0",), "relist/1"), "it begins anew"
+    scene.when(listed("removed", pod="", uid="", container="", attempt=0))
+    assert scene.only(pleg.ContainerDied).reason == "ContainerStatusUnknown"
+
+
+def test_what_is_known_already_is_adopted_without_news() -> None:
+    pleg_with(STARTED, DIED).when(ADOPT).then(pleg.ContainersAdopted(running=1))
+    given(DECIDER).when(pleg.AdoptContainers(request="adopt/r", running=())).then(pleg.ContainersAdopted(running=0))
+
+
 def test_what_vanished_after_it_died_is_only_removed() -> None:
     pleg_with(STARTED, DIED).when(listed("removed")).then(pleg.ContainerRemoved(**WHO))
 
