@@ -1,0 +1,230 @@
+"""Where a field of a Pod shows in Docker: what is wanted there because of it, and what is found.
+
+Comes in: the field's value, a `Look`. Goes out: `Compared`. Next: `seen` walks a manifest with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import PurePath
+from typing import Any, Final, NamedTuple
+
+
+class Look(NamedTuple):
+    """One pod in three views, and the container that is looked at."""
+
+    manifest: Mapping[str, Any]
+    pod: Mapping[str, Any]
+    docker: Mapping[str, Any]
+    container: Mapping[str, Any] = {}
+
+    @property
+    def host(self) -> Any:
+        """Docker's HostConfig of the container."""
+        return self.container["HostConfig"]
+
+    @property
+    def config(self) -> Any:
+        """Docker's Config of the container."""
+        return self.container["Config"]
+
+    @property
+    def sandbox(self) -> Any:
+        """Docker's inspect of the pod's sandbox."""
+        return self.docker["POD"]
+
+
+class Compared(NamedTuple):
+    """They should be equal."""
+
+    wanted: Any
+    found: Any
+
+
+Check = Callable[[Any, Look], Compared]
+
+_UNITS: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def amount(text: Any) -> Fraction:
+    """A quantity such as `100m` or `64Mi`."""
+    digits = str(text).rstrip("mkKMGi")
+    unit = str(text)[len(digits) :]
+    return Fraction(digits) / 1000 if unit == "m" else Fraction(digits) * _UNITS[unit]
+
+
+def _shown(*path: str, default: Any = None) -> Check:
+    """The same as in the pod that `get` shows, which leaves out defaults: for what has no counterpart in Docker."""
+
+    def check(value: Any, look: Look) -> Compared:
+        found: Any = look.pod
+        for key in path[:-1]:
+            found = found[key]
+        return Compared(value, found.get(path[-1], default))
+
+    return check
+
+
+def _label(name: str) -> Check:
+    return lambda value, look: Compared(value, look.sandbox["Config"]["Labels"].get(name))
+
+
+def _config(name: str) -> Check:
+    return lambda value, look: Compared(value, look.config[name])
+
+
+def _host(name: str) -> Check:
+    return lambda value, look: Compared(value, look.host[name])
+
+
+def _namespace(mode: str) -> Check:
+    """A namespace of the node's, held by the sandbox."""
+    return lambda value, look: Compared("host" if value else None, look.sandbox["HostConfig"][mode] or None)
+
+
+def _anything(_: Any, __: Look) -> Compared:
+    return Compared(None, None)
+
+
+# -- containers --------------------------------------------------------------------------------------------------------
+
+
+def _image(value: str, look: Look) -> Compared:
+    shown = {one["name"]: one for one in _statuses(look)}[look.config["Labels"]["io.kubernetes.container.name"]]
+    return Compared((value, look.container["Image"]), (shown["image"], shown["imageID"].rpartition("//")[2]))
+
+
+def _statuses(look: Look) -> list[Any]:
+    status = look.pod["status"]
+    return [*status.get("initContainerStatuses", []), *status["containerStatuses"]]
+
+
+def _environment(value: list[Mapping[str, Any]], look: Look) -> Compared:
+    given = look.config["Env"]
+    wanted = [f"{one['name']}={_value(one, look)}" for one in value]
+    return Compared(wanted, [one for one in wanted if one in given])
+
+
+def _value(variable: Mapping[str, Any], look: Look) -> str:
+    if "valueFrom" not in variable:
+        return str(variable.get("value", ""))
+    metadata = look.pod["metadata"]
+    fields = {
+        "metadata.name": metadata["name"],
+        "metadata.namespace": metadata["namespace"],
+        "metadata.uid": metadata["uid"],
+        "spec.nodeName": look.pod["spec"]["nodeName"],
+        "spec.serviceAccountName": look.manifest["spec"].get("serviceAccountName", "default"),
+        "status.podIP": look.pod["status"].get("podIP"),
+    }
+    return str(fields[variable["valueFrom"]["fieldRef"]["fieldPath"]])
+
+
+def _ports(value: list[Mapping[str, Any]], look: Look) -> Compared:
+    """Published where there is a host port, and only there."""
+    bindings = look.sandbox["HostConfig"]["PortBindings"] or {}
+    wanted = {
+        f"{one['containerPort']}/{one.get('protocol', 'TCP').lower()}": str(one["hostPort"])
+        for one in value
+        if "hostPort" in one
+    }
+    all_ports = {f"{one['containerPort']}/{one.get('protocol', 'TCP').lower()}" for one in value}
+    return Compared(wanted, {key: held[0]["HostPort"] for key, held in bindings.items() if key in all_ports})
+
+
+def _mounts(value: list[Mapping[str, Any]], look: Look) -> Compared:
+    found = {one["Destination"]: (_source(one["Source"], look), not one["RW"]) for one in look.container["Mounts"]}
+    wanted = {one["mountPath"].rstrip("/"): (_wanted_source(one, look), one.get("readOnly", False)) for one in value}
+    return Compared(wanted, {target: found.get(target) for target in wanted})
+
+
+def _wanted_source(mount: Mapping[str, Any], look: Look) -> str:
+    volume = next(one for one in look.manifest["spec"]["volumes"] if one["name"] == mount["name"])
+    return str(volume["hostPath"]["path"]) if "hostPath" in volume else "the pod's own"
+
+
+def _source(path: str, look: Look) -> str:
+    return "the pod's own" if look.pod["metadata"]["uid"] in PurePath(path).parts else path
+
+
+def _cpu_limit(value: Any, look: Look) -> Compared:
+    return Compared(amount(value), Fraction(look.host["CpuQuota"], look.host["CpuPeriod"]))
+
+
+def _cpu_request(value: Any, look: Look) -> Compared:
+    return Compared(int(amount(value) * 1024), look.host["CpuShares"])
+
+
+def _memory_limit(value: Any, look: Look) -> Compared:
+    return Compared(amount(value), look.host["Memory"])
+
+
+def _capabilities(value: Mapping[str, list[str]], look: Look) -> Compared:
+    found = {"add": look.host["CapAdd"] or [], "drop": look.host["CapDrop"] or []}
+    plain = {key: sorted(one.removeprefix("CAP_") for one in held) for key, held in found.items()}
+    return Compared({key: sorted(held) for key, held in value.items()}, {key: plain[key] for key in value})
+
+
+def _no_new_privileges(value: bool, look: Look) -> Compared:
+    options = [one.removesuffix(":true") for one in look.host["SecurityOpt"] or []]
+    return Compared(not value, "no-new-privileges" in options)
+
+
+def _user(value: int, look: Look) -> Compared:
+    return Compared(str(value), look.config["User"].partition(":")[0])
+
+
+def _security_option(prefix: str) -> Callable[[Look], list[str]]:
+    return lambda look: [one for one in look.host["SecurityOpt"] or [] if one.startswith(prefix)]
+
+
+def _seccomp(value: Mapping[str, str], look: Look) -> Compared:
+    wanted = {"Unconfined": ["seccomp=unconfined"], "RuntimeDefault": []}[value["type"]]
+    return Compared(wanted, _security_option("seccomp")(look))
+
+
+_CONTAINER: Final[dict[str, Check]] = {
+    "name": lambda value, look: Compared(value, look.config["Labels"]["io.kubernetes.container.name"]),
+    "image": _image,
+    "imagePullPolicy": _anything,  # the images are there, and each policy has tests of its own
+    "command": _config("Entrypoint"),
+    "args": _config("Cmd"),
+    "workingDir": _config("WorkingDir"),
+    "env": _environment,
+    "ports": _ports,
+    "volumeMounts": _mounts,
+    "resources.limits.cpu": _cpu_limit,
+    "resources.limits.memory": _memory_limit,
+    "resources.requests.cpu": _cpu_request,
+    # Where it is honoured it repeats the limit.
+    "resources.requests.memory": lambda value, look: Compared(amount(value), look.host["Memory"]),
+    "tty": _config("Tty"),
+    "stdin": _config("OpenStdin"),
+    "stdinOnce": _config("StdinOnce"),
+    "securityContext.privileged": _host("Privileged"),
+    "securityContext.capabilities": _capabilities,
+    "securityContext.allowPrivilegeEscalation": _no_new_privileges,
+    "securityContext.readOnlyRootFilesystem": _host("ReadonlyRootfs"),
+    "securityContext.runAsUser": _user,
+    "securityContext.seccompProfile": _seccomp,
+}
+
+CHECKS: Final[dict[str, Check]] = {
+    "apiVersion": _shown("apiVersion"),
+    "kind": _shown("kind"),
+    "metadata.name": _label("io.kubernetes.pod.name"),
+    "metadata.namespace": _label("io.kubernetes.pod.namespace"),
+    "metadata.labels": _shown("metadata", "labels"),
+    "metadata.annotations": _shown("metadata", "annotations"),
+    "metadata.creationTimestamp": _anything,  # written by a server once; this node writes its own
+    "status": _anything,  # the same
+    "spec.restartPolicy": _shown("spec", "restartPolicy", default="Always"),
+    "spec.terminationGracePeriodSeconds": _shown("spec", "terminationGracePeriodSeconds", default=30),
+    "spec.dnsPolicy": _shown("spec", "dnsPolicy", default="ClusterFirst"),
+    "spec.volumes": _anything,  # seen where they are mounted
+    "spec.hostNetwork": _namespace("NetworkMode"),
+    "spec.hostPID": _namespace("PidMode"),
+    "spec.hostIPC": _namespace("IpcMode"),
+    **{f"container.{path}": check for path, check in _CONTAINER.items()},
+}
