@@ -1,11 +1,18 @@
 """The tests' own servers do what their docstrings promise: a fixture that only seems to lose data proves nothing."""
 
+import threading
+import time
+from collections.abc import Iterator
+
 import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.ports.runtime import Refusal, SandboxSpec
 from tests.support.docker import PrivateDocker
+from tests.support.docker_proxy import DockerProxy, docker_proxy
 from tests.support.images import BUSYBOX, PAUSE
 from tests.support.redis import PrivateRedis, RedisOptions, private_redis
 from tests.support.scratch import wait_until
@@ -34,6 +41,95 @@ def _body(engine: PrivateDocker) -> bytes:
         return engine.namespace.http(8080).body
     except ConnectionError:
         return b""
+
+
+@pytest.fixture
+def behind(docker_engine: PrivateDocker) -> Iterator[tuple[DockerRuntime, DockerProxy]]:
+    """A runtime that sees the engine through a proxy."""
+    with docker_proxy(docker_engine.host) as proxy:
+        runtime = DockerRuntime(proxy.host)
+        yield runtime, proxy
+        runtime.close()
+    docker_engine.remove_containers()
+
+
+def _pause(runtime: DockerRuntime, name: str) -> str:
+    spec = SandboxSpec(name=name, labels={"proxied": "yes"}, image=PAUSE.reference, hostname="x")
+    return runtime.create_sandbox(spec)
+
+
+def test_a_proxy_hands_on_what_it_was_not_told_to_spoil(behind: tuple[DockerRuntime, DockerProxy]) -> None:
+    runtime, proxy = behind
+    made = _pause(runtime, "handed-on")
+    runtime.start(made)
+    exec_id = runtime.create_exec(made, ["/none"])
+    assert exec_id
+    found = runtime.inspect(made)
+    assert found is not None
+    assert found.state == "running"
+    assert [one.id for one in runtime.list({"proxied": "yes"})] == [made]
+    assert any(call.startswith(f"GET /v1.41/containers/{made}/json") for call in proxy.calls)
+
+
+def test_a_proxy_hangs_refuses_and_loses_single_calls(behind: tuple[DockerRuntime, DockerProxy]) -> None:
+    runtime, proxy = behind
+    made, other = _pause(runtime, "hangs"), _pause(runtime, "other")
+    stuck = proxy.hang(f"containers/{made}/json")
+    with pytest.raises(Refusal) as late:
+        runtime.inspect(made, timeout_seconds=0.3)
+    assert late.value.kind == "timeout"
+    assert runtime.inspect(other, timeout_seconds=5) is not None
+    wait_until(lambda: not proxy.under_way(f"{made}/json"), "the end of a call whose client left")
+    stuck.lift()
+    assert runtime.inspect(made) is not None
+    assert len(stuck.met) == 1
+    refused = proxy.refuse("containers/json", message="disk I/O error")
+    with pytest.raises(Refusal, match="disk I/O error"):
+        runtime.list({})
+    refused.lift()
+    lost = proxy.swallow("/start")
+    with pytest.raises(Refusal):
+        runtime.start(made)
+    lost.lift()
+    started = runtime.inspect(made)
+    assert started is not None
+    assert started.state == "running", "a call whose answer is lost was to be done"
+    dropped = proxy.drop("/kill")
+    with pytest.raises(Refusal):
+        runtime.kill(made)
+    dropped.lift()
+    assert [one.state for one in runtime.list({}) if one.id == made] == ["running"]
+    late_start = proxy.delay(f"{other}/start", 0.3)
+    began = time.monotonic()
+    runtime.start(other)
+    assert time.monotonic() - began > 0.3
+    late_start.lift()
+
+
+def test_a_proxy_mutes_and_cuts_a_stream(behind: tuple[DockerRuntime, DockerProxy]) -> None:
+    runtime, proxy = behind
+    noticed: list[str] = []
+    ended = threading.Event()
+
+    def follow() -> None:
+        with pytest.raises(Refusal):
+            noticed.extend(one.action for one in runtime.follow({"proxied": "yes"}, None, lambda _: None))
+        ended.set()
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    wait_until(lambda: proxy.under_way("/events") == 1, "the stream")
+    made = _pause(runtime, "muted")
+    wait_until(lambda: noticed == ["create"], "the notice")
+    muted = proxy.mute()
+    runtime.start(made)
+    wait_until(lambda: bool(muted.met), "a notice that is lost")
+    muted.lift()
+    runtime.kill(made)
+    wait_until(lambda: noticed == ["create", "die"], "the notice after the lost one")
+    assert proxy.cut() == 1
+    assert ended.wait(10)
+    reader.join()
 
 
 def test_the_pause_image_ends_on_term(docker_engine: PrivateDocker) -> None:
