@@ -33,10 +33,15 @@ OBEDIENT = (SHELL, "-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & 
 DEAF = (SHELL, "-c", 'trap "" TERM; echo ready; while :; do sleep 1 & wait $!; done')
 EXIT_3 = (SHELL, "-c", "echo out; echo err >&2; exit 3")
 MISSING = ("/no/such/file",)
+SAYS = (SHELL, "-c", "echo out; echo err >&2; exit 5")
+LASTS = (SHELL, "-c", "sleep 3600 & wait")
+ABSENT = ("/no/such/command",)
 CAT = ("cat",)
 WIDE = (SHELL, "-c", "until stty size 2>/dev/null | grep 31; do :; done")
 
 PROGRAMS = {
+    SAYS: Program(exits=5, stdout=b"out\n", stderr=b"err\n"),
+    ABSENT: Program(missing='exec: "/no/such/command": stat /no/such/command: no such file or directory'),
     OBEDIENT: Program(on_term=4, stdout=b"ready\n"),
     DEAF: Program(on_term=None, stdout=b"ready\n"),
     EXIT_3: Program(exits=3, stdout=b"out\n", stderr=b"err\n"),

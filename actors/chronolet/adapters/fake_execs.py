@@ -9,12 +9,17 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
-from chronolet.ports.runtime import ExecState, Refusal
+from chronolet.ports.runtime import ExecResult, ExecState, Refusal
+
+CANNOT_RUN = 126
+KILLED = 137
+_SLICE_SECONDS = 0.05
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +39,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 class Exec:
     """One command, mutable: it stands for the runtime's own memory. It is its own attachment."""
 
+    container_id: str
     program: Program
     stdin: bool
     started: bool = False
@@ -42,12 +48,19 @@ class Exec:
     """Rows and columns, as they were told last."""
     _input: queue.SimpleQueue[bytes] = field(default_factory=queue.SimpleQueue)
 
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def end(self, exit_code: int) -> None:
+        if self.exit_code is None:
+            self.exit_code = exit_code
+        self.over.set()
+
     def output(self) -> Iterator[tuple[str, bytes]]:
         yield from (piece for piece in (("stdout", self.program.stdout), ("stderr", self.program.stderr)) if piece[1])
         if self.program.exits is None and self.stdin:
             while data := self._input.get():
                 yield "stdout", data
-        self.exit_code = self.program.exits or 0
+        self.end(self.program.exits or 0)
 
     def send(self, data: bytes) -> None:
         self._input.put(data)
@@ -67,10 +80,10 @@ class FakeExecs:
         self._numbers = itertools.count(1)
         self.all: dict[str, Exec] = {}
 
-    def create(self, program: Program, *, stdin: bool) -> str:
+    def create(self, container_id: str, program: Program, *, stdin: bool) -> str:
         with self._lock:
             exec_id = f"{next(self._numbers):064x}"
-            self.all[exec_id] = Exec(program, stdin)
+            self.all[exec_id] = Exec(container_id, program, stdin)
             return exec_id
 
     def inspect(self, exec_id: str) -> ExecState | None:
@@ -86,6 +99,32 @@ class FakeExecs:
                 raise Refusal("conflict", f"Error: Exec command {exec_id} is already running")
             found.started = True
         return found
+
+    def run(self, exec_id: str, timeout_seconds: float, cancelled: threading.Event | None) -> ExecResult:
+        found = self.start(exec_id)
+        program = found.program
+        if program.missing:
+            found.end(CANNOT_RUN)
+            return ExecResult(output=program.missing.encode(), exit_code=CANNOT_RUN)
+        if program.exits is not None:
+            found.end(program.exits)
+        until = time.monotonic() + timeout_seconds if timeout_seconds else None
+        while not found.over.wait(_SLICE_SECONDS):
+            if (cancelled is not None and cancelled.is_set()) or (until is not None and time.monotonic() > until):
+                raise Refusal("timeout", f"exec {exec_id}: still running when its time was up")
+        return ExecResult(output=program.stdout + program.stderr, exit_code=found.exit_code or 0)
+
+    def kill(self, exec_id: str) -> None:
+        found = self.all.get(exec_id)
+        if found is not None and found.started:
+            found.end(KILLED)
+
+    def forget(self, container_id: str = "") -> None:
+        """Those of a container that has ended, or all, as an engine that was restarted."""
+        with self._lock:
+            gone = [key for key, one in self.all.items() if not container_id or one.container_id == container_id]
+            for key in gone:
+                self.all.pop(key).end(KILLED)
 
     def resize(self, exec_id: str, rows: int, columns: int) -> None:
         self._found(exec_id).size = (rows, columns)

@@ -24,6 +24,7 @@ from chronolet.ports.runtime import (
     ContainerSpec,
     ContainerState,
     Engine,
+    ExecResult,
     ExecState,
     ImageState,
     Notice,
@@ -108,7 +109,8 @@ class FakeRuntime:
         self._refusals.setdefault(call, deque()).extend([refusal] * times)
 
     def go_down(self) -> None:
-        """As if the engine had been killed: streams break, calls are refused, containers live on."""
+        """As if the engine had been killed: streams break, calls are refused, execs are forgotten, containers live."""
+        self.execs.forget()
         with self._changed:
             self._down = True
             for stream in self._streams:
@@ -252,11 +254,21 @@ class FakeRuntime:
                 raise Refusal("not_found", f"No such container: {container_id}")
             if box.state != "running":
                 raise Refusal("conflict", f"Container {container_id} is not running")
-        return self.execs.create(self._programs.get(tuple(command), Program()), stdin=stdin)
+        return self.execs.create(container_id, self._programs.get(tuple(command), Program()), stdin=stdin)
 
     def inspect_exec(self, exec_id: str) -> ExecState | None:
         self._enter("inspect_exec")
         return self.execs.inspect(exec_id)
+
+    def run_exec(
+        self, exec_id: str, timeout_seconds: float = 0.0, *, cancelled: threading.Event | None = None
+    ) -> ExecResult:
+        self._enter("run_exec")
+        return self.execs.run(exec_id, timeout_seconds, cancelled)
+
+    def kill_exec(self, exec_id: str) -> None:
+        self._enter("kill_exec")
+        self.execs.kill(exec_id)
 
     def attach_exec(self, exec_id: str, *, tty: bool = False) -> Exec:
         del tty
@@ -336,6 +348,7 @@ class FakeRuntime:
 
     def _end(self, box: _Box, exit_code: int, *, oom: bool = False) -> None:
         box.state, box.finished_at, box.exit_code, box.oom_killed, box.ip = "exited", self._now(), exit_code, oom, ""
+        self.execs.forget(box.id)
         if oom:
             self._tell("oom", box)
         self._tell("die", box, exit_code)

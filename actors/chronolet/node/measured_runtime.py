@@ -6,6 +6,7 @@ the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from chronolet.ports.runtime import (
     ContainerSpec,
     ContainerState,
     Engine,
+    ExecResult,
     ExecState,
     ImageState,
     Notice,
@@ -109,6 +111,15 @@ class MeasuredRuntime:
     def inspect_exec(self, exec_id: str) -> ExecState | None:
         with self._operation("exec_status"):
             return self._runtime.inspect_exec(exec_id)
+
+    def run_exec(
+        self, exec_id: str, timeout_seconds: float = 0.0, *, cancelled: threading.Event | None = None
+    ) -> ExecResult:
+        with self._operation("exec_sync"):
+            return self._runtime.run_exec(exec_id, timeout_seconds, cancelled=cancelled)
+
+    def kill_exec(self, exec_id: str) -> None:
+        self._runtime.kill_exec(exec_id)
 
     def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attachment:
         with self._operation("exec"):

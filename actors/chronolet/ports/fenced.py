@@ -12,6 +12,8 @@ from chronolet.ports.runtime import (
     BuiltImage,
     ContainerSpec,
     ContainerState,
+    ExecResult,
+    ExecState,
     ImageState,
     Runtime,
     SandboxSpec,
@@ -63,6 +65,18 @@ class FencedRuntime:
         self._runtime.import_image(reference, image.archive, image.changes)
         self._context.done("docker.import")
 
+    def create_exec(self, container_id: str, command: Sequence[str]) -> str:
+        self._context.fence("docker.exec_create")
+        created = self._runtime.create_exec(container_id, command)
+        self._context.done("docker.exec_create")
+        return created
+
+    def run_exec(self, exec_id: str, timeout_seconds: float = 0.0) -> ExecResult:
+        self._context.fence("docker.exec_start")
+        result = self._runtime.run_exec(exec_id, timeout_seconds, cancelled=self._context.cancelled)
+        self._context.done("docker.exec_start")
+        return result
+
     # What changes nothing has no crash point behind it.
 
     def inspect(self, container_id_or_name: str) -> ContainerState | None:
@@ -80,3 +94,7 @@ class FencedRuntime:
     def image(self, reference: str) -> ImageState | None:
         self._context.fence("docker.image")
         return self._runtime.image(reference)
+
+    def inspect_exec(self, exec_id: str) -> ExecState | None:
+        self._context.fence("docker.exec_inspect")
+        return self._runtime.inspect_exec(exec_id)

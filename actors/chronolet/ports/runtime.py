@@ -11,6 +11,7 @@ that asked for it), `chronolet/run` (that log), `chronolet/spec-hash`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol
 
@@ -110,6 +111,13 @@ class ExecState(Plain, frozen=True, kw_only=True):
 
     running: bool
     exit_code: int | None = None
+
+
+class ExecResult(Plain, frozen=True, kw_only=True):
+    """How a command in a container ended. `output` is both streams as they came, cut after 16 KiB."""
+
+    output: bytes
+    exit_code: int
 
 
 class BuiltImage(Plain, frozen=True, kw_only=True):
@@ -218,6 +226,19 @@ class Runtime(Protocol):
 
     def inspect_exec(self, exec_id: str) -> ExecState | None:
         """How far it is, None if there is no such exec: the runtime forgets them when it or the container ends."""
+
+    def run_exec(
+        self, exec_id: str, timeout_seconds: float = 0.0, *, cancelled: threading.Event | None = None
+    ) -> ExecResult:
+        """Start a prepared command and wait for its end; 0 seconds wait for ever.
+
+        It is started once: `conflict` after that, `not_found` where the runtime has forgotten it. `timeout` when the
+        time is up or `cancelled` is set: the command goes on. If its container ends, it ends with 137 or `not_found`.
+        One that does not exist ends with 126 or 127 and the runtime's words as its output.
+        """
+
+    def kill_exec(self, exec_id: str) -> None:
+        """Kill a command with its children; nothing happens to one that does not run."""
 
     def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attachment:
         """Start a prepared command and be connected to it. `conflict` if it was started before."""

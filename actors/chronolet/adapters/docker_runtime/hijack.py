@@ -7,6 +7,7 @@ socket as it is. Next: `runtime`. http.client is of no use here: it reads ahead 
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 from collections.abc import Iterator
 
@@ -69,6 +70,13 @@ class Attached:
         with contextlib.suppress(OSError):
             self._raw.shutdown(socket.SHUT_RDWR)
         self._raw.close()
+
+    def has_something(self, seconds: float) -> bool:
+        """Whether `read_some` would not wait, within so long: there are bytes, or it has ended."""
+        try:
+            return bool(self._begun) or bool(select.select([self._raw], [], [], max(seconds, 0.0))[0])
+        except (OSError, ValueError):
+            return True  # closed meanwhile
 
     def read_some(self) -> bytes:
         """At least one byte; empty at the end."""

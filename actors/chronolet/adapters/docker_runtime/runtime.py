@@ -6,6 +6,7 @@ Next: `connection`. Answers to pkg/kubelet/cri/remote/remote_runtime.go.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from urllib.parse import quote
@@ -18,11 +19,13 @@ from docker.utils import parse_repository_tag
 from chronolet.adapters.docker_runtime import answers, bodies, streams
 from chronolet.adapters.docker_runtime.connection import Connection, quoted
 from chronolet.adapters.docker_runtime.errors import one_line
+from chronolet.adapters.docker_runtime.execs import Execs
 from chronolet.adapters.docker_runtime.hijack import Attached
 from chronolet.ports.runtime import (
     ContainerSpec,
     ContainerState,
     Engine,
+    ExecResult,
     ExecState,
     ImageState,
     Notice,
@@ -45,6 +48,7 @@ class DockerRuntime:
 
     def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, pool_size: int = 64) -> None:
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size)
+        self._execs = Execs(self._connection)
 
     # -- who is there ----------------------------------------------------------------------------------------------
 
@@ -156,9 +160,18 @@ class DockerRuntime:
         try:
             return answers.execution(self._connection.call("GET", f"/exec/{quoted(exec_id)}/json"))
         except Refusal as refusal:
-            if refusal.kind == "not_found":
+            # `conflict`: its container has ended, and with it all that ran there.
+            if refusal.kind in ("not_found", "conflict"):
                 return None
             raise
+
+    def run_exec(
+        self, exec_id: str, timeout_seconds: float = 0.0, *, cancelled: threading.Event | None = None
+    ) -> ExecResult:
+        return self._execs.run(exec_id, timeout_seconds, cancelled)
+
+    def kill_exec(self, exec_id: str) -> None:
+        self._execs.kill(exec_id)
 
     def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attached:
         # An engine that hands its connection over tells in the output only that the command ran before.

@@ -1,0 +1,129 @@
+"""A command in a container run to its end, or killed.
+
+Comes in: the id of an exec that is ready. Goes out: its output and exit code. Next: `hijack`, which connects to it.
+Answers to pkg/kubelet/cri (ExecSync) and dockershim's exec.go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import struct
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+from chronolet.adapters.docker_runtime.connection import Connection, quoted
+from chronolet.adapters.docker_runtime.errors import one_line
+from chronolet.adapters.docker_runtime.hijack import Attached
+from chronolet.ports.runtime import ExecResult, Refusal
+
+OUTPUT_LIMIT = 16 * 1024
+"""How much of an exec's output is kept: its beginning, as the kubelet keeps it."""
+
+_SLICE_SECONDS = 1.0
+_SETTLE_SECONDS = 5.0  # between the stream's end and the exit code
+_PAUSE_SECONDS = 0.01
+_STARTED_BEFORE = ("has already run", "is already running")
+_frame = struct.Struct(">BxxxL")
+
+
+class _Inspected(msgspec.Struct):
+    Running: bool
+    ExitCode: int | None = None
+    Pid: int = 0
+
+
+_inspected = msgspec.json.Decoder(_Inspected)
+
+
+class Execs:
+    """The execs of one engine."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def run(self, exec_id: str, timeout_seconds: float, cancelled: threading.Event | None) -> ExecResult:
+        """See `ports.runtime.Runtime.run_exec`."""
+        until = time.monotonic() + timeout_seconds if timeout_seconds else None
+        body = msgspec.json.encode({"Detach": False, "Tty": False})
+        attached = self._connection.upgrade(f"/exec/{quoted(exec_id)}/start", body, tty=False)
+        try:
+            output = _output(attached, exec_id, until, cancelled)
+        finally:
+            attached.close()
+        said = one_line(output.decode(errors="replace"))
+        # Once the connection is handed over, Docker writes its own refusals into it as if the command had said them.
+        if said in [f"Error: Exec command {exec_id} {words}" for words in _STARTED_BEFORE]:
+            raise Refusal("conflict", said)
+        return ExecResult(output=output, exit_code=self._exit_code(exec_id, said))
+
+    def kill(self, exec_id: str) -> None:
+        """Docker has no call for this. Its process leads a session and a group of its own on this machine."""
+        found = self._inspect(exec_id)
+        if found is not None and found.Running and _leads_its_session(found.Pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(found.Pid, signal.SIGKILL)
+
+    def _exit_code(self, exec_id: str, said: str) -> int:
+        """The stream ends a moment before the engine has noted how the process ended."""
+        until = time.monotonic() + _SETTLE_SECONDS
+        while (found := self._inspect(exec_id)) is not None and found.Running and time.monotonic() < until:
+            time.sleep(_PAUSE_SECONDS)
+        if found is None:
+            raise Refusal("not_found", f"exec {exec_id}: its container ended before it could be asked how it ended")
+        if found.Running:
+            raise Refusal("failed", f"exec {exec_id}: it closed its output and still runs")
+        if found.ExitCode is None:
+            raise Refusal("failed", said or f"exec {exec_id}: it was not started")
+        return found.ExitCode
+
+    def _inspect(self, exec_id: str) -> _Inspected | None:
+        try:
+            return _inspected.decode(self._connection.call("GET", f"/exec/{quoted(exec_id)}/json"))
+        except Refusal as refusal:
+            if refusal.kind in ("not_found", "conflict"):
+                return None
+            raise
+
+
+def _output(attached: Attached, exec_id: str, until: float | None, cancelled: threading.Event | None) -> bytes:
+    """What both streams said, in order, up to the limit; reads to the end all the same."""
+    kept, rest = b"", b""
+    while True:
+        left = _SLICE_SECONDS if until is None else min(until - time.monotonic(), _SLICE_SECONDS)
+        if left <= 0:
+            raise Refusal("timeout", f"exec {exec_id}: still running when its time was up")
+        if cancelled is not None and cancelled.is_set():
+            raise Refusal("timeout", f"exec {exec_id}: no longer waited for")
+        if not attached.has_something(left):
+            continue
+        piece = attached.read_some()
+        if not piece:
+            return kept
+        content, rest = _unframed(rest + piece)
+        kept = (kept + content)[:OUTPUT_LIMIT]
+
+
+def _unframed(read: bytes) -> tuple[bytes, bytes]:
+    """The content of the frames that are whole, and the rest."""
+    content = b""
+    while len(read) >= _frame.size:
+        _, length = _frame.unpack(read[: _frame.size])
+        if len(read) < _frame.size + length:
+            break
+        content += read[_frame.size : _frame.size + length]
+        read = read[_frame.size + length :]
+    return content, read
+
+
+def _leads_its_session(pid: int) -> bool:
+    """Guards against a number that is no longer the exec's: fields after the name are state, parent, group, session."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return pid > 1 and fields[2] == fields[3] == str(pid)

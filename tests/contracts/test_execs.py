@@ -1,0 +1,119 @@
+"""The part of the runtime port's contract that is about commands in containers.
+
+In: the Docker adapter on a real engine, and the shipped fake. Out: proof that both do the same.
+"""
+
+import threading
+import time
+
+import pytest
+
+from chronolet.ports.runtime import ExecState, Refusal
+from tests.contracts.test_runtime import ABSENT, EXIT_3, LASTS, OBEDIENT, SAYS, Harness, harness
+from tests.support.scratch import wait_until
+
+__all__ = ["harness"]
+
+
+def running(harness: Harness) -> str:
+    container = harness.run(harness.sandbox(), OBEDIENT)
+    harness.ready(container)
+    return container
+
+
+def known(harness: Harness, exec_id: str) -> ExecState:
+    found = harness.runtime.inspect_exec(exec_id)
+    assert found is not None
+    return found
+
+
+def test_a_command_runs_once_and_its_end_is_remembered(harness: Harness) -> None:
+    container = running(harness)
+    made = harness.runtime.create_exec(container, SAYS)
+    before = known(harness, made)
+    assert before == ExecState(running=False)
+    result = harness.runtime.run_exec(made, 20)
+    assert (sorted(result.output.split()), result.exit_code) == ([b"err", b"out"], 5)
+    assert known(harness, made) == ExecState(running=False, exit_code=5)
+    with pytest.raises(Refusal) as refusal:
+        harness.runtime.run_exec(made, 20)
+    assert refusal.value.kind == "conflict"
+
+
+def test_a_command_that_is_not_there_says_so(harness: Harness) -> None:
+    made = harness.runtime.create_exec(running(harness), ABSENT)
+    result = harness.runtime.run_exec(made, 20)
+    assert result.exit_code in (126, 127)
+    assert b"no such file or directory" in result.output
+
+
+def test_a_command_outlives_its_time_until_it_is_killed(harness: Harness) -> None:
+    made = harness.runtime.create_exec(running(harness), LASTS)
+    with pytest.raises(Refusal) as refusal:
+        harness.runtime.run_exec(made, 0.3)
+    assert refusal.value.kind == "timeout"
+    assert known(harness, made) == ExecState(running=True)
+    harness.runtime.kill_exec(made)
+    wait_until(lambda: not known(harness, made).running, "the end of a killed exec")
+    assert known(harness, made).exit_code == 137
+    harness.runtime.kill_exec(made)
+
+
+def test_who_waits_for_a_command_can_be_called_off(harness: Harness) -> None:
+    made = harness.runtime.create_exec(running(harness), LASTS)
+    cancelled = threading.Event()
+    timer = threading.Timer(0.2, cancelled.set)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(Refusal) as refusal:
+        harness.runtime.run_exec(made, cancelled=cancelled)
+    timer.join()
+    assert refusal.value.kind == "timeout"
+    assert time.monotonic() - began < 10
+    assert known(harness, made).running
+
+
+def test_a_command_ends_with_its_container(harness: Harness) -> None:
+    container = running(harness)
+    made = harness.runtime.create_exec(container, LASTS)
+    ends: list[str | int] = []
+
+    def run() -> None:
+        try:
+            ends.append(harness.runtime.run_exec(made).exit_code)
+        except Refusal as refusal:
+            ends.append(refusal.kind)
+
+    runner = threading.Thread(target=run)
+    runner.start()
+    wait_until(lambda: known(harness, made).running, "the running exec")
+    harness.runtime.kill(container)
+    runner.join(20)
+    assert not runner.is_alive()
+    # Whether its own end or its container's is noted first is left open, and it may not have begun in earnest yet.
+    assert len(ends) == 1
+    assert ends[0] in ("not_found", 126, 137)
+    wait_until(lambda: harness.runtime.inspect_exec(made) is None, "the engine to forget it")
+
+
+def test_a_dead_container_takes_no_commands(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), EXIT_3)
+    harness.dead(container)
+    with pytest.raises(Refusal, match="is not running") as refusal:
+        harness.runtime.create_exec(container, SAYS)
+    assert refusal.value.kind == "conflict"
+
+
+def test_an_unknown_exec_is_nothing(harness: Harness) -> None:
+    assert harness.runtime.inspect_exec("0" * 64) is None
+    harness.runtime.kill_exec("0" * 64)
+    with pytest.raises(Refusal) as refusal:
+        harness.runtime.run_exec("0" * 64)
+    assert refusal.value.kind == "not_found"
+
+
+def test_an_engine_that_was_killed_forgets_its_execs(harness: Harness) -> None:
+    made = harness.runtime.create_exec(running(harness), SAYS)
+    harness.go_down()
+    harness.come_up()
+    assert harness.runtime.inspect_exec(made) is None
