@@ -97,9 +97,20 @@ class FoundContainer(Message, frozen=True, kw_only=True):
     finished_at: int = 0
 
 
+class Ending(Message, frozen=True, kw_only=True):
+    """The end of a pod that was asked for, as TerminationRequested says it; kept beside the log until it is over."""
+
+    reason: EndReason
+    grace_period_seconds: int
+    deadline: int
+
+
 @registered
 class AdoptPod(Command, frozen=True, kw_only=True):
-    """The log is new, and this pod ran before it: go on with it as it was found. Sent by the node itself."""
+    """The log is new, and this pod ran before it: go on with it as it was found. Sent by the node itself.
+
+    `ending` says that its end had begun.
+    """
 
     pod: str
     uid: str
@@ -108,6 +119,7 @@ class AdoptPod(Command, frozen=True, kw_only=True):
     manifest: Pod
     accepted_at: int
     found: tuple[FoundContainer, ...] = ()
+    ending: Ending | None = None
 
 
 @registered

@@ -11,6 +11,7 @@ from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.ports.specs import KeptSpec, SpecRefusal
 from chronolet_schemas import podspec
+from chronolet_schemas.pod import Ending
 from chronolet_schemas.podspec import Container, EnvVar, ObjectMeta, Pod, PodSpec
 from tests.schemas.podspec_strategy import pods
 
@@ -34,10 +35,10 @@ SPEC = KeptSpec(
 
 def test_what_is_kept_is_there_until_the_pods_folder_goes(tmp_path: Path) -> None:
     specs = SpecFiles(tmp_path)
-    assert specs.all() == ([], [])
+    assert specs.all() == ([], [], {})
     specs.keep(SPEC)
     specs.keep(replace(SPEC, uid="u2"))
-    (kept, other), unreadable = SpecFiles(tmp_path).all()
+    (kept, other), unreadable, _ = SpecFiles(tmp_path).all()
     assert (kept, other.uid, unreadable) == (SPEC, "u2", [])
     assert podspec.digest(kept.manifest) == SPEC.digest
     (path,) = (tmp_path / "pods" / "u1").iterdir()
@@ -64,7 +65,7 @@ def test_what_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
     bad = tmp_path / "pods" / "bad" / "pod.json"
     bad.parent.mkdir()
     bad.write_bytes(content)
-    kept, (line,) = specs.all()
+    kept, (line,), _ = specs.all()
     assert kept == [SPEC]
     assert line.startswith(f"{bad}: ")
 
@@ -76,11 +77,44 @@ def test_a_folder_or_a_file_of_another_pod_in_its_place_is_named(tmp_path: Path)
     moved.mkdir()
     (moved / "pod.json").write_bytes((tmp_path / "pods" / "u1" / "pod.json").read_bytes())
     (tmp_path / "pods" / "odd" / "pod.json").mkdir(parents=True)
-    kept, unreadable = specs.all()
+    kept, unreadable, _ = specs.all()
     assert kept == [SPEC]
     assert [line.partition(":")[0] for line in unreadable] == [
         str(tmp_path / "pods" / name / "pod.json") for name in ("moved", "odd")
     ]
+
+
+ENDING = Ending(reason="Deleted", grace_period_seconds=30, deadline=1_700_000_030_000)
+
+
+def test_an_end_that_has_begun_is_kept_beside_its_spec(tmp_path: Path) -> None:
+    specs = SpecFiles(tmp_path)
+    specs.keep(SPEC)
+    specs.keep(replace(SPEC, uid="u2"))
+    specs.end("u1", ENDING)
+    specs.end("u1", sooner := replace(ENDING, deadline=1_700_000_002_000))
+    specs.keep(SPEC)
+    kept, unreadable, endings = SpecFiles(tmp_path).all()
+    assert ([one.uid for one in kept], unreadable, endings) == (["u1", "u2"], [], {"u1": sooner})
+    assert stat.S_IMODE((tmp_path / "pods" / "u1" / "end.json").stat().st_mode) == 0o600
+
+
+def test_the_end_of_a_pod_of_which_nothing_ran_needs_no_word(tmp_path: Path) -> None:
+    specs = SpecFiles(tmp_path)
+    specs.end("u1", ENDING)
+    assert specs.all() == ([], [], {})
+    assert not (tmp_path / "pods").exists()
+    with pytest.raises(SpecRefusal, match="is no name of a folder"):
+        specs.end("..", ENDING)
+
+
+def test_an_end_that_cannot_be_read_is_named_and_its_pod_lives(tmp_path: Path) -> None:
+    specs = SpecFiles(tmp_path)
+    specs.keep(SPEC)
+    (tmp_path / "pods" / "u1" / "end.json").write_bytes(b"{")
+    kept, (line,), endings = specs.all()
+    assert (kept, endings) == ([SPEC], {})
+    assert line.startswith(f"{tmp_path / 'pods' / 'u1' / 'end.json'}: ")
 
 
 def test_where_nothing_can_be_written_that_is_said(tmp_path: Path) -> None:
@@ -101,7 +135,7 @@ def test_a_half_written_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("os.fsync", _full)
     with pytest.raises(SpecRefusal, match="No space left"):
         specs.keep(replace(SPEC, digest="changed"))
-    assert specs.all() == ([SPEC], [])
+    assert specs.all() == ([SPEC], [], {})
     assert [path.name for path in (tmp_path / "pods" / "u1").iterdir()] == ["pod.json"]
 
 
@@ -114,6 +148,6 @@ def _full(_handle: int) -> None:
 def test_any_pod_comes_back_as_it_was(tmp_path: Path, pod: Pod) -> None:
     spec = replace(SPEC, uid="any", pod=pod.key, manifest=pod, digest=podspec.digest(pod))
     SpecFiles(tmp_path).keep(spec)
-    (kept,), unreadable = SpecFiles(tmp_path).all()
+    (kept,), unreadable, _ = SpecFiles(tmp_path).all()
     assert (kept, unreadable) == (spec, [])
     assert podspec.digest(kept.manifest) == spec.digest

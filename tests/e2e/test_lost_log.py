@@ -103,6 +103,32 @@ def test_with_the_agent_and_the_server(own_node: Node, redis_server: PrivateRedi
     assert all_ids(own_node, "gone") == set()
 
 
+def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis) -> None:
+    deaf = pod("deaf", shell("app", "trap '' TERM; sleep 3600 & wait; wait"), terminationGracePeriodSeconds=8)
+    own_node.start()
+    assert own_node.chronolet("apply", "-f", own_node.aside("deaf.yaml", deaf)).status == 0
+    own_node.wait_until_running("deaf")
+    uid = own_node.journal.pods["default/deaf"].uid
+    assert own_node.chronolet("delete", "pod", "deaf", "--wait=false").status == 0
+    asked = own_node.journal.wait_for_event(pods.TerminationRequested)
+    own_node.journal.wait_for("the word on the disk", (own_node.root / "pods" / uid / "end.json").exists)
+    own_node.kill9()
+    redis_server.client().flushall()
+    own_node.start()
+    new_log(own_node, redis_server)
+    again = own_node.journal.wait_for_event(pods.TerminationRequested)
+    assert (again.uid, again.reason, again.deadline) == (uid, "Deleted", asked.deadline)
+    assert own_node.chronolet("get", "pods").line("deaf").split()[2] == "Terminating"
+    assert own_node.chronolet("apply", "-f", own_node.aside("deaf.yaml", pod("deaf"))).out == "pod/deaf created\n"
+    own_node.journal.wait_for_event(pods.PodEnded, uid=uid)
+    exited = own_node.journal.wait_for_event(pods.ContainerExited, uid=uid)
+    assert (exited.exit_code, exited.attempt) == (137, 0)
+    assert asked.deadline <= exited.finished_at < asked.deadline + 2000
+    assert not own_node.journal.events(pods.ContainerStartRequested, uid=uid)
+    own_node.wait_until_running("deaf")
+    assert own_node.journal.pods["default/deaf"].uid != uid
+
+
 def test_what_somebody_removes_before_the_first_listing_is_missed(own_node: Node, redis_server: PrivateRedis) -> None:
     own_node.write("filed.yaml", FILED)
     own_node.start()

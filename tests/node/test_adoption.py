@@ -125,6 +125,18 @@ def test_pods_are_told_with_what_they_have(world: World) -> None:
     )
 
 
+def test_a_pod_whose_end_had_begun_is_told_to_go_on_ending_and_is_wanted_no_longer(world: World) -> None:
+    world.keep("web", "u1")
+    world.keep("gone", "u2")
+    world.container("gone", "u2")
+    ending = pod.Ending(reason="Deleted", grace_period_seconds=30, deadline=7)
+    world.specs.end("u2", ending)
+    assert world.adopt() == ""
+    told = {one.pod: one.ending for one in world.commands if isinstance(one, pod.AdoptPod)}
+    assert told == {"default/web": None, "default/gone": ending}
+    assert [one.pod for one in world.said.pods] == ["default/web"]
+
+
 def test_asked_again_the_same_is_told_once(world: World) -> None:
     world.keep("web", "u1")
     world.container("web", "u1")

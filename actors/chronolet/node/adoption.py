@@ -46,7 +46,7 @@ class Adoption:
         (shard,) = router.shards_of("manifests")
         if self._store.heads((shard,))[shard].version:
             return ""  # it has decided something: whoever began this log has adopted
-        everybodys, unreadable = self._specs.all()
+        everybodys, unreadable, endings = self._specs.all()
         # Under another name this folder may have been another node's, whose containers are not ours.
         kept = [spec for spec in everybodys if spec.node == self._node]
         try:
@@ -57,10 +57,12 @@ class Adoption:
         left = (*unreadable, *_left_alone(kept, chosen, found))
         if not chosen and not left:
             return ""
+        # A pod whose end has begun is wanted no longer: its name is free.
+        wanted = [one for one in chosen if one.uid not in endings]
         return (
             self._tell_pleg(router, run, found)
-            or self._sent(router, run, chosen, found)
-            or self._send(shard, NODE, _wanted(run, chosen, left))
+            or self._sent(router, run, chosen, found, endings)
+            or self._send(shard, NODE, _wanted(run, wanted, left))
         )
 
     def _found(self) -> _Found:
@@ -88,7 +90,9 @@ class Adoption:
         command = pleg.AdoptContainers(request=f"adopt/{run}/running", running=tuple(running))
         return self._send(shard, pleg_actor.NODE, command)
 
-    def _sent(self, router: Router, run: str, chosen: Sequence[KeptSpec], found: _Found) -> str:
+    def _sent(
+        self, router: Router, run: str, chosen: Sequence[KeptSpec], found: _Found, endings: Mapping[str, pod.Ending]
+    ) -> str:
         for spec in chosen:
             command = pod.AdoptPod(
                 request=f"adopt/{run}/{spec.uid}",
@@ -99,6 +103,7 @@ class Adoption:
                 manifest=spec.manifest,
                 accepted_at=spec.accepted_at,
                 found=tuple(_found_container(*one) for one in found.get(spec.uid, ())),
+                ending=endings.get(spec.uid),
             )
             if why := self._send(router.shard_for("pod", spec.pod), spec.pod, command):
                 return why

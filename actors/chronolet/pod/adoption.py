@@ -56,6 +56,23 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
             dead=(*_dead_sandboxes(sandbox), *(dead for one in each for dead in one.dead), *foreign),
         ),
         *acceptance.blocked(command.uid, manifest),
+        *_going_on_to_end(command),
+    )
+
+
+def _going_on_to_end(command: pod.AdoptPod) -> Sequence[Event]:
+    """Nobody forgets a deletion that has touched something already."""
+    ending = command.ending
+    if ending is None:
+        return ()
+    return (
+        pod.TerminationRequested(
+            pod=command.pod,
+            uid=command.uid,
+            reason=ending.reason,
+            grace_period_seconds=ending.grace_period_seconds,
+            deadline=ending.deadline,
+        ),
     )
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.pod import images, signals, specs, wanted
+from chronolet.pod.keeping import keeping_the_end
 from chronolet.pod.making import found_or_made, ran
 from chronolet.pod.stopping import stopped
 from chronolet.ports import labels
@@ -55,7 +56,7 @@ class Outside:
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     """The workers of a pod's effects, all one-shot."""
     workers = Workers(outside)
-    return {
+    plain: dict[type[Effect], Job] = {
         wanted.StartSandbox: Job(workers.start_sandbox, _START_SECONDS),
         wanted.StopSandbox: Job(workers.stop_sandbox, lambda effect: effect.grace_period_seconds + _STOP_SECONDS),
         wanted.EnsureImage: images.job(outside.runtime),
@@ -64,6 +65,7 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
         wanted.RemoveContainer: Job(workers.remove_container, _REMOVE_SECONDS),
         wanted.Cleanup: Job(workers.cleanup, _REMOVE_SECONDS),
     }
+    return {effect: replace(job, run=keeping_the_end(outside.specs, job.run)) for effect, job in plain.items()}
 
 
 class Workers:

@@ -9,16 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from chronolet.pod import wanted
-from chronolet.pod.state import Container, State, Stop, Stray
+from chronolet.pod.state import Container, State, Stop, Stray, Termination
 from chronolet.pod.wanted import Wanted
+from chronolet_schemas.pod import Ending
 
 
 def outstanding(state: State) -> Sequence[Wanted]:
     """What should be running now."""
     if not state.uid:
         return ()
-    return (*_sandbox(state), *_containers(state), *_strays(state), *_dead(state), *_cleanup(state))
+    found = (*_sandbox(state), *_containers(state), *_strays(state), *_dead(state), *_cleanup(state))
+    if state.termination is None:
+        return found
+    ending = _ending(state.termination)
+    return tuple(replace(one, ending=ending) if one.uid == state.uid else one for one in found)
+
+
+def _ending(termination: Termination) -> Ending:
+    return Ending(
+        reason=termination.reason,
+        grace_period_seconds=termination.grace_period_seconds,
+        deadline=termination.deadline,
+    )
 
 
 def _sandbox(state: State) -> Iterator[Wanted]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from chronolet.kernel.decider import Effect
 from chronolet_schemas.envelope import Message
-from chronolet_schemas.pod import HookName
+from chronolet_schemas.pod import Ending, HookName
 from chronolet_schemas.podspec import HTTPGetAction, Pod
 
 
@@ -26,10 +26,13 @@ class Origin(Message, frozen=True, kw_only=True):
 
 
 class PodEffect(Effect, frozen=True, kw_only=True):
-    """Of one pod: `pod` is namespace/name."""
+    """Of one pod: `pod` is namespace/name. `ending` says that the life of this uid is being ended: the worker writes
+    that down beside the log before it touches anything.
+    """
 
     pod: str
     uid: str
+    ending: Ending | None = None
 
 
 class StartSandbox(PodEffect, frozen=True, kw_only=True):

@@ -29,7 +29,9 @@ def found(name: str = "app", attempt: int = 0, state: str = "running", **fields:
 SANDBOX = found(pleg.SANDBOX, ip="10.1.0.2")
 
 
-def command(*containers: FoundContainer, one: podspec.Pod = WEB, uid: str = "u1") -> pod.AdoptPod:
+def command(
+    *containers: FoundContainer, one: podspec.Pod = WEB, uid: str = "u1", ending: pod.Ending | None = None
+) -> pod.AdoptPod:
     return pod.AdoptPod(
         request=f"adopt/run/{uid}",
         pod=one.key,
@@ -39,6 +41,7 @@ def command(*containers: FoundContainer, one: podspec.Pod = WEB, uid: str = "u1"
         manifest=one,
         accepted_at=T0 - 5000,
         found=containers,
+        ending=ending,
     )
 
 
@@ -150,6 +153,30 @@ def test_a_pod_that_lives_is_not_adopted() -> None:
     life = adopted(SANDBOX, found()).when(command(uid="u2"))
     life.then(pod.AdoptionRefused(pod=POD, uid="u2", reason="default/web lives already, with uid u1"))
     assert life.state.uid == "u1"
+
+
+ENDING = pod.Ending(reason="Deleted", grace_period_seconds=30, deadline=T0 + 9000)
+
+
+def test_an_end_that_had_begun_goes_on_with_what_is_left_of_its_grace() -> None:
+    life = Life().when(command(SANDBOX, found(), ending=ENDING))
+    assert life.kinds == ["PodAdopted", "TerminationRequested", "ContainerStopRequested"]
+    asked = life.only(pod.ContainerStopRequested)
+    assert (asked.reason, asked.grace_period_seconds, asked.deadline) == ("Deleted", 30, T0 + 9000)
+    assert {effect.ending for effect in life.effects.values()} == {ENDING}, "and the workers keep it"
+
+
+def test_what_had_been_stopped_for_the_end_is_not_started_again() -> None:
+    life = Life().when(command(SANDBOX, found(state="exited"), ending=ENDING))
+    assert life.kinds == ["PodAdopted", "TerminationRequested", "SandboxStopRequested"]
+
+
+def test_only_effects_of_the_life_that_ends_say_so() -> None:
+    life = adopted(SANDBOX, found())
+    assert life.dies().effects["container/app"].ending is None
+    life.start().runs("app-9", attempt=9, uid="u0").withdraw()
+    endings = {subject: effect.ending is not None for subject, effect in life.effects.items()}
+    assert endings == {"container/app": True, "stray/app-9": False}
 
 
 def test_it_can_be_ended() -> None:

@@ -90,7 +90,7 @@ def test_a_pod_starts_with_its_volume_ports_environment_and_limits(world: World,
     assert (up.subject, up.intent, up.started_at > sandbox.started_at > 0) == ("container/app", "start/0", True)
 
     wait_until(lambda: _body(docker_engine) == b"red\n", "the page on the host port")
-    (kept,), _ = SpecFiles(world.root).all()
+    (kept,), *_ = SpecFiles(world.root).all()
     assert (kept.node, kept.pod, kept.uid, kept.manifest) == (NODE, POD, UID, manifest)
     folder = world.root / "pods" / UID / "volumes" / "emptydir" / "scratch"
     assert (folder / "index.html").read_text() == "red\n"
