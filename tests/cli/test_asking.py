@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,13 @@ from tests.cli.written import WrittenNode
 
 WEB = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox}]}\n"
 DB = WEB.replace("web", "db")
+
+
+def asked_for(command: Command) -> list[str]:
+    """The names of the pods that an `apply` has sent."""
+    assert isinstance(command, manifests.ApplyPods)
+    return [one.metadata.name for one in command.pods]
+
 
 Behaviour = Callable[[Command], list[Event]]
 
@@ -120,7 +128,7 @@ def test_apply_says_what_became_of_each_pod(
 def test_apply_reads_standard_input_and_folders(
     node: WrittenNode, agent: Callable[[Behaviour], Agent], tmp_path: Path
 ) -> None:
-    agent(lambda command: [applied(command, one.metadata.name) for one in command.pods])
+    agent(lambda command: [applied(command, name) for name in asked_for(command)])
     assert node.run("apply", "-f", "-", stdin=WEB.encode()).out == "pod/web created\n"
     (tmp_path / "b.yaml").write_text(WEB)
     (tmp_path / "a.yml").write_text(DB)
@@ -157,7 +165,7 @@ def test_the_same_pod_twice_is_refused(node: WrittenNode, tmp_path: Path) -> Non
 def test_findings_are_told_and_strict_refuses_them(
     node: WrittenNode, agent: Callable[[Behaviour], Agent], tmp_path: Path
 ) -> None:
-    agent(lambda command: [applied(command, "web")])
+    agent(lambda command: [applied(command, name) for name in asked_for(command)])
     file = write(tmp_path, WEB.replace("image: busybox", "image: busybox, tty: true, frobnicate: 1"))
     said = node.run("apply", "-f", file)
     assert (said.status, said.out) == (0, "pod/web created\n")
@@ -195,7 +203,7 @@ def test_a_command_that_the_agent_gave_up_is_an_error(
     node: WrittenNode, agent: Callable[[Behaviour], Agent], tmp_path: Path
 ) -> None:
     def give_up(command: Command) -> list[Event]:
-        about = {"message": "manifests.ApplyPods@1", "source": "mailbox", "at": command.request}
+        about: dict[str, Any] = {"message": "manifests.ApplyPods@1", "source": "mailbox", "at": command.request}
         return [kernel.MessageDeadLettered(**about, tries=3, error="ZeroDivisionError: division by zero")]
 
     agent(give_up)
@@ -290,7 +298,7 @@ def test_a_node_that_is_just_starting_is_waited_for(
         asked.wait(20)
         with node.server.changed:
             node.server.log, node.server.last = log, last
-        agent(lambda command: [applied(command, "web")])
+        agent(lambda command: [applied(command, name) for name in asked_for(command)])
 
     class Watched(MemoryStore):
         def last(self) -> Position:

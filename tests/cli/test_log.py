@@ -1,6 +1,7 @@
 """`chronolet log`: decoded lines, JSON, filters, the last ones, what cannot be decoded."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Record
 from tests.cli.written import NOON, WrittenNode
 
-ABOUT = {"pod": "default/web", "uid": "u", "container": "app", "attempt": 0}
+ABOUT: dict[str, Any] = {"pod": "default/web", "uid": "u", "container": "app", "attempt": 0}
 
 
 @pytest.fixture
@@ -42,7 +43,13 @@ def test_a_line_says_when_who_what_about_what_and_why(node: WrittenNode) -> None
 
 
 def test_hashes_are_shortened_and_long_things_cut(node: WrittenNode) -> None:
-    started = {"pod": "a/b", "uid": "0123456789abcdef" * 2, "container": "c", "attempt": 0, "started_at": 1}
+    started: dict[str, Any] = {
+        "pod": "a/b",
+        "uid": "0123456789abcdef" * 2,
+        "container": "c",
+        "attempt": 0,
+        "started_at": 1,
+    }
     node.write("pleg/node", pleg.ContainerStarted(**started, id="f" * 64))
     failed = pod.CleanupFailed(pod="default/web", uid="u", message="x" * 999, retry_at=1)
     node.write("pod/default/web", failed)

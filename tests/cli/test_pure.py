@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chronolet.cli import log, pods, table
@@ -57,6 +57,7 @@ def test_differences_name_the_path_and_both_values() -> None:
 
 
 @given(st.binary(max_size=40), st.text(max_size=10), st.text(max_size=10))
+@example(b"\x81\x90\x00", "", "")
 def test_any_entry_is_one_printable_line(data: bytes, name: str, cause: str) -> None:
     entry = Entry(Position(1, 2), name, name, name, name, cause, data)
     assert log.as_line(entry).isprintable()

@@ -12,7 +12,7 @@ from chronolet.kernel.store import Inputs
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard
-from tests.cli.test_views import UID, accepted
+from tests.cli.histories import UID, accepted
 from tests.cli.written import Said, WrittenNode, run
 from tests.support.scratch import wait_until
 

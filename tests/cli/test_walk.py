@@ -100,7 +100,7 @@ def test_a_pods_life_by_the_command_line(machine: Machine, tmp_path: Path) -> No
     row = machine.run("get", "pods", "--no-headers").split()
     assert row[:4] == ["web", "2/2", "Running", "0"]
     process = machine.start("logs", "web", "-c", "app", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.communicate(timeout=30) == ("ready\n", "beware\n")
+    assert process.communicate(timeout=30) == ("ready\nbeware\n", "")
     address = machine.pod()["status"]["podIP"]
     assert machine.docker.namespace.http(80, host=address).body == b"written\n"
 

@@ -6,6 +6,7 @@ clock stands where the test puts it.
 
 import io
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -94,8 +95,11 @@ def run(services: Services, *arguments: str, stdin: bytes = b"") -> Said:
 @contextmanager
 def _streams(stdin: bytes) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
     out, err = io.BytesIO(), io.BytesIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+    # A file, for some commands read from its number.
+    with tempfile.TemporaryFile() as given, pytest.MonkeyPatch.context() as patch:
+        given.write(stdin)
+        given.seek(0)
+        patch.setattr(sys, "stdin", io.TextIOWrapper(given))
         patch.setattr(sys, "stdout", io.TextIOWrapper(out, write_through=True))
         patch.setattr(sys, "stderr", io.TextIOWrapper(err, write_through=True))
         yield out, err

@@ -29,7 +29,7 @@ def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: No
     described = node.chronolet("describe", "pod", "web").out
     for words in ("CrashLoopBackOff", "Restart Count:  1", "Exit Code:    137", "Back-off restarting failed container"):
         assert words in described, described
-    assert "response:200" in node.chronolet("logs", "web", "-c", "server").err
+    assert "response:200" in node.chronolet("logs", "web", "-c", "server").out
     assert "server" in node.chronolet("get", "containers").out
     assert node.chronolet("get", "actors").line("pleg").split()[0] == "pleg"
     log = node.chronolet("log", "--pod", "web").out

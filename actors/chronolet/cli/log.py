@@ -117,7 +117,8 @@ def decoded(entry: Entry) -> Any:
     """The entry's data as plain data, whatever release wrote it; as hexadecimal text if it is no msgpack."""
     try:
         return msgpack.unpackb(entry.data, strict_map_key=False)
-    except (ValueError, msgpack.UnpackException) as error:
+    # TypeError: a map's key may be anything in msgpack, a list too.
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
         return f"undecodable ({error}): {entry.data.hex()}"
 
 

@@ -1,30 +1,47 @@
-"""`chronolet logs`: what a container has written.
+"""`chronolet logs`: what containers have written.
 
-Comes in: a pod, a container. Goes out: its output, stdout and stderr each where they belong. The container's id comes
-from the node's log, the output from Docker. Source: pkg/kubelet (validateContainerLogStatus), kubectl logs.
+Comes in: a pod, a container. Goes out: its output. The container's id comes from the node's log (`logged` says which
+run it is), the output from Docker (`output` writes it). Source: kubectl's pkg/cmd/logs.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 import click
 
-from chronolet.cli import completing, pods
+from chronolet.cli import completing, output
 from chronolet.cli.errors import Failure
+from chronolet.cli.logged import run_of
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.parts import Part, chosen, parts
 from chronolet.cli.podview import api_pod
-from chronolet.cli.session import session
+from chronolet.cli.session import Session, session
 from chronolet.node.settings import Settings
 from chronolet.node.values import duration
-from chronolet.ports.runtime import Refusal
+from chronolet.ports.runtime import Refusal, Runtime
 
 Object = dict[str, Any]
 
-DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Which part of the output is wanted, and in what form."""
+
+    follow: bool
+    previous: bool
+    tail: int | None
+    since: int | None
+    """Milliseconds."""
+    timestamps: bool
+    limit_bytes: int | None
+    prefix: bool
+    ignore_errors: bool
 
 
 @click.command(cls=Command)
@@ -33,11 +50,24 @@ DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 @click.argument("name", metavar="(POD | pod/POD)", shell_complete=completing.pods)
 @click.argument("second", required=False, metavar="[CONTAINER]")
 @click.option("-c", "--container", help="which of the pod's containers")
-@click.option("-f", "--follow", is_flag=True, help="go on with what comes")
+@click.option("--all-containers", is_flag=True, help="all of them, one after the other, with -f together")
+@click.option("-f", "--follow", is_flag=True, help="go on with what comes, until the container ends")
 @click.option("-p", "--previous", is_flag=True, help="of the run before the present one")
 @click.option("--tail", type=click.IntRange(min=-1), default=-1, metavar="N", help="only the last N lines; -1 for all")
 @click.option("--since", metavar="DURATION", help="only what is not older than this, such as 10m")
+@click.option("--since-time", metavar="TIME", help="only what came since then, such as 2026-11-21T03:00:00Z")
 @click.option("--timestamps", is_flag=True, help="each line with its time")
+@click.option("--limit-bytes", type=click.IntRange(min=1), metavar="N", help="only the first N bytes of each container")
+@click.option("--prefix", is_flag=True, help="each line with the pod and the container that wrote it")
+@click.option("--ignore-errors", is_flag=True, help="go on with the next container where one has no output")
+@click.option(
+    "--max-log-requests",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="how many may be followed together",
+)
 def command(
     *,
     settings: Settings,
@@ -45,76 +75,93 @@ def command(
     name: str,
     second: str | None,
     container: str | None,
-    follow: bool,
-    previous: bool,
-    tail: int,
+    all_containers: bool,
     since: str | None,
-    timestamps: bool,
+    since_time: str | None,
+    tail: int,
+    max_log_requests: int,
+    **flags: Any,
 ) -> None:
     """Print a container's output."""
-    if container and second:
-        raise click.UsageError("found a container both as an argument and by -c, expected one of them.")
+    wanted = _wanted(container, second, all_containers=all_containers)
     with session(settings) as node:
         pod = api_pod(node.state("pod"), node.settings.node, namespace, pod_name(name))
-        from_ = node.now() - duration("--since", since) if since else None
-    container_id = chosen(pod, container or second, previous=previous)
+        asked = Asked(tail=None if tail < 0 else tail, since=_since(node, since, since_time), **flags)
+    found = parts(pod) if all_containers else [chosen(pod, wanted)]
+    if asked.follow and len(found) > max_log_requests:
+        raise Failure(
+            f"you are attempting to follow {len(found)} log streams, but maximum allowed concurrency is "
+            f"{max_log_requests}, use --max-log-requests to increase the limit"
+        )
     runtime = node.services.runtime(settings)
     try:
-        pieces = runtime.logs(
-            container_id,
-            follow=follow and not previous,
-            tail=None if tail < 0 else tail,
-            since=from_,
-            timestamps=timestamps,
-        )
-        _copy(pieces)
-    except Refusal as refusal:
-        if refusal.kind != "not_found":
-            raise
-        raise Failure(
-            f"container {container_id[:12]} of pod {name} was removed from Docker, and its output with it"
-        ) from refusal
+        _print(runtime, pod["metadata"]["name"], found, asked)
     finally:
         runtime.close()
 
 
-def chosen(pod: Object, name: str | None, *, previous: bool) -> str:
-    """The runtime's id of the container whose output is asked for; a Failure that says why there is none."""
-    statuses = {one["name"]: one for one in pod.get("status", {}).get("containerStatuses", [])}
-    about = f"in pod {pod['metadata']['name']}"
-    if name is None:
-        name = _default(pod, list(statuses))
-    if name not in statuses:
-        raise Failure(
-            f"container {name} is not valid for pod {pod['metadata']['name']}, expected {', '.join(statuses)}"
+def _wanted(container: str | None, second: str | None, *, all_containers: bool) -> str | None:
+    if container and second:
+        raise click.UsageError("found a container both as an argument and by -c, expected one of them.")
+    if all_containers and (container or second):
+        raise click.UsageError(f"found {container or second!r} with --all-containers, expected one of them.")
+    return container or second
+
+
+def _since(node: Session, since: str | None, since_time: str | None) -> int | None:
+    if since and since_time:
+        raise click.UsageError("at most one of --since and --since-time may be used.")
+    if since:
+        return node.now() - duration("--since", since)
+    if not since_time:
+        return None
+    try:
+        moment = datetime.fromisoformat(since_time)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise click.UsageError(f"--since-time: found {since_time!r}, expected a time such as 2026-11-21T03:00:00Z.")
+    return int(moment.timestamp() * 1000)
+
+
+def _print(runtime: Runtime, pod: str, found: Sequence[Part], asked: Asked) -> None:
+    """One after the other; together where each goes on."""
+    sources = [partial(_output, runtime, pod, part, asked) for part in found]
+    if asked.follow and len(sources) > 1:
+        for error in output.write_together(sources):
+            _fail(error, asked)
+        return
+    for source in sources:
+        try:
+            output.write(source())
+        except (Failure, Refusal) as error:
+            _fail(error, asked)
+
+
+def _fail(error: Exception, asked: Asked) -> None:
+    if not (asked.ignore_errors and isinstance(error, Failure | Refusal)):
+        raise error
+    click.echo(f"error: {error}", err=True)
+
+
+def _output(runtime: Runtime, pod: str, part: Part, asked: Asked) -> Iterator[bytes]:
+    container_id = run_of(part, pod, previous=asked.previous)
+    try:
+        pieces = (
+            piece
+            for _, piece in runtime.logs(
+                container_id,
+                follow=asked.follow and not asked.previous,
+                tail=asked.tail,
+                since=asked.since,
+                timestamps=asked.timestamps,
+            )
         )
-    status = statuses[name]
-    last = status.get("lastState", {}).get("terminated", {}).get("containerID", "")
-    if previous:
-        if not last:
-            raise Failure(f'previous terminated container "{name}" {about} not found')
-        return pods.bare_id(last)
-    state = status.get("state", {})
-    own = status.get("containerID", "") if "waiting" not in state else last
-    if not own:
-        reason = state.get("waiting", {}).get("reason") or "it was never started"
-        raise Failure(f'container "{name}" {about} is waiting to start: {reason}')
-    return pods.bare_id(own)
-
-
-def _default(pod: Object, names: list[str]) -> str:
-    if not names:
-        raise Failure(f"pod {pod['metadata']['name']} has no containers yet")
-    asked: str = pod["metadata"].get("annotations", {}).get(DEFAULT_CONTAINER, "")
-    if asked in names:
-        return asked
-    if len(names) > 1:
-        click.echo(f'Defaulted container "{names[0]}" out of: {", ".join(names)}', err=True)
-    return names[0]
-
-
-def _copy(pieces: Iterator[tuple[str, bytes]]) -> None:
-    for stream, piece in pieces:
-        target = sys.stderr.buffer if stream == "stderr" else sys.stdout.buffer
-        target.write(piece)
-        target.flush()
+        limit = output.limited(pieces, asked.limit_bytes) if asked.limit_bytes else pieces
+        yield from output.prefixed(limit, f"[pod/{pod}/{part.name}] ".encode()) if asked.prefix else limit
+    except Refusal as refusal:
+        if refusal.kind != "not_found":
+            raise
+        raise Failure(
+            f"container {container_id[:12]} of pod {pod} was removed from Docker, and its output with it"
+        ) from refusal

@@ -1,0 +1,97 @@
+"""`exec`: what runs where, with what input, and how it ends; the terminal is tested in tests/e2e/test_terminal.py."""
+
+from typing import Any
+
+import pytest
+
+from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.ports.runtime import ContainerSpec, SandboxSpec
+from chronolet_schemas import pod
+from tests.cli.histories import APP, SIDE, WEB, accepted, start
+from tests.cli.written import WrittenNode
+
+LS = ("ls", "-l", "--", "/data")
+PROGRAMS = {
+    LS: Program(exits=0, stdout=b"data\n", stderr=b"note\n"),
+    ("false",): Program(exits=7),
+}
+IMAGE = "busybox:1"
+
+
+@pytest.fixture
+def node() -> WrittenNode:
+    """web: app and side run, in the fake Docker too."""
+    written = WrittenNode()
+    runtime = written.runtime = FakeRuntime(programs=PROGRAMS, images=[IMAGE])
+    box = runtime.create_sandbox(SandboxSpec(name="box", labels={}, image=IMAGE, hostname="web"))
+    runtime.start(box)
+    written.write(WEB, accepted(containers=[{"name": name, "image": IMAGE} for name in ("app", "side")]))
+    for about in (APP, SIDE):
+        spec = ContainerSpec(name=about["container"], labels={}, sandbox_id=box, image=IMAGE)
+        created = runtime.create_container(spec)
+        runtime.start(created)
+        written.write(WEB, *start(about, 0, created, written.now))
+    return written
+
+
+def test_its_streams_and_its_status_are_the_commands(node: WrittenNode) -> None:
+    assert node.run("exec", "web", "-c", "side", "--", *LS) == ("data\n", "note\n", 0)
+    assert node.run("exec", "pod/web", "-q", "--", "false") == ("", "command terminated with exit code 7\n", 7)
+
+
+def test_the_first_container_is_meant_and_said(node: WrittenNode) -> None:
+    said = node.run("exec", "web", "--", *LS)
+    assert said.err == 'Defaulted container "app" out of: app, side\nnote\n'
+    assert node.run("exec", "web", "--quiet", "--", *LS).err == "note\n"
+
+
+def test_standard_input_goes_to_the_command_only_if_asked(node: WrittenNode) -> None:
+    assert node.run("exec", "-i", "web", "-c", "app", "--", "cat", stdin=b"a\nb").out == "a\nb"
+    assert node.run("exec", "web", "-c", "app", "--", "cat", stdin=b"a\nb").out == ""
+
+
+def test_a_terminal_without_one_is_no_terminal(node: WrittenNode) -> None:
+    said = node.run("exec", "-it", "web", "-c", "app", "--", "cat", stdin=b"a\n")
+    assert said == ("a\n", "Unable to use a TTY - input is not a terminal or the right kind of file\n", 0)
+    assert node.run("exec", "-t", "web", "-c", "app", "--", *LS) == ("data\n", "note\n", 0), "-t alone is nothing"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "error"),
+    [
+        (["web"], 2, "you must specify at least one command for the container"),
+        (["web", "--"], 2, "you must specify at least one command for the container"),
+        (["web", "ls"], 2, "found 'ls' behind the pod, expected `exec POD -- COMMAND`"),
+        (["--", "ls"], 2, "Missing argument"),
+        (["web", "-x", "--", "ls"], 2, "No such option"),
+        (["nope", "--", "ls"], 1, 'pod "nope" not found in namespace "default"'),
+        (["web", "-c", "cook", "--", "ls"], 1, "container cook is not valid for pod web, expected app, side"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(node: WrittenNode, words: list[str], status: int, error: str) -> None:
+    said = node.run("exec", *words)
+    assert (said.status, said.out) == (status, "")
+    assert said.err.startswith(f"error: {error}")
+    assert said.err.count("\n") == 1
+    assert node.runtime.execs.all == {}
+
+
+def test_a_container_that_does_not_run_runs_no_command(node: WrittenNode) -> None:
+    node.write("pod/default/db", accepted("db"))
+    said = node.run("exec", "db", "--", "ls")
+    assert said == ("", 'error: container "app" in pod "db" is not running: ContainerCreating\n', 1)
+    # Docker knows it first.
+    node.runtime.end(next(one.id for one in node.runtime.list({}) if one.name == "app"))
+    late = node.run("exec", "web", "-q", "--", "ls")
+    assert (late.status, "is not running" in late.err) == (1, True)
+
+
+def test_a_completed_pod_runs_no_command(node: WrittenNode) -> None:
+    about: dict[str, Any] = {**APP, "pod": "default/once"}
+    ended = pod.ContainerExited(
+        **about, attempt=0, id="c", exit_code=0, reason="Completed", started_at=1, finished_at=2
+    )
+    once = accepted("once", restartPolicy="Never")
+    node.write("pod/default/once", once, *start(about, 0, "c", node.now), ended)
+    said = node.run("exec", "once", "--", "ls")
+    assert said == ("", "error: cannot exec into a container in a completed pod; current phase is Succeeded\n", 1)
