@@ -23,7 +23,9 @@ from chronolet.kernel.kind import EffectFailed
 from chronolet.pleg import decider as pleg_decider
 from chronolet.pleg.relisting import Relisting
 from chronolet.pod import effects
+from chronolet.pod.images import Pulls
 from chronolet.ports import labels
+from chronolet.ports.registries import NoKeys
 from chronolet.ports.runtime import Refusal
 from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Signal
@@ -78,6 +80,7 @@ class World:
             node=NODE,
             pause_image="pause",
             builtin=lambda _: None,
+            pulls=Pulls(keyring=NoKeys()),
         )
         self.jobs = effects.jobs(outside)
         self.listing = Relisting(self.runtime, NODE)

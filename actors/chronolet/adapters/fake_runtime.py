@@ -29,11 +29,13 @@ from chronolet.ports.runtime import (
     ImageState,
     Notice,
     PortMapping,
+    PullStep,
     Refusal,
     SandboxSpec,
     State,
     Stream,
 )
+from chronolet.rules.registry_keys import Credential
 
 __all__ = ["FakeRuntime", "Program"]
 
@@ -208,11 +210,22 @@ class FakeRuntime:
         self._enter("image")
         return self._images.get(reference)
 
-    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
+    def pull(
+        self,
+        reference: str,
+        progress: Callable[[PullStep], None],
+        *,
+        credential: Credential | None = None,
+        opened: Callable[[Stream], None] = lambda _: None,
+        silence_seconds: float = 120.0,
+    ) -> ImageState:
+        """Of one layer; anybody may have it."""
+        del credential, opened, silence_seconds
         self._enter("pull")
         if reference not in self._pullable:
             raise Refusal("not_found", f"manifest for {reference} not found: manifest unknown")
-        progress(f"Pulling {reference}")
+        size = len(reference)
+        progress(PullStep(layer="layer", status="Downloading", done=size, total=size))
         self._images[reference] = _image_of(reference)
         return self._images[reference]
 

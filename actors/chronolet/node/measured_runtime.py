@@ -23,11 +23,13 @@ from chronolet.ports.runtime import (
     ExecState,
     ImageState,
     Notice,
+    PullStep,
     Runtime,
     SandboxSpec,
     Stream,
 )
 from chronolet.rules.names import SANDBOX
+from chronolet.rules.registry_keys import Credential
 
 
 class MeasuredRuntime:
@@ -83,9 +85,19 @@ class MeasuredRuntime:
         with self._operation("image_status"):
             return self._runtime.image(reference)
 
-    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
+    def pull(
+        self,
+        reference: str,
+        progress: Callable[[PullStep], None],
+        *,
+        credential: Credential | None = None,
+        opened: Callable[[Stream], None] = lambda _: None,
+        silence_seconds: float = 120.0,
+    ) -> ImageState:
         with self._operation("pull_image"):
-            return self._runtime.pull(reference, progress)
+            return self._runtime.pull(
+                reference, progress, credential=credential, opened=opened, silence_seconds=silence_seconds
+            )
 
     def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
         with self._operation("import_image"):

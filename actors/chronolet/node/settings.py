@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from chronolet.node import kubelet_config
-from chronolet.node.values import any_text, duration, folder, number, one_of, some_of, text, url
+from chronolet.node.values import SettingsError, any_text, boolean, duration, folder, number, one_of, some_of, text, url
 
 ALL_ACTORS = ("manifests", "pod", "pleg", "keeper")
 """The kinds of this release, in the order in which they are started."""
@@ -37,6 +37,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """A folder or file; empty: none is watched."""
     file_check_frequency: int = 20_000
     pod_infra_container_image: str = "chronolet/pause:1"
+    serialize_image_pulls: bool = True
+    max_parallel_image_pulls: int = 0
+    """0: any number, where pulls are not serial."""
+    image_pull_progress_deadline: int = 60_000
     address: str = "127.0.0.1"
     port: int = 10255
     """0: no HTTP server."""
@@ -53,6 +57,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def redis_url(self) -> str:
         """Where the node's log is: as told, else the agent's own server."""
         return self.redis or f"unix://{self.redis_socket}"
+
+    @property
+    def pulls_at_once(self) -> int | None:
+        """How many images are fetched at a time; None is any number."""
+        return 1 if self.serialize_image_pulls else self.max_parallel_image_pulls or None
 
     @property
     def http_address(self) -> str:
@@ -149,6 +158,32 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="IMAGE",
     ),
     Setting(
+        "serialize_image_pulls",
+        "--serialize-image-pulls",
+        "CHRONOLET_SERIALIZE_IMAGE_PULLS",
+        "true: fetch one image at a time; false: several [default: true]",
+        boolean,
+        "serializeImagePulls",
+        "BOOL",
+    ),
+    Setting(
+        "max_parallel_image_pulls",
+        "--max-parallel-image-pulls",
+        "CHRONOLET_MAX_PARALLEL_IMAGE_PULLS",
+        "how many images to fetch at a time where that is not serial [default: any number]",
+        number(1, 1_000),
+        "maxParallelImagePulls",
+        "NUMBER",
+    ),
+    Setting(
+        "image_pull_progress_deadline",
+        "--image-pull-progress-deadline",
+        "CHRONOLET_IMAGE_PULL_PROGRESS_DEADLINE",
+        "a pull in which nothing moves for so long is given up [default: 1m]",
+        duration,
+        metavar="DURATION",
+    ),
+    Setting(
         "address",
         "--address",
         "CHRONOLET_ADDRESS",
@@ -234,4 +269,14 @@ def resolve(
             values[one.name] = one.parse(one.env, environ[one.env])
         elif one.name in in_file:
             values[one.name] = in_file[one.name]
-    return Settings(**values), remarks
+    settings = Settings(**values)
+    _check_pulls(settings)
+    return settings, remarks
+
+
+def _check_pulls(settings: Settings) -> None:
+    if settings.serialize_image_pulls and settings.max_parallel_image_pulls > 1:
+        raise SettingsError(
+            f"--max-parallel-image-pulls: found {settings.max_parallel_image_pulls}, "
+            "which must not be above 1 unless --serialize-image-pulls is false"
+        )

@@ -28,6 +28,14 @@ def any_text(what: str, value: Any) -> str:
     return "" if value == "" else text(what, value)
 
 
+def boolean(what: str, value: Any) -> bool:
+    """`true` or `false`, in a flag as text."""
+    found = {"true": True, "false": False}.get(str(value).strip().lower())
+    if found is None:
+        raise SettingsError(f"{what}: found {value!r}, expected true or false")
+    return found
+
+
 def number(low: int, high: int) -> Callable[[str, Any], int]:
     """A parser of whole numbers in a range."""
 

@@ -6,6 +6,7 @@ Comes in: settings. Goes out: a `Node`, ready to start. The one place that knows
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
+from chronolet.adapters.registry_keys import HostKeyring, docker_folder
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
@@ -40,6 +42,7 @@ from chronolet.pleg import actor as pleg
 from chronolet.pleg import effects as pleg_effects
 from chronolet.pod import actor as pod
 from chronolet.pod import effects as pod_effects
+from chronolet.pod.images import Pulls
 from chronolet.ports.runtime import Runtime
 from chronolet.ports.specs import Specs
 from chronolet_schemas.keys import shards_of
@@ -151,6 +154,7 @@ def _kinds(
         node=node,
         pause_image=settings.pod_infra_container_image,
         builtin=builtin,
+        pulls=_pulls(settings),
         specs=specs,
         run=run,
     )
@@ -161,3 +165,11 @@ def _kinds(
         "keeper": keeper_kind,
     }
     return {name: makers[name]() for name in settings.actors}
+
+
+def _pulls(settings: Settings) -> Pulls:
+    return Pulls(
+        keyring=HostKeyring(docker_folder(os.environ)),
+        at_once=settings.pulls_at_once,
+        patience_seconds=settings.image_pull_progress_deadline / 1000,
+    )

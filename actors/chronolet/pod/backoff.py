@@ -21,8 +21,8 @@ FAILED_MOUNT = "FailedMount"
 _FIRST_MOUNT_MS = 500
 _LONGEST_MOUNT_MS = 122_000
 
-PULL_FAILED = "ErrImagePull"
-"""The one reason why an image cannot be had that has a back-off. Without a pull there is none: the pod worker tries
+PULL_FAILED = ("ErrImagePull", "RegistryUnavailable")
+"""The reasons why an image cannot be had that have a back-off. Without a pull there is none: the pod worker tries
 again at its next sync (images/image_manager.go, EnsureImageExists)."""
 
 
@@ -46,9 +46,9 @@ def advanced(
     return BackOff(seconds=min(back_off.seconds * 2, maximum_seconds), updated_at=now)
 
 
-def image_wait_seconds(failures: int, reason: str = PULL_FAILED) -> int:
+def image_wait_seconds(failures: int, reason: str = PULL_FAILED[0]) -> int:
     """How long the next try of an image waits after so many failures in a row (at least one): 10, 20, ... 300."""
-    if reason != PULL_FAILED:
+    if reason not in PULL_FAILED:
         return RESYNC_SECONDS
     doubled = INITIAL_SECONDS << min(failures - 1, 8)
     return min(doubled, MAXIMUM_SECONDS)

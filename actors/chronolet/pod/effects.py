@@ -50,6 +50,7 @@ class Outside:
     pause_image: str
     builtin: Callable[[str], BuiltImage | None]
     specs: Specs
+    pulls: images.Pulls
     run: Callable[[], str] = lambda: ""
 
 
@@ -59,7 +60,7 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     plain: dict[type[Effect], Job] = {
         wanted.StartSandbox: Job(workers.start_sandbox, _START_SECONDS),
         wanted.StopSandbox: Job(workers.stop_sandbox, lambda effect: effect.grace_period_seconds + _STOP_SECONDS),
-        wanted.EnsureImage: images.job(outside.runtime),
+        wanted.EnsureImage: images.job(outside.runtime, outside.pulls),
         wanted.StartContainer: Job(workers.start_container, _START_SECONDS),
         wanted.StopContainer: Job(workers.stop_container, lambda effect: effect.grace_period_seconds + _STOP_SECONDS),
         wanted.RemoveContainer: Job(workers.remove_container, _REMOVE_SECONDS),
@@ -125,7 +126,7 @@ class Workers:
         reference = self._outside.pause_image
         built = self._outside.builtin(reference)
         if built is None:
-            runtime.pull(reference, lambda _: None)
+            images.fetch(runtime, self._outside.pulls.keyring, reference)
         else:
             runtime.import_image(reference, built)
 

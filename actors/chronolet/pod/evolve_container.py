@@ -40,7 +40,9 @@ def _pulling(one: Container, event: pod.ImageEnsureRequested) -> Container:
 
 
 def _image_ready(one: Container, event: pod.ImageReady) -> Container:
-    return replace(one, phase="image_ready", image_id=event.image_id, image_failures=0, **_NO_WAIT)
+    return replace(
+        one, phase="image_ready", image_id=event.image_id, image_digest=event.digest, image_failures=0, **_NO_WAIT
+    )
 
 
 def _image_failed(one: Container, event: pod.ImageFailed) -> Container:
@@ -117,7 +119,7 @@ def _exited(one: Container, event: pod.ContainerExited) -> Container:
 
 
 def _image_back_off(one: Container, event: pod.ImageBackOffBegan) -> Container:
-    text = f'Back-off pulling image "{event.image}"'
+    text = f'Back-off pulling image "{event.image}": {one.reason}: {one.message}'
     return replace(one, phase="image_back_off", reason="ImagePullBackOff", message=text, retry_at=event.retry_at)
 
 

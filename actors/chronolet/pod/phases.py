@@ -8,7 +8,7 @@ passed over.
     waiting         ImageEnsureRequested           pulling
     pulling         ImageEnsureRequested           pulling          the image was changed
     pulling         ImageReady                     image_ready
-    pulling         ImageFailed                    image_failed     ErrImagePull, ErrImageNeverPull, InvalidImageName
+    pulling         ImageFailed                    image_failed     ErrImagePull, ErrImageNeverPull, ...
     image_failed    ImageBackOffBegan              image_back_off   ImagePullBackOff, after ErrImagePull
     image_failed    ImageEnsureRequested           pulling          the image was changed, or no pull had been tried
     image_back_off  ImageEnsureRequested           pulling

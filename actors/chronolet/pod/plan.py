@@ -186,7 +186,7 @@ def _advance(state: State, one: Container, now: int) -> Iterator[Event]:
         yield _restart(state, one, wanted, now)
     elif one.phase == "image_ready" and same_image:
         yield _start(state, one, wanted, now)
-    elif one.phase == "image_failed" and one.reason == PULL_FAILED and same_image:
+    elif one.phase == "image_failed" and one.reason in PULL_FAILED and same_image:
         if now >= one.waits_from + IMAGE_FAILED_SHOWN_MS:
             yield _image_back_off(state, one)
     elif _may_try(one, now, same_image=same_image, same_definition=one.spec_hash == wanted):

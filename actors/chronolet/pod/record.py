@@ -170,14 +170,20 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.Answer, now
     who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
     match answer:
         case signals.PullBegan():
-            return (telling.pulling(state, effect.container, effect.image),)
+            lost = (telling.secrets_lost(state, answer.lost),) if answer.lost else ()
+            return (*lost, telling.pulling(state, effect.container, effect.image))
+        case signals.PullProgress():
+            done, total = answer.done_bytes, answer.total_bytes
+            return (pod.ImagePullProgress(image=effect.image, done_bytes=done, total_bytes=total, **who),)
         case signals.ImagePresent():
             return (
                 pod.ImageReady(
                     image=effect.image,
                     image_id=answer.image_id,
+                    digest=answer.digest,
                     pulled=answer.pulled,
                     milliseconds=answer.milliseconds,
+                    waited_milliseconds=answer.waited_milliseconds,
                     size_bytes=answer.size_bytes,
                     **who,
                 ),

@@ -43,22 +43,40 @@ class SandboxRefused(Answer, frozen=True, kw_only=True):
 
 
 class PullBegan(Answer, frozen=True, kw_only=True):
-    """Progress of EnsureImage: the image is not there (or the policy says Always), it is being fetched."""
+    """Progress of EnsureImage: the image is not there (or the policy says Always), it is being fetched.
+
+    `lost` are the names of Secrets that were to be used and cannot be read.
+    """
+
+    lost: tuple[str, ...] = ()
+
+
+class PullProgress(Answer, frozen=True, kw_only=True):
+    """Progress of EnsureImage: so much has come of the layers that are known so far."""
+
+    done_bytes: int
+    total_bytes: int
 
 
 class ImagePresent(Answer, frozen=True, kw_only=True):
-    """The image is there. `pulled` says whether it was fetched; then `milliseconds` says how long that took."""
+    """The image is there. `digest` is by what name its registry knows it (`host/path@sha256:...`), empty if by none.
+
+    `pulled` says whether it was fetched; then `milliseconds` says how long that took, after a wait for its turn of
+    `waited_milliseconds`.
+    """
 
     image_id: str
+    digest: str = ""
     pulled: bool
     milliseconds: int = 0
+    waited_milliseconds: int = 0
     size_bytes: int = 0
 
 
 class ImageRefused(Answer, frozen=True, kw_only=True):
     """The image cannot be had."""
 
-    reason: Literal["ErrImagePull", "ErrImageNeverPull", "InvalidImageName"]
+    reason: Literal["ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"]
     message: str
 
 

@@ -78,6 +78,7 @@ class Container(Record, frozen=True, kw_only=True):
     image: str = ""
     policy: str = ""
     image_id: str = ""
+    image_digest: str = ""
     image_failures: int = 0
     start_failures: int = 0
     requested_at: int = 0

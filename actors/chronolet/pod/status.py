@@ -170,7 +170,7 @@ def _container_status(state: State, one: Container) -> ContainerStatus:
     return ContainerStatus(
         name=one.name,
         image=one.image or (definition.image if definition else ""),
-        image_id=one.image_id,
+        image_id=_image_id(one),
         container_id=f"docker://{container_id}" if container_id else "",
         ready=runs,
         started=runs,
@@ -178,6 +178,13 @@ def _container_status(state: State, one: Container) -> ContainerStatus:
         state=now,
         last_state=last,
     )
+
+
+def _image_id(one: Container) -> str:
+    """As the kubelet had it on Docker: by what name its registry knows it, else by the engine's own id."""
+    if one.image_digest:
+        return f"docker-pullable://{one.image_digest}"
+    return f"docker://{one.image_id}" if one.image_id else ""
 
 
 def _state(state: State, one: Container) -> ContainerState:

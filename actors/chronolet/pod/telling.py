@@ -12,6 +12,7 @@ from typing import Literal
 
 from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.state import SANDBOX, State
+from chronolet.rules.durations import go_duration
 from chronolet_schemas import kube_events, pod
 from chronolet_schemas.envelope import Event
 
@@ -34,6 +35,15 @@ def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
 def pulling(state: State, container: str, image: str) -> kube_events.Recorded:
     """An image is being fetched for a container."""
     return _recorded(state, "Normal", "Pulling", f'Pulling image "{image}"', container)
+
+
+def secrets_lost(state: State, names: Sequence[str]) -> kube_events.Recorded:
+    """Secrets that a pull was to use are not to be had; it is tried without them."""
+    text = (
+        f"Unable to retrieve some image pull secrets ({', '.join(names)}); "
+        "attempting to pull the image may not succeed."
+    )
+    return _recorded(state, "Warning", "FailedToRetrieveImagePullSecret", text)
 
 
 def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Recorded]:
@@ -70,6 +80,9 @@ def _about_image(
             reason, text = event.reason, f'Container image "{image}" is not present with pull policy of Never'
         case pod.ImageFailed(reason="InvalidImageName"):
             reason, text = "InspectFailed", event.message
+        case pod.ImageFailed(reason="RegistryUnavailable"):
+            words = event.message.partition("registry is unavailable: ")[2]
+            reason, text = "Failed", f'Failed to pull image "{image}": {event.reason}: {words}'
         case _:
             reason, text = "Failed", f'Failed to pull image "{image}": {event.message}'
     return (
@@ -86,9 +99,10 @@ def _waits_for_mount(state: State, container: str) -> bool:
 def _pulled(event: pod.ImageReady) -> str:
     if not event.pulled:
         return f'Container image "{event.image}" already present on machine and can be accessed by the pod'
-    took = f"{event.milliseconds / 1000:g}s"
+    took = go_duration(event.milliseconds)
+    whole = go_duration(event.milliseconds + event.waited_milliseconds)
     return (
-        f'Successfully pulled image "{event.image}" in {took} ({took} including waiting). '
+        f'Successfully pulled image "{event.image}" in {took} ({whole} including waiting). '
         f"Image size: {event.size_bytes} bytes."
     )
 

@@ -57,16 +57,24 @@ class StopSandbox(PodEffect, frozen=True, kw_only=True):
     grace_period_seconds: int = 10
 
 
+class PullSecret(Message, frozen=True, kw_only=True):
+    """A Secret that a registry may be told, by its digest: what it holds lies in the state folder."""
+
+    name: str
+    digest: str
+
+
 class EnsureImage(PodEffect, frozen=True, kw_only=True):
     """See that the image is there. `policy` is Always, IfNotPresent or Never.
 
-    Sends PullBegan when it begins to fetch. Answers: ImagePresent, ImageRefused.
+    Sends PullBegan when it begins to fetch, then PullProgress. Answers: ImagePresent, ImageRefused.
     """
 
     container: str
     attempt: int
     image: str
     policy: str
+    secrets: tuple[PullSecret, ...] = ()
 
 
 class StartContainer(PodEffect, frozen=True, kw_only=True):

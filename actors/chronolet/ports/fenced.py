@@ -15,9 +15,12 @@ from chronolet.ports.runtime import (
     ExecResult,
     ExecState,
     ImageState,
+    PullStep,
     Runtime,
     SandboxSpec,
+    Stream,
 )
+from chronolet.rules.registry_keys import Credential
 
 
 class FencedRuntime:
@@ -54,9 +57,19 @@ class FencedRuntime:
         self._runtime.remove(container_id)
         self._context.done("docker.remove")
 
-    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
+    def pull(
+        self,
+        reference: str,
+        progress: Callable[[PullStep], None] = lambda _: None,
+        *,
+        credential: Credential | None = None,
+        opened: Callable[[Stream], None] = lambda _: None,
+        silence_seconds: float = 120.0,
+    ) -> ImageState:
         self._context.fence("docker.pull")
-        pulled = self._runtime.pull(reference, progress)
+        pulled = self._runtime.pull(
+            reference, progress, credential=credential, opened=opened, silence_seconds=silence_seconds
+        )
         self._context.done("docker.pull")
         return pulled
 

@@ -17,6 +17,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from chronolet.rules.registry_keys import Credential
+
 
 class Plain(msgspec.Struct, frozen=True, kw_only=True):
     """Base of the port's records."""
@@ -128,10 +130,23 @@ class BuiltImage(Plain, frozen=True, kw_only=True):
 
 
 class ImageState(Plain, frozen=True, kw_only=True):
-    """An image that is there."""
+    """An image that is there. `digests` are by what names registries know it: `host/path@sha256:...`."""
 
     id: str
     size_bytes: int
+    digests: Sequence[str] = ()
+
+
+class PullStep(Plain, frozen=True, kw_only=True):
+    """One word of a pull about one layer (or about the whole, then `layer` is a tag or empty).
+
+    `done` and `total` are bytes of what `status` names, 0 where it has none.
+    """
+
+    layer: str = ""
+    status: str
+    done: int = 0
+    total: int = 0
 
 
 class Engine(Plain, frozen=True, kw_only=True):
@@ -202,8 +217,20 @@ class Runtime(Protocol):
     def image(self, reference: str) -> ImageState | None:
         """The image, if it is there."""
 
-    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
-        """Fetch an image; `progress` gets short lines now and then."""
+    def pull(
+        self,
+        reference: str,
+        progress: Callable[[PullStep], None],
+        *,
+        credential: Credential | None = None,
+        opened: Callable[[Stream], None] = lambda _: None,
+        silence_seconds: float = 120.0,
+    ) -> ImageState:
+        """Fetch an image. `opened` is handed what another thread may close to end the pull before its time.
+
+        Without a word for so long it is given up. `denied` if the registry wants other credentials, `unavailable` if
+        there is none.
+        """
 
     def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
         """Make a local image of a root file system (a tar); its id."""
@@ -267,7 +294,7 @@ class Attachment(Protocol):
 
 
 class Stream(Protocol):
-    """An open notice stream."""
+    """Something open that another thread may end: notices, a pull."""
 
     def close(self) -> None:
-        """End it; the iterator stops."""
+        """End it; who reads it is woken."""

@@ -43,7 +43,7 @@ def test_a_running_pod() -> None:
             {
                 "name": "app",
                 "image": "busybox:1",
-                "imageID": "sha256:1",
+                "imageID": "docker://sha256:1",
                 "containerID": "docker://app-0",
                 "ready": True,
                 "started": True,
@@ -70,7 +70,8 @@ def test_troubles_with_sandbox_image_and_start_have_their_words() -> None:
     life.wake().sandbox_up().answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="none")
     assert app(life)["state"] == {"waiting": {"reason": "ErrImagePull", "message": "none"}}
     life.wake()
-    back_off = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "busybox:1"'}}
+    told = 'Back-off pulling image "busybox:1": ErrImagePull: none'
+    back_off = {"waiting": {"reason": "ImagePullBackOff", "message": told}}
     assert app(life)["state"] == back_off
     life.wake()
     assert app(life)["state"] == back_off

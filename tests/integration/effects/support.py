@@ -16,7 +16,9 @@ from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.effects import Fenced
 from chronolet.kernel.kind import Effect
 from chronolet.pod import effects, wanted
+from chronolet.pod.images import Pulls
 from chronolet.ports import labels
+from chronolet.ports.registries import NoKeys
 from chronolet.ports.runtime import ContainerState
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volume
@@ -74,6 +76,7 @@ class World:
     runtime: DockerRuntime
     root: Path
     node: str = NODE
+    pulls: Pulls | None = None
 
     def __post_init__(self) -> None:
         outside = effects.Outside(
@@ -83,6 +86,7 @@ class World:
             node=self.node,
             pause_image=PAUSE.reference,
             builtin=builtin,
+            pulls=self.pulls or Pulls(keyring=NoKeys()),
             run=lambda: RUN,
         )
         self.jobs = effects.jobs(outside)

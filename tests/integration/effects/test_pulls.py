@@ -5,11 +5,14 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from chronolet.adapters.registry_keys import HostKeyring
+from chronolet.kernel.effects import Fenced
 from chronolet.pod import signals, wanted
+from chronolet.pod.images import Pulls
+from chronolet.ports.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
 from tests.integration.effects.support import POD, UID, Context, World
 from tests.support.docker import PrivateDocker
@@ -40,8 +43,13 @@ def test_a_missing_image_is_fetched_once(world: World, registry: Registry) -> No
     assert isinstance(first, signals.ImagePresent), first
     assert (first.pulled, first.milliseconds > 0, first.size_bytes) == (True, True, 5)
     assert first.image_id == world.runtime.image(registry.reference).id
-    assert [type(signal) for signal, _ in context.sent] == [signals.PullBegan]
+    began, *progress = [signal for signal, _ in context.sent]
+    assert isinstance(began, signals.PullBegan)
+    assert isinstance(progress[-1], signals.PullProgress)
+    assert progress[-1].done_bytes == progress[-1].total_bytes > 0
+    assert first.digest.startswith(f"{registry.address}/team/hello@sha256:")
     assert context.points == [
+        "before docker.image",
         "before docker.image",
         "before docker.pull",
         "after docker.pull",
@@ -60,32 +68,46 @@ def test_a_missing_tag_is_told_in_the_registrys_words(world: World, registry: Re
 
 
 def test_a_password_is_taken_from_dockers_own_configuration(
-    world: World, docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, docker_engine: PrivateDocker, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    own = World(world.runtime, tmp_path, pulls=Pulls(keyring=HostKeyring(tmp_path)))
     with registry_in(docker_engine.namespace, password="secret") as registry:
-        refused = world.run(ensure(registry.reference, "Always"))
+        refused = own.run(ensure(registry.reference, "Always"))
         assert isinstance(refused, signals.ImageRefused)
         auth = base64.b64encode(b"u:secret").decode()
         (tmp_path / "config.json").write_text(json.dumps({"auths": {registry.address: {"auth": auth}}}))
-        answer = world.run(ensure(registry.reference, "Always"))
+        answer = own.run(ensure(registry.reference, "Always"))
         assert isinstance(answer, signals.ImagePresent), answer
 
 
-def test_a_pull_that_is_no_longer_wanted_is_given_up_when_the_engine_speaks_again(
+def test_a_pull_that_is_no_longer_wanted_ends_although_the_registry_is_silent(
     world: World, docker_engine: PrivateDocker
 ) -> None:
     with registry_in(docker_engine.namespace, slow=True) as registry:
         context = Context()
-        answers: list[Any] = []
-        thread = threading.Thread(
-            target=lambda: answers.append(world.run(ensure(registry.reference, "Always"), context))
-        )
+        ends: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                world.run(ensure(registry.reference, "Always"), context)
+            except Fenced as fenced:
+                ends.append(fenced)
+
+        thread = threading.Thread(target=run)
         thread.start()
         assert registry.asked.wait(20)
         context.cancelled.set()
-        registry.let_go.set()
         thread.join(20)
         assert not thread.is_alive()
-    assert isinstance(answers[0], signals.ImageRefused)
-    assert "no longer wanted" in answers[0].message
+        assert len(ends) == 1
+        assert world.runtime.image(registry.reference) is None
+
+
+def test_a_pull_in_which_nothing_moves_is_given_up(world: World, docker_engine: PrivateDocker, tmp_path: Path) -> None:
+    impatient = World(world.runtime, tmp_path, pulls=Pulls(keyring=NoKeys(), patience_seconds=1.5))
+    with registry_in(docker_engine.namespace, slow=True) as registry:
+        answer = impatient.run(ensure(registry.reference, "IfNotPresent"))
+        assert registry.asked.is_set()
+    assert isinstance(answer, signals.ImageRefused)
+    assert answer.reason == "ErrImagePull"
+    assert f'pull of image "{registry.reference}" was given up because of no progress for 1.5s' in answer.message

@@ -74,6 +74,7 @@ class _Exec(_Reply):
 class _Image(_Reply):
     Id: str
     Size: int
+    RepoDigests: list[str] | None = None
 
 
 class _Created(_Reply):
@@ -149,7 +150,7 @@ def execution(body: bytes) -> ExecState:
 def image(body: bytes) -> ImageState:
     """The reply of /images/<reference>/json."""
     found = _image.decode(body)
-    return ImageState(id=found.Id, size_bytes=found.Size)
+    return ImageState(id=found.Id, size_bytes=found.Size, digests=tuple(found.RepoDigests or ()))
 
 
 def engine(version: bytes, info: bytes) -> Engine:

@@ -1,17 +1,20 @@
-"""Requests to create containers, as Docker wants them. Pure.
+"""Requests to create containers, and what a registry is told at a pull, as Docker wants them. Pure.
 
-Comes in: `SandboxSpec`, `ContainerSpec`. Goes out: JSON. Answers to pkg/kubelet/dockershim's helpers (security and log
-options left to Docker's own defaults unless a pod's sharing of namespaces needs otherwise).
+Comes in: `SandboxSpec`, `ContainerSpec`, `Credential`. Goes out: JSON, a header. Answers to pkg/kubelet/dockershim's
+helpers (security and log options left to Docker's own defaults unless a pod's sharing of namespaces needs otherwise).
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
+from chronolet.rules.image_names import ImageName
+from chronolet.rules.registry_keys import Credential, server_of
 
 CPU_PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA_MICROSECONDS = 1_000  # what the kernel takes at least
@@ -24,6 +27,21 @@ _LOG: Mapping[str, Any] = {"Type": "json-file", "Config": {"max-size": "10m", "m
 _NEVER_TYPED = "ctrl-^,ctrl-_,ctrl-^,ctrl-_,ctrl-^"
 
 _encode = msgspec.json.Encoder().encode
+
+
+def registry_auth(credential: Credential | None, image: ImageName) -> Mapping[str, str]:
+    """The header of a pull by which the engine logs in to the image's registry."""
+    if credential is None:
+        return {}
+    fields = {
+        "username": credential.username,
+        "password": credential.password,
+        "identitytoken": credential.identity_token,
+        "registrytoken": credential.registry_token,
+        "serveraddress": server_of(image),
+    }
+    told = _encode({name: value for name, value in fields.items() if value})
+    return {"X-Registry-Auth": base64.urlsafe_b64encode(told).decode()}
 
 
 def sandbox(spec: SandboxSpec) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
@@ -87,12 +87,18 @@ class Connection:
         *,
         headers: Mapping[str, str] | None = None,
         idle_seconds: float | None = None,
+        connected: Callable[[Cut], None] = lambda _: None,
     ) -> OpenReply:
-        """A request whose reply goes on; `idle_seconds` bounds each silence in it (None: it may be silent for ever)."""
+        """A request whose reply goes on; `idle_seconds` bounds each silence in it (None: it may be silent for ever).
+
+        `connected` gets what ends it from another thread, before the first word of the reply has come.
+        """
         connection = UnixHTTPConnection(_BASE, self.socket_path, timeout=int(_CONNECT_SECONDS))
         try:
             connection.connect()
             raw = cast(socket.socket, connection.sock)
+            cut = Cut(raw)
+            connected(cut)
             # The head of some replies comes with their first line only.
             raw.settimeout(max(self._timeout, idle_seconds or 0.0))
             connection.request(method, self._target(path, query), headers=dict(headers or {}), preload_content=False)
@@ -106,7 +112,7 @@ class Connection:
         except Refusal:
             connection.close()
             raise
-        return OpenReply(connection, raw, reply)
+        return OpenReply(connection, cut, reply)
 
     def upgrade(self, path: str, body: bytes, *, tty: bool) -> Attached:
         """A POST whose connection becomes the streams of what it starts."""
@@ -159,18 +165,31 @@ class Connection:
         return errors.broken(error, self.socket_path, f"{method} {path}")
 
 
+class Cut:
+    """Ends an exchange from another thread."""
+
+    def __init__(self, raw: socket.socket) -> None:
+        self._raw = raw
+        self.closed = False
+
+    def close(self) -> None:
+        """Wakes a reader: a socket that is only closed would leave it waiting."""
+        self.closed = True
+        with contextlib.suppress(OSError):
+            self._raw.shutdown(socket.SHUT_RDWR)
+
+
 class OpenReply:
     """A reply that is read bit by bit. `close` may be called from another thread and ends the reading."""
 
-    def __init__(self, connection: UnixHTTPConnection, raw: socket.socket, reply: Any) -> None:
+    def __init__(self, connection: UnixHTTPConnection, cut: Cut, reply: Any) -> None:
         self._connection = connection
-        self._raw = raw
+        self._cut = cut
         self._reply = reply
-        self._closed = False
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        return self._cut.closed
 
     def read_some(self) -> bytes:
         """What has come, at least one byte; empty at the end or after `close`. `Refusal` when the engine breaks off."""
@@ -187,10 +206,8 @@ class OpenReply:
             return self._ended(error)
 
     def close(self) -> None:
-        """Wakes a reader: a socket that is only closed would leave it waiting."""
-        self._closed = True
-        with contextlib.suppress(OSError):
-            self._raw.shutdown(socket.SHUT_RDWR)
+        """From any thread."""
+        self._cut.close()
 
     def release(self) -> None:
         """By the reading thread, when it has done."""
@@ -198,7 +215,7 @@ class OpenReply:
         self._connection.close()
 
     def _ended(self, error: Exception) -> bytes:
-        if self._closed:
+        if self.closed:
             return b""
         raise errors.broken(error, self._connection.unix_socket, "stream") from error
 

@@ -12,13 +12,9 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 import msgspec
-from docker import auth
-from docker.errors import DockerException
-from docker.utils import parse_repository_tag
 
 from chronolet.adapters.docker_runtime import answers, bodies, streams
 from chronolet.adapters.docker_runtime.connection import Connection, quoted
-from chronolet.adapters.docker_runtime.errors import one_line
 from chronolet.adapters.docker_runtime.execs import Execs
 from chronolet.adapters.docker_runtime.hijack import Attached
 from chronolet.ports.runtime import (
@@ -29,10 +25,13 @@ from chronolet.ports.runtime import (
     ExecState,
     ImageState,
     Notice,
+    PullStep,
     Refusal,
     SandboxSpec,
     Stream,
 )
+from chronolet.rules import image_names
+from chronolet.rules.registry_keys import Credential
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 
@@ -40,7 +39,6 @@ _LIST_SECONDS = 30.0
 _BEING_REMOVED = "is already in progress"
 _CREATE_SECONDS = 120.0  # a busy disk: the kubelet gives a runtime request two minutes
 _LEAST_WAIT_SECONDS = 0.01
-_PULL_SILENCE_SECONDS = 120.0
 
 
 class DockerRuntime:
@@ -189,20 +187,31 @@ class DockerRuntime:
 
     def image(self, reference: str) -> ImageState | None:
         try:
-            return answers.image(self._connection.call("GET", f"/images/{quote(reference, safe='/:@')}/json"))
+            return answers.image(
+                self._connection.call("GET", f"/images/{quote(_inspected(reference), safe='/:@')}/json")
+            )
         except Refusal as refusal:
             if refusal.kind == "not_found":
                 return None
             raise
 
-    def pull(self, reference: str, progress: Callable[[str], None]) -> ImageState:
-        repository, tag = parse_repository_tag(reference)
+    def pull(
+        self,
+        reference: str,
+        progress: Callable[[PullStep], None],
+        *,
+        credential: Credential | None = None,
+        opened: Callable[[Stream], None] = lambda _: None,
+        silence_seconds: float = 120.0,
+    ) -> ImageState:
+        name = _name(reference)
         reply = self._connection.open(
             "POST",
             "/images/create",
-            {"fromImage": repository, "tag": tag or "latest"},
-            headers=_credentials(repository),
-            idle_seconds=_PULL_SILENCE_SECONDS,
+            {"fromImage": name.repository, "tag": name.version},
+            headers=bodies.registry_auth(credential, name),
+            idle_seconds=silence_seconds,
+            connected=opened,
         )
         try:
             streams.progress(reply, progress)
@@ -214,8 +223,8 @@ class DockerRuntime:
         return found
 
     def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
-        repository, tag = parse_repository_tag(reference)
-        query = [("fromSrc", "-"), ("repo", repository), ("tag", tag or "latest")]
+        name = _name(reference)
+        query = [("fromSrc", "-"), ("repo", name.repository), ("tag", name.tag)]
         query += [("changes", change) for change in changes]
         self._connection.call(
             "POST", "/images/create", query, archive, content_type="application/x-tar", timeout_seconds=_CREATE_SECONDS
@@ -261,14 +270,17 @@ def _filters(**filters: Sequence[str]) -> str:
     return msgspec.json.encode(filters).decode()
 
 
-def _credentials(repository: str) -> Mapping[str, str]:
-    """The header by which the engine may log in to the registry, from the docker CLI's own configuration."""
+def _name(reference: str) -> image_names.ImageName:
     try:
-        registry, _ = auth.resolve_repository_name(repository)
-        found = auth.resolve_authconfig(auth.load_config(), registry)
-    except DockerException as error:
-        raise Refusal("invalid", f"{repository}: {one_line(str(error))}") from error
-    if not found:
-        return {}
-    header = auth.encode_header(found)
-    return {"X-Registry-Auth": header.decode() if isinstance(header, bytes) else str(header)}
+        return image_names.parsed(reference)
+    except image_names.BadImageName as error:
+        raise Refusal("invalid", f"{reference}: {error}") from error
+
+
+def _inspected(reference: str) -> str:
+    """The engine finds an image by tag, by digest or by id, not by tag and digest."""
+    head, at, digest = reference.partition("@")
+    if not at:
+        return reference
+    name = _name(reference)
+    return f"{name.repository}@{digest}" if name.tag else f"{head}@{digest}"

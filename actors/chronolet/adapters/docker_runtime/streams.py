@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import msgspec
 
 from chronolet.adapters.docker_runtime import errors
-from chronolet.ports.runtime import Notice, Refusal
+from chronolet.ports.runtime import Notice, PullStep, Refusal
 
 if TYPE_CHECKING:
     from chronolet.adapters.docker_runtime.connection import OpenReply
@@ -36,9 +36,14 @@ class _Detail(msgspec.Struct):
     message: str = ""
 
 
+class _Bytes(msgspec.Struct):
+    current: int = 0
+    total: int = 0
+
+
 class _Progress(msgspec.Struct):
     status: str = ""
-    progress: str = ""
+    progressDetail: _Bytes | None = None  # noqa: N815 - Docker's spelling
     id: str = ""
     error: str = ""
     errorDetail: _Detail | None = None  # noqa: N815 - Docker's spelling
@@ -82,17 +87,18 @@ def notices(reply: OpenReply) -> Iterator[Notice]:
         raise Refusal("unavailable", "Docker's event stream ended")
 
 
-def progress(reply: OpenReply, tell: Callable[[str], None]) -> str:
-    """Reads a pull or import to its end; its last status line. `Refusal` with the registry's words when it failed."""
-    last = ""
+def progress(reply: OpenReply, tell: Callable[[PullStep], None]) -> None:
+    """Reads a pull to its end. `Refusal` with the registry's words when it failed, or when somebody cut it off."""
     for line in lines(reply):
         step = _progress.decode(line)
         if step.error or step.errorDetail:
             words = errors.one_line(step.error or (step.errorDetail.message if step.errorDetail else ""))
             raise Refusal(errors.kind_of(words, "failed"), words)
-        last = step.status
-        tell(errors.one_line(f"{step.id} {step.status} {step.progress}"))
-    return last
+        detail = step.progressDetail or _Bytes()
+        status = errors.one_line(step.status)
+        tell(PullStep(layer=step.id, status=status, done=max(detail.current, 0), total=max(detail.total, 0)))
+    if reply.closed:
+        raise Refusal("failed", "the pull was cut off")
 
 
 class Framed(Protocol):
