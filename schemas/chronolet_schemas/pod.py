@@ -77,6 +77,13 @@ class SpecAccepted(PodEvent, frozen=True, kw_only=True):
     container_hashes: dict[str, str]
 
 
+@registered
+class SpecKept(PodEvent, frozen=True, kw_only=True):
+    """The changed spec of this digest lies beside the log, for the day that the log is lost."""
+
+    digest: str
+
+
 class FoundContainer(Message, frozen=True, kw_only=True):
     """One container of a pod as the runtime had it when a new log began; `container` is POD for a sandbox.
 

@@ -103,9 +103,31 @@ def test_with_the_agent_and_the_server(own_node: Node, redis_server: PrivateRedi
     assert all_ids(own_node, "gone") == set()
 
 
+def test_a_change_that_starts_nothing_is_not_forgotten(own_node: Node, redis_server: PrivateRedis) -> None:
+    own_node.start()
+    own_node.journal.wait_for_event(manifests.FolderRead)
+    two = own_node.aside("two.yaml", pod("two", shell("app"), shell("old")))
+    assert own_node.chronolet("apply", "-f", two).status == 0
+    own_node.wait_until_running("two")
+    changed = own_node.aside("two.yaml", pod("two"))
+    assert own_node.chronolet("apply", "-f", changed).out == "pod/two configured\n"
+    own_node.journal.wait_for_event(pods.SpecKept)
+    own_node.journal.wait_for_event(pods.ContainerExited, container="old")
+    before = own_node.started_at("two")
+    own_node.kill9()
+    redis_server.client().flushall()
+    own_node.start()
+    new_log(own_node, redis_server)
+    own_node.wait_until_running("two")
+    assert own_node.chronolet("apply", "-f", changed).out == "pod/two unchanged\n"
+    assert own_node.started_at("two") == before
+    assert set(own_node.running("two")) == {"POD", "app"}
+
+
 def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis) -> None:
     deaf = pod("deaf", shell("app", "trap '' TERM; sleep 3600 & wait; wait"), terminationGracePeriodSeconds=8)
     own_node.start()
+    own_node.journal.wait_for_event(manifests.FolderRead)
     assert own_node.chronolet("apply", "-f", own_node.aside("deaf.yaml", deaf)).status == 0
     own_node.wait_until_running("deaf")
     uid = own_node.journal.pods["default/deaf"].uid

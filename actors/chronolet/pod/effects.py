@@ -59,6 +59,7 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     workers = Workers(outside)
     plain: dict[type[Effect], Job] = {
         wanted.StartSandbox: Job(workers.start_sandbox, _START_SECONDS),
+        wanted.KeepSpec: Job(workers.keep_spec),
         wanted.StopSandbox: Job(workers.stop_sandbox, lambda effect: effect.grace_period_seconds + _STOP_SECONDS),
         wanted.EnsureImage: images.job(outside.runtime, outside.pulls),
         wanted.StartContainer: Job(workers.start_container, _START_SECONDS),
@@ -106,7 +107,14 @@ class Workers:
             subject=effect.subject, intent=effect.intent, id=found.id, ip=found.ip, started_at=found.started_at
         )
 
-    def _keep(self, effect: wanted.StartSandbox | wanted.StartContainer, context: EffectContext) -> None:
+    def keep_spec(self, effect: wanted.KeepSpec, context: EffectContext) -> Signal:
+        """SpecRefusal where the disk takes nothing: the kernel tries again."""
+        self._keep(effect, context)
+        return signals.SpecKept(subject=effect.subject, intent=effect.intent)
+
+    def _keep(
+        self, effect: wanted.StartSandbox | wanted.KeepSpec | wanted.StartContainer, context: EffectContext
+    ) -> None:
         """The manifest lies on the disk before anything of it runs: who finds the log lost, finds it there."""
         context.fence("spec.keep")
         self._outside.specs.keep(

@@ -41,10 +41,16 @@ def _pod_event(state: State, event: pod.PodEvent) -> State:
             return replace(state, successor=_successor(event))
         case pod.TerminationRequested():
             return replace(state, termination=_termination(event))
-        case pod.SandboxBlocked():
-            return replace(state, sandbox=replace(state.sandbox, blocked=event.message))
+        case pod.SpecKept() | pod.SandboxBlocked():
+            return _spec(state, event)
         case _:
             return replace(state, cleanup=_cleanup(state.cleanup, event))
+
+
+def _spec(state: State, event: pod.SpecKept | pod.SandboxBlocked) -> State:
+    if isinstance(event, pod.SpecKept):
+        return replace(state, unkept=state.unkept and event.digest != state.digest)
+    return replace(state, sandbox=replace(state.sandbox, blocked=event.message))
 
 
 def _cleanup(before: Cleanup | None, event: pod.PodEvent) -> Cleanup | None:
@@ -84,6 +90,7 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
         accepted_at=state.accepted_at or event.accepted_at,
         sandbox_hash=event.sandbox_hash,
         container_hashes=event.container_hashes,
+        unkept=bool(state.uid) and state.sandbox.phase != "absent",
         sandbox=replace(state.sandbox, blocked=""),
         containers=tuple(known.get(name) or Container(name=name) for name in names),
         strays=state.strays + strays,

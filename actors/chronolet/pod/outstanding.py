@@ -21,7 +21,7 @@ def outstanding(state: State) -> Sequence[Wanted]:
     """What should be running now."""
     if not state.uid:
         return ()
-    found = (*_sandbox(state), *_containers(state), *_strays(state), *_dead(state), *_cleanup(state))
+    found = (*_spec(state), *_sandbox(state), *_containers(state), *_strays(state), *_dead(state), *_cleanup(state))
     if state.termination is None:
         return found
     ending = _ending(state.termination)
@@ -34,6 +34,20 @@ def _ending(termination: Termination) -> Ending:
         grace_period_seconds=termination.grace_period_seconds,
         deadline=termination.deadline,
     )
+
+
+def _spec(state: State) -> Iterator[Wanted]:
+    # A start that was asked for before the change keeps the spec it was given: that must not be the last one kept.
+    starting = state.sandbox.phase == "starting" or any(one.phase == "starting" for one in state.containers)
+    if state.unkept and not starting and state.termination is None:
+        yield wanted.KeepSpec(
+            subject="spec",
+            intent=f"keep/{state.uid}/{state.digest}",
+            pod=state.pod,
+            uid=state.uid,
+            manifest=state.manifest,
+            origin=_origin(state),
+        )
 
 
 def _sandbox(state: State) -> Iterator[Wanted]:

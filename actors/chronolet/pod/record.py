@@ -78,6 +78,8 @@ def answered(state: State, message: signals.Answer | EffectFailed, now: int) -> 
     )
     if effect is None:
         return _NOTHING
+    if isinstance(effect, wanted.KeepSpec):
+        return _spec(state, message)
     answer = _refusal(effect, message) if isinstance(message, EffectFailed) else message
     match effect:
         case wanted.StartSandbox() | wanted.StopSandbox():
@@ -88,6 +90,13 @@ def answered(state: State, message: signals.Answer | EffectFailed, now: int) -> 
             return _cleanup(state, answer, now)
         case _:
             return _container(state, effect, answer, now)
+
+
+def _spec(state: State, answer: signals.Answer | EffectFailed) -> Sequence[Event]:
+    """A spec that could not be kept is still to be kept: the kernel tries again, and each time it is said."""
+    if isinstance(answer, EffectFailed):
+        return (telling.not_kept(state, answer.error),)
+    return (pod.SpecKept(pod=state.pod, uid=state.uid, digest=state.digest),)
 
 
 def _container(

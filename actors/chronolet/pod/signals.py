@@ -19,6 +19,10 @@ class Answer(Signal, frozen=True, kw_only=True):
     intent: str
 
 
+class SpecKept(Answer, frozen=True, kw_only=True):
+    """The changed spec is on the disk."""
+
+
 class SandboxUp(Answer, frozen=True, kw_only=True):
     """The sandbox runs. `ip` is empty where the runtime gives none."""
 

@@ -175,7 +175,10 @@ class Successor(Record, frozen=True, kw_only=True):
 
 
 class State(Record, frozen=True, kw_only=True):
-    """A pod's life under one uid; `uid` is empty before the first spec. `containers` are in the spec's order."""
+    """A pod's life under one uid; `uid` is empty before the first spec. `containers` are in the spec's order.
+
+    `unkept`: the spec changed while something of it ran, and the new one is not known to lie beside the log yet.
+    """
 
     pod: str = ""
     uid: str = ""
@@ -185,6 +188,7 @@ class State(Record, frozen=True, kw_only=True):
     accepted_at: int = 0
     sandbox_hash: str = ""
     container_hashes: dict[str, str] = {}
+    unkept: bool = False
     sandbox: Sandbox = Sandbox()
     containers: tuple[Container, ...] = ()
     strays: tuple[Stray, ...] = ()

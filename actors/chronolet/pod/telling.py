@@ -46,6 +46,11 @@ def secrets_lost(state: State, names: Sequence[str]) -> kube_events.Recorded:
     return _recorded(state, "Warning", "FailedToRetrieveImagePullSecret", text)
 
 
+def not_kept(state: State, error: str) -> kube_events.Recorded:
+    """A changed spec could not be written beside the log. The kubelet has no such file."""
+    return _recorded(state, "Warning", "FailedKeepSpec", f"the changed spec cannot be kept: {error}")
+
+
 def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Recorded]:
     match event:
         case pod.SandboxStartRequested() if event.attempt > state.sandbox.attempt:

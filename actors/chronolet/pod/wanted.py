@@ -6,7 +6,7 @@ and labels, and answers as if it had just done it.
 
 Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `hook/<name>`, `exit/<id>` for the
 last word of a dead container, `stray/<id>` for one that is not its pod's current attempt, `dead/<id>` for one to be
-removed, `pod` for the clean-up.
+removed, `spec` for what is kept of it, `pod` for the clean-up.
 """
 
 from __future__ import annotations
@@ -47,6 +47,13 @@ class StartSandbox(PodEffect, frozen=True, kw_only=True):
     spec_hash: str = ""
     manifest: Pod
     origin: Origin = Origin()
+
+
+class KeepSpec(PodEffect, frozen=True, kw_only=True):
+    """Keep the manifest, which has changed while something of it runs. Answers: SpecKept."""
+
+    manifest: Pod
+    origin: Origin
 
 
 class StopSandbox(PodEffect, frozen=True, kw_only=True):
@@ -168,5 +175,7 @@ class Cleanup(PodEffect, frozen=True, kw_only=True):
     """
 
 
-Wanted = StartSandbox | StopSandbox | EnsureImage | StartContainer | StopContainer | RemoveContainer | Cleanup
+Wanted = (
+    StartSandbox | KeepSpec | StopSandbox | EnsureImage | StartContainer | StopContainer | RemoveContainer | Cleanup
+)
 """Every effect that a pod asks for; the decider does not ask for hooks and exits before it can take their answers."""

@@ -68,6 +68,10 @@ class Life(Scene):
         attempt = self.state.sandbox.attempt
         return self.answer("sandbox", signals.SandboxUp, id=f"sandbox-{attempt}", ip="10.1.0.2", started_at=self.at)
 
+    def kept(self) -> Self:
+        """The changed spec is on the disk."""
+        return self.answer("spec", signals.SpecKept)
+
     def image_there(self, name: str = "app") -> Self:
         return self.answer(f"container/{name}", signals.ImagePresent, image_id="sha256:1", pulled=False)
 

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
-from chronolet.pod import signals
-from chronolet_schemas import pod
-from tests.deciders.pod.life import T0, Life, container, manifest, running, with_port
+from msgspec import structs
+
+from chronolet.pod import signals, wanted
+from chronolet_schemas import pod, podspec
+from tests.deciders.pod.life import POD, T0, Life, container, manifest, running, with_port
 
 
 def test_the_same_spec_again_says_nothing() -> None:
     running().apply(manifest()).then()
+
+
+def relabelled(**labels: str) -> podspec.Pod:
+    """The pod of `manifest()`, changed so that nothing of it has to be made anew."""
+    one = manifest()
+    return structs.replace(one, metadata=structs.replace(one.metadata, labels=labels))
+
+
+def test_a_change_that_starts_nothing_is_kept_for_the_day_that_the_log_is_lost() -> None:
+    life = running().apply(changed := relabelled(a="b"))
+    assert life.kinds == ["SpecAccepted"]
+    (effect,) = life.effects.values()
+    assert isinstance(effect, wanted.KeepSpec)
+    assert (effect.manifest, effect.origin.digest) == (changed, podspec.digest(changed))
+    life.fail("spec", "disk full").then()
+    life.tells(("FailedKeepSpec", "the changed spec cannot be kept: disk full"))
+    life.apply(later := relabelled(a="c"))
+    life.when(signals.SpecKept(subject="spec", intent=effect.intent)).then()
+    life.kept().then(pod.SpecKept(pod=POD, uid="u1", digest=podspec.digest(later)))
+    assert life.effects == {}
+
+
+def test_a_change_is_kept_after_the_start_that_was_asked_for_before_it() -> None:
+    life = Life().apply(manifest()).apply(relabelled(a="b"))
+    assert list(life.effects) == ["sandbox"]
+    life.sandbox_up().image_there()
+    assert list(life.effects) == ["container/app"]
+    life.up()
+    assert list(life.effects) == ["spec"]
+    assert life.withdraw().effects.keys() == {"container/app"}, "a pod that ends is not kept"
 
 
 def test_a_changed_container_is_replaced_in_place() -> None:
@@ -29,7 +61,7 @@ def test_a_changed_container_is_replaced_under_any_policy() -> None:
     life = running(restart_policy="Never").apply(manifest(container(args=("x",)), restart_policy="Never")).stopped()
     assert life.kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
     life.start()
-    assert life.effects == {}
+    assert life.kept().effects == {}
 
 
 def test_under_never_a_changed_container_that_cannot_be_run_is_not_tried_again() -> None:
@@ -102,7 +134,7 @@ def test_a_change_to_what_is_not_honoured_stops_and_stays_so() -> None:
     life = running().apply(manifest(container(tty=True)))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "ContainerStopRequested"]
     assert life.stopped().kinds == ["ContainerExited"]
-    assert (life.effects, life.due) == ({}, None)
+    assert (life.kept().effects, life.due) == ({}, None)
     assert life.apply(manifest()).kinds == ["SpecAccepted", "RestartScheduled", "ImageEnsureRequested"]
 
 
@@ -110,7 +142,7 @@ def test_a_change_to_host_namespaces_stops_the_sandbox_too() -> None:
     life = running().apply(manifest(host_network=True)).stopped()
     assert life.kinds == ["ContainerExited", "SandboxStopRequested"]
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0")
-    assert (life.effects, life.due) == ({}, None)
+    assert (life.kept().effects, life.due) == ({}, None)
 
 
 def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started() -> None:
@@ -119,4 +151,4 @@ def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started(
     assert (life.facts[1].container, life.facts[1].reason) == ("old", "Superseded")
     assert life.stopped("stray/old-0").kinds == ["ContainerExited", "ContainerRemoveRequested"]
     life.answer("dead/old-0", signals.Removed).start("new")
-    assert life.effects == {}
+    assert life.kept().effects == {}

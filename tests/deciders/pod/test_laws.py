@@ -42,6 +42,8 @@ def good_answer(effect: Effect, at: int) -> signals.Answer:
             answer = signals.ContainerUp(id=f"{effect.container}-{effect.uid}-{effect.attempt}", started_at=at, **to)
         case wanted.StopContainer():
             answer = signals.ContainerDead(id=effect.id, exit_code=0, reason="Completed", finished_at=at, **to)
+        case wanted.KeepSpec():
+            answer = signals.SpecKept(**to)
         case wanted.RemoveContainer():
             answer = signals.Removed(**to)
         case _:
