@@ -157,7 +157,7 @@ EXPECTED: Final[dict[str, Expectation]] = {
     "pods_security_seccomp_ga_fine-pod.yaml": _SECCOMP,
     "pods_security_seccomp_ga_violation-pod.yaml": _SECCOMP,
     # -- lives ---------------------------------------------------------------------------------------------------------
-    "pods_init-containers.yaml": Taken(blocks=("spec.initContainers",)),
+    "pods_init-containers.yaml": Taken(),
     "pods_lifecycle-events.yaml": Taken(blocks=_first("lifecycle.postStart", "lifecycle.preStop")),
     # -- probes --------------------------------------------------------------------------------------------------------
     "pods_probe_exec-liveness.yaml": _PROBED,

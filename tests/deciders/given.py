@@ -75,7 +75,12 @@ class Scene:
     @property
     def told(self) -> tuple[tuple[str, str], ...]:
         """Reason and message of the KubeEvents of the last decision."""
-        return tuple((event.reason, event.message) for event in self.said if isinstance(event, kube_events.Recorded))
+        return tuple((event.reason, event.message) for event in self.recorded)
+
+    @property
+    def recorded(self) -> tuple[kube_events.Recorded, ...]:
+        """The KubeEvents of the last decision."""
+        return tuple(event for event in self.said if isinstance(event, kube_events.Recorded))
 
     @property
     def effects(self) -> dict[str, Effect]:

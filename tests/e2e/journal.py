@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.store import StoreUnreachable
+from chronolet.pod.api import PodStatus
 from chronolet.pod.decider import DECIDER
 from chronolet.pod.state import State
-from chronolet.pod.status import PodStatus, pod_status
+from chronolet.pod.status import pod_status
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event
 

@@ -18,7 +18,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from chronolet.cli.pods import summarized
+from chronolet.pod.status import plain_status
 from chronolet.ports import labels
+from chronolet_schemas.podspec import plain
 from tests.e2e.crash_matrix.farm import AgentJob
 from tests.e2e.journal import Journal
 from tests.support import scratch
@@ -150,6 +153,17 @@ class Node:
     def wait_for_status(self, pod: str, word: str, seconds: float = 30) -> None:
         """Until a container of the pod is in a state of that word: running, or a reason."""
         self.journal.wait_for(f"{pod} {word}; now {self.words(pod)}", lambda: word in self.words(pod), seconds)
+
+    def wait_for_column(self, pod: str, word: str, seconds: float = 30) -> None:
+        """Until kubectl's STATUS column of this pod says so."""
+        self.journal.wait_for(f"{pod} {word}; now {self.column(pod)}", lambda: self.column(pod) == word, seconds)
+
+    def column(self, pod: str) -> str:
+        """The STATUS column of a pod, empty without such a pod."""
+        state = self.journal.pods.get(f"default/{pod}")
+        if state is None:
+            return ""
+        return summarized({**plain(state.manifest), "status": plain_status(state)}).status
 
     def words(self, pod: str) -> list[str]:
         """Of each container: `running`, or why it waits, or how it ended."""

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from chronolet.rules.honoured import blocker, findings
+from chronolet.rules.honoured import blockers, findings
 from chronolet.rules.honoured_table import TABLE
 from chronolet_schemas.podspec import (
     BLOCKING,
@@ -95,8 +95,6 @@ WARNED = [
     ("imagePullSecrets", [{"name": "s"}]),
 ]
 BLOCKED = [
-    ("initContainers", [{"name": "init"}]),
-    ("ephemeralContainers", [{"name": "debug"}]),
     ("activeDeadlineSeconds", 1),
     ("dnsPolicy", "None"),
     ("dnsConfig", {"nameservers": ["1.1.1.1"]}),
@@ -255,14 +253,36 @@ def test_a_finding_says_what_was_found_and_what_is_missed() -> None:
 
 
 def test_what_keeps_a_container_from_starting() -> None:
+    names = [f"c{index}" for index in range(11)]
+    pod = from_plain({"spec": {"initContainers": [{"name": "init"}], "containers": [{"name": one} for one in names]}})
     own = Finding(path="spec.containers[1].tty", severity=BLOCKING, message="m")
     tenth = Finding(path="spec.containers[10].tty", severity=BLOCKING, message="m")
+    init = Finding(path="spec.initContainers[0].tty", severity=BLOCKING, message="m")
     warned = Finding(path="spec.hostname", severity=WARNING, message="m")
     whole = Finding(path="spec.hostPID", severity=BLOCKING, message="m")
-    assert blocker([warned, tenth, own], 1) == own
-    assert blocker([warned, tenth, own], 0) is None
-    assert blocker([warned, own, whole], 0) == whole
-    assert blocker([], 0) is None
+    assert list(blockers(pod, [warned, tenth, own, init])) == [("init", init), ("c1", own), ("c10", tenth)]
+    assert dict(blockers(pod, [warned, own, whole])) == dict.fromkeys(("init", *names), whole) | {"c1": own}
+    assert list(blockers(pod, [])) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "blocked"),
+    [
+        ({"initContainers": [{"name": "init", "restartPolicy": "Always"}]}, []),
+        (
+            {"initContainers": [{"name": "init", "restartPolicy": "Never"}]},
+            ["spec.initContainers[0].restartPolicy"],
+        ),
+        ({"initContainers": [{"name": "init", "volumeDevices": [{}]}]}, ["spec.initContainers[0].volumeDevices"]),
+        ({"ephemeralContainers": [{"name": "debug"}]}, []),
+        (
+            {"ephemeralContainers": [{"name": "debug", "targetContainerName": "app"}]},
+            ["spec.ephemeralContainers[0].targetContainerName"],
+        ),
+    ],
+)
+def test_containers_of_other_sorts_are_looked_into(spec: Any, blocked: list[str]) -> None:
+    assert [one.path for one in findings(from_plain({"spec": spec})) if one.severity == BLOCKING] == blocked
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Source: pkg/printers/internalversion (printPod).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -59,18 +59,46 @@ def head(*, namespaced: bool, wide: bool) -> list[str]:
 def summarized(pod: Object) -> Summary:
     """READY, STATUS and RESTARTS of a pod."""
     status = pod.get("status", {})
-    containers = status.get("containerStatuses", [])
-    ready = any((one["type"], one["status"]) == ("Ready", "True") for one in status.get("conditions", []))
-    word = _word(status.get("reason") or status.get("phase", "Unknown"), containers, ready=ready)
+    sidecars = frozenset(
+        one["name"] for one in pod["spec"].get("initContainers", []) if one.get("restartPolicy") == "Always"
+    )
+    init, apps = status.get("initContainerStatuses", []), status.get("containerStatuses", [])
+    given = {one["type"]: one["status"] == "True" for one in status.get("conditions", [])}
+    started, word = _initialising(init, sidecars)
+    counted = init
+    if not word or given.get("Initialized"):
+        counted = [*(one for one in init if one["name"] in sidecars), *apps]
+        started += apps
+        said = word or status.get("reason") or status.get("phase", "Unknown")
+        word = _word(said, apps, ready=given.get("Ready", False))
     if pod["metadata"].get("deletionTimestamp") and status.get("phase") not in ("Succeeded", "Failed"):
         word = "Terminating"
     return Summary(
-        ready=sum(1 for one in containers if one.get("ready") and "running" in one.get("state", {})),
-        total=len(pod["spec"].get("containers", [])),
+        ready=sum(1 for one in started if one.get("ready") and "running" in one.get("state", {})),
+        total=len(pod["spec"].get("containers", [])) + len(sidecars),
         status=word,
-        restarts=sum(one.get("restartCount", 0) for one in containers),
-        last_restart=max((_finished(one) for one in containers), default=0),
+        restarts=sum(one.get("restartCount", 0) for one in counted),
+        last_restart=max((_finished(one) for one in counted), default=0),
     )
+
+
+def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[list[Object], str]:
+    """The sidecars that have started, and what the first init container that is not done says; empty if all are."""
+    started = list[Object]()
+    for number, one in enumerate(init):
+        state = one.get("state", {})
+        waiting, terminated = state.get("waiting", {}), state.get("terminated")
+        if terminated is not None and terminated.get("exitCode", 0) == 0:
+            continue
+        if one["name"] in sidecars and one.get("started"):
+            started.append(one)
+        elif terminated is not None:
+            return started, "Init:" + (terminated.get("reason") or f"ExitCode:{terminated['exitCode']}")
+        elif waiting.get("reason", "PodInitializing") != "PodInitializing":
+            return started, f"Init:{waiting['reason']}"
+        else:
+            return started, f"Init:{number}/{len(init)}"
+    return started, ""
 
 
 def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:

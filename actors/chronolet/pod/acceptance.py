@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chronolet.pod.hashes import container_hash, sandbox_hash
+from chronolet.pod.hashes import container_hashes, sandbox_hash
 from chronolet.rules import honoured
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Finding, Pod
 
 _SANDBOX_MAY_RUN = (
-    "spec.containers[",
-    "spec.initContainers",
-    "spec.ephemeralContainers",
+    *honoured.CONTAINERS.values(),
     "spec.volumes",
     "spec.resources",
     "spec.resourceClaims",
@@ -39,7 +37,7 @@ def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> 
             manifest=manifest,
             accepted_at=now,
             sandbox_hash=sandbox_hash(manifest),
-            container_hashes={one.name: container_hash(manifest, one) for one in manifest.spec.containers},
+            container_hashes=container_hashes(manifest),
         ),
         *blocked(uid, manifest),
     )
@@ -51,17 +49,15 @@ def blocked(uid: str, manifest: Pod) -> Iterator[Event]:
     whole = _sandbox_blocker(findings)
     if whole is not None:
         yield pod.SandboxBlocked(pod=manifest.key, uid=uid, message=str(whole))
-    for index, container in enumerate(manifest.spec.containers):
-        finding = honoured.blocker(findings, index)
-        if finding is not None:
-            yield pod.ContainerBlocked(
-                pod=manifest.key,
-                uid=uid,
-                container=container.name,
-                attempt=0,
-                reason="CreateContainerConfigError",
-                message=str(finding),
-            )
+    for container, finding in honoured.blockers(manifest, findings):
+        yield pod.ContainerBlocked(
+            pod=manifest.key,
+            uid=uid,
+            container=container,
+            attempt=0,
+            reason="CreateContainerConfigError",
+            message=str(finding),
+        )
 
 
 def _sandbox_blocker(findings: Sequence[Finding]) -> Finding | None:

@@ -31,10 +31,15 @@ class SandboxView(View, frozen=True, kw_only=True):
 
 
 class ContainerView(View, frozen=True, kw_only=True):
-    """The newest container of a name. A probe result that is None has not come yet."""
+    """The newest container of a name. A probe result that is None has not come yet.
+
+    One that is not `active` ran in an earlier sandbox: for initialisation, which a new sandbox begins anew, it was
+    never seen.
+    """
 
     seen: Seen
     exit_code: int = 0
+    active: bool = True
     definition_changed: bool = False
     startup: ProbeResult | None = None
     liveness: ProbeResult | None = None
@@ -64,8 +69,15 @@ class PodView(View, frozen=True, kw_only=True):
     @property
     def initialised_before(self) -> bool:
         """An app container that came to run proves that initialisation happened."""
-        seen = (self.containers.get(name) for name in self.apps)
-        return any(one is not None and one.seen not in ("never_seen", "created") for one in seen)
+        return any(self._came_to_run(name) for name in self.apps)
+
+    @property
+    def initialised(self) -> bool:
+        """Initialisation happened in the sandbox at hand."""
+        return any(self._came_to_run(name) and self.containers[name].active for name in self.apps)
+
+    def _came_to_run(self, name: str) -> bool:
+        return name in self.containers and self.containers[name].seen not in ("never_seen", "created")
 
 
 class Actions(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +157,7 @@ def _init_actions(pod: PodView) -> _Init:
     """From the last init container to the first: the last one that was seen tells how far initialisation is."""
     if not pod.init:
         return _Init(done=True)
-    reached = pod.initialised_before
+    reached = pod.initialised
     done, start, kill = reached, list[str](), list[str]()
     for index in range(len(pod.init) - 1, -1, -1):
         spec = pod.init[index]
@@ -171,7 +183,7 @@ def _init_step(pod: PodView, index: int, *, reached: bool) -> _Step | None:
     """None for one that was never seen, or no longer matters. `reached`: a later one, or an app, was seen."""
     spec, last = pod.init[index], index == len(pod.init) - 1
     container = pod.containers.get(spec.name)
-    if container is None:
+    if container is None or not container.active:
         # A sidecar whose last status is gone is to run all the same.
         return _Step(start=True) if reached and spec.restartable else None
     if reached and not spec.restartable:

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from chronolet.pod import acceptance
-from chronolet.pod.hashes import container_hash, sandbox_hash
-from chronolet.pod.state import SANDBOX, Container, Dead, Exit, Sandbox, State
+from chronolet.pod.hashes import container_hashes, sandbox_hash
+from chronolet.pod.state import SANDBOX, Container, ContainerKind, Dead, Exit, Sandbox, State, definitions
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.pod import FoundContainer
+from chronolet_schemas.podspec import Container as Definition
 
 
 class _Attempts(NamedTuple):
@@ -37,7 +38,7 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
         return (pod.AdoptionRefused(pod=command.pod, uid=command.uid, reason=reason),)
     manifest, found = command.manifest, command.found
     sandbox = _attempts(found, SANDBOX)
-    names = [one.name for one in manifest.spec.containers]
+    names = [one.name for _, one in definitions(manifest)]
     each = [one for name in names if (one := _attempts(found, name)) is not None]
     foreign = (one for one in found if one.container not in (SANDBOX, *names) and one.state == "exited")
     return (
@@ -49,7 +50,7 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
             manifest=manifest,
             accepted_at=command.accepted_at,
             sandbox_hash=sandbox_hash(manifest),
-            container_hashes={one.name: container_hash(manifest, one) for one in manifest.spec.containers},
+            container_hashes=container_hashes(manifest),
             sandbox=sandbox.newest if sandbox else None,
             containers=tuple(one.newest for one in each),
             before=tuple(one.before for one in each if one.before is not None),
@@ -111,8 +112,8 @@ def state_of(event: pod.PodAdopted) -> State:
         container_hashes=event.container_hashes,
         sandbox=_sandbox(event.sandbox),
         containers=tuple(
-            _container(one.name, one.image, newest.get(one.name), before.get(one.name))
-            for one in event.manifest.spec.containers
+            _container(kind, one, event.sandbox, newest.get(one.name), before.get(one.name))
+            for kind, one in definitions(event.manifest)
         ),
         dead=tuple(Dead(container=one.container, attempt=one.attempt, id=one.id) for one in event.dead),
     )
@@ -131,28 +132,42 @@ def _sandbox(found: FoundContainer | None) -> Sandbox:
     )
 
 
-def _container(name: str, image: str, found: FoundContainer | None, before: FoundContainer | None) -> Container:
+def _container(
+    kind: ContainerKind,
+    definition: Definition,
+    sandbox: FoundContainer | None,
+    found: FoundContainer | None,
+    before: FoundContainer | None,
+) -> Container:
     if found is None:
-        return Container(name=name)
+        return Container(name=definition.name, kind=kind)
     runs = found.state == "running"
     last = before if runs else found
     return Container(
-        name=name,
+        name=definition.name,
+        kind=kind,
         phase="running" if runs else "exited",
         attempt=found.attempt,
         id=found.id,
         spec_hash=found.spec_hash,
-        image=image,
+        sandbox_id=_ran_in(found, sandbox),
+        image=definition.image,
         image_id=found.image_id,
         started_at=found.started_at,
-        exit=_exit(last) if last else None,
+        exit=_exit(last, sandbox) if last else None,
     )
 
 
-def _exit(found: FoundContainer) -> Exit:
+def _ran_in(found: FoundContainer, sandbox: FoundContainer | None) -> str:
+    """The id of the newest sandbox if it was there before the container; else the one it ran in is gone."""
+    return sandbox.id if sandbox is not None and found.started_at >= sandbox.started_at else ""
+
+
+def _exit(found: FoundContainer, sandbox: FoundContainer | None) -> Exit:
     return Exit(
         attempt=found.attempt,
         id=found.id,
+        sandbox_id=_ran_in(found, sandbox),
         exit_code=found.exit_code,
         reason=found.reason,
         message=found.message,

@@ -11,7 +11,18 @@ from msgspec.structs import replace
 
 from chronolet.pod.adoption import state_of
 from chronolet.pod.evolve_container import evolve_container, refused, stop_of
-from chronolet.pod.state import SANDBOX, Cleanup, Container, Dead, Sandbox, State, Stray, Successor, Termination
+from chronolet.pod.state import (
+    SANDBOX,
+    Cleanup,
+    Container,
+    Dead,
+    Sandbox,
+    State,
+    Stray,
+    Successor,
+    Termination,
+    definitions,
+)
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
@@ -76,9 +87,9 @@ def _termination(event: pod.TerminationRequested) -> Termination:
 
 def _accepted(state: State, event: pod.SpecAccepted) -> State:
     """The life begins (`uid` is new), or its definition changed: containers that stay keep what they were doing."""
-    names = [one.name for one in event.manifest.spec.containers]
+    kinds = {one.name: kind for kind, one in definitions(event.manifest)}
     known = {one.name: replace(one, blocked="") for one in state.containers}
-    left = [one for one in state.containers if one.name not in names and one.phase in ("running", "stopping")]
+    left = [one for one in state.containers if one.name not in kinds and one.phase in ("running", "stopping")]
     strays = tuple(Stray(container=one.name, attempt=one.attempt, id=one.id, uid=event.uid) for one in left)
     return replace(
         state,
@@ -92,7 +103,7 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
         container_hashes=event.container_hashes,
         unkept=bool(state.uid) and state.sandbox.phase != "absent",
         sandbox=replace(state.sandbox, blocked=""),
-        containers=tuple(known.get(name) or Container(name=name) for name in names),
+        containers=tuple(replace(known.get(name) or Container(name=name), kind=kind) for name, kind in kinds.items()),
         strays=state.strays + strays,
         successor=None,
     )

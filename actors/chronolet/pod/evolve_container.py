@@ -88,6 +88,7 @@ def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
     ended = Exit(
         attempt=event.attempt,
         id=event.id,
+        sandbox_id=one.sandbox_id,
         exit_code=event.exit_code,
         reason="ContainerCannotRun",
         message=event.message,
@@ -109,6 +110,7 @@ def _exited(one: Container, event: pod.ContainerExited) -> Container:
     ended = Exit(
         attempt=event.attempt,
         id=event.id,
+        sandbox_id=one.sandbox_id,
         exit_code=event.exit_code,
         reason=event.reason,
         message=event.message,
@@ -128,7 +130,15 @@ def _blocked(one: Container, event: pod.ContainerBlocked) -> Container:
 
 
 def _starting(one: Container, event: pod.ContainerStartRequested) -> Container:
-    return replace(one, phase="starting", spec_hash=event.spec_hash, requested_at=event.requested_at, id="", **_NO_WAIT)
+    return replace(
+        one,
+        phase="starting",
+        spec_hash=event.spec_hash,
+        requested_at=event.requested_at,
+        id="",
+        sandbox_id=event.sandbox_id,
+        **_NO_WAIT,
+    )
 
 
 def _backing_off(one: Container, event: pod.RestartScheduled) -> Container:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from chronolet.pod.state import definitions
 from chronolet_schemas.podspec import Container, Pod, plain
 
 _LENGTH = 16
@@ -50,10 +51,15 @@ def container_hash(pod: Pod, container: Container) -> str:
     return _hash({"container": fields, "volumes": volumes})
 
 
+def container_hashes(pod: Pod) -> dict[str, str]:
+    """Of every container of the pod, by name."""
+    return {one.name: container_hash(pod, one) for _, one in definitions(pod)}
+
+
 def sandbox_hash(pod: Pod) -> str:
     """Of the sandbox: what changes the pod's namespaces or its published ports."""
     spec = {key: value for key, value in plain(pod.spec).items() if key in _SANDBOX}
-    ports = [plain(port) for one in pod.spec.containers for port in one.ports if port.host_port]
+    ports = [plain(port) for _, one in definitions(pod) for port in one.ports if port.host_port]
     return _hash({"spec": spec, "ports": ports})
 
 

@@ -13,8 +13,8 @@ from chronolet.kernel.decider import EffectFailed
 from chronolet.pod import acceptance, signals, telling, wanted
 from chronolet.pod.backoff import FAILED_MOUNT, RESYNC_SECONDS, image_wait_seconds, mount_wait_milliseconds
 from chronolet.pod.outstanding import outstanding
-from chronolet.pod.plan import MINIMUM_GRACE_SECONDS, stop_requested
 from chronolet.pod.state import State
+from chronolet.pod.termination import MINIMUM_GRACE_SECONDS, stop_requested
 from chronolet_schemas import manifests, pleg, pod
 from chronolet_schemas.envelope import Event
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from chronolet.pod import wanted
+from chronolet.pod.state import definitions
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
 from chronolet.rules import expansion, names, quantities
@@ -84,7 +85,7 @@ def container(
 
 def definition(manifest: Pod, name: str) -> Container | None:
     """The container of that name."""
-    return next((one for one in manifest.spec.containers if one.name == name), None)
+    return next((one for _, one in definitions(manifest) if one.name == name), None)
 
 
 def _name(owner: labels.Owner) -> str:

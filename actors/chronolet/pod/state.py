@@ -6,11 +6,13 @@ the CLI shows them through `status`. Times are milliseconds, 0 where unknown or 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
 from chronolet_schemas import pleg, pod
+from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import Pod
 
 ContainerPhase = Literal[
@@ -26,6 +28,8 @@ ContainerPhase = Literal[
     "exited",
     "backing_off",
 ]
+ContainerKind = Literal["init", "sidecar", "app", "ephemeral"]
+"""What a container is to its pod. A sidecar is an init container whose own restart policy is Always."""
 SandboxPhase = Literal["absent", "starting", "failed", "running", "stopping", "dead"]
 
 
@@ -34,10 +38,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Exit(Record, frozen=True, kw_only=True):
-    """How an attempt ended. `reason` is the word that `lastState` shows."""
+    """How an attempt ended. `reason` is the word that `lastState` shows; `sandbox_id` is the sandbox it ran in."""
 
     attempt: int
     id: str
+    sandbox_id: str = ""
     exit_code: int
     reason: str
     message: str = ""
@@ -65,15 +70,18 @@ class BackOff(Record, frozen=True, kw_only=True):
 class Container(Record, frozen=True, kw_only=True):
     """One container of the spec. `attempt` is the one at hand; `exit` is how the last one ended that is dead.
 
+    `sandbox_id` is the sandbox that the attempt at hand was started in.
     `reason` and `message` say why it waits. `blocked` is why it may not start as it is written. `spec_hash` is what the
     attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait; `waited_seconds`
     is how long the last restart was put off.
     """
 
     name: str
+    kind: ContainerKind = "app"
     phase: ContainerPhase = "waiting"
     attempt: int = 0
     id: str = ""
+    sandbox_id: str = ""
     spec_hash: str = ""
     image: str = ""
     policy: str = ""
@@ -175,8 +183,9 @@ class Successor(Record, frozen=True, kw_only=True):
 
 
 class State(Record, frozen=True, kw_only=True):
-    """A pod's life under one uid; `uid` is empty before the first spec. `containers` are in the spec's order.
+    """A pod's life under one uid; `uid` is empty before the first spec.
 
+    `containers` are in the order of their start: init containers and sidecars, app containers, ephemeral ones.
     `unkept`: the spec changed while something of it ran, and the new one is not known to lie beside the log yet.
     """
 
@@ -201,9 +210,28 @@ class State(Record, frozen=True, kw_only=True):
         """The container of this name, None if the spec has none."""
         return next((one for one in self.containers if one.name == name), None)
 
+    def of_kind(self, *kinds: ContainerKind) -> tuple[Container, ...]:
+        """The containers that are one of these."""
+        return tuple(one for one in self.containers if one.kind in kinds)
+
+    def definition(self, name: str) -> Definition:
+        """What the spec says of one of `containers`."""
+        return next(one for _, one in definitions(self.manifest) if one.name == name)
+
     def stray(self, container_id: str) -> Stray | None:
         """The stray of this id."""
         return next((one for one in self.strays if one.id == container_id), None)
+
+
+def definitions(manifest: Pod) -> Iterator[tuple[ContainerKind, Definition]]:
+    """Every container of a spec, in the order of `State.containers`."""
+    spec = manifest.spec
+    for one in spec.init_containers:
+        yield "sidecar" if one.restart_policy == "Always" else "init", one
+    for one in spec.containers:
+        yield "app", one
+    for one in spec.ephemeral_containers:
+        yield "ephemeral", one
 
 
 SANDBOX = pleg.SANDBOX

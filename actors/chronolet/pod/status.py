@@ -1,8 +1,9 @@
 """A pod's v1 PodStatus, computed from its state. Pure.
 
-Comes in: State. Goes out: `PodStatus`, whose fields have the API's names. Next: the CLI and the HTTP pages show it.
+Comes in: State. Goes out: `api.PodStatus`. Next: the CLI and the HTTP pages show it.
 Source: pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses, generateAPIPodStatus),
-pkg/kubelet/status/generate.go. There are no probes yet: a container is started and ready while it runs.
+pkg/kubelet/status/generate.go, pkg/kubelet/prober/prober_manager.go (UpdatePodStatus). There are no probes yet: a
+container is started and ready while it runs.
 """
 
 from __future__ import annotations
@@ -13,101 +14,38 @@ from typing import Any
 import msgspec
 
 from chronolet.pod import conditions
+from chronolet.pod.api import (
+    ContainerState,
+    ContainerStatus,
+    PodCondition,
+    PodIP,
+    PodStatus,
+    Running,
+    Terminated,
+    Waiting,
+)
 from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.phase import Phase, Status, pod_phase
 from chronolet.pod.state import Container, Exit, State
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One object of the API; empty fields are left out."""
-
-
-class Waiting(Part, frozen=True, kw_only=True):
-    """Why it does not run."""
-
-    reason: str
-    message: str = ""
-
-
-class Running(Part, frozen=True, kw_only=True):
-    """Since when it runs."""
-
-    started_at: str = ""
-
-
-class Terminated(Part, frozen=True, kw_only=True):
-    """How it ended."""
-
-    exit_code: int = msgspec.field(default=-1)
-    reason: str = ""
-    message: str = ""
-    started_at: str = ""
-    finished_at: str = ""
-    container_id: str = msgspec.field(default="", name="containerID")
-
-
-class ContainerState(Part, frozen=True, kw_only=True):
-    """One of the three, or none of them."""
-
-    waiting: Waiting | None = None
-    running: Running | None = None
-    terminated: Terminated | None = None
-
-
-class ContainerStatus(Part, frozen=True, kw_only=True):
-    """One container. `ready` and `restart_count` are always written."""
-
-    name: str
-    image: str
-    ready: bool | None = None
-    restart_count: int | None = None
-    started: bool | None = None
-    state: ContainerState = ContainerState()
-    last_state: ContainerState = ContainerState()
-    image_id: str = msgspec.field(default="", name="imageID")
-    container_id: str = msgspec.field(default="", name="containerID")
-
-
-class PodCondition(Part, frozen=True, kw_only=True):
-    """One condition; `status` is True or False as text."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
-class PodIP(Part, frozen=True, kw_only=True):
-    """One address."""
-
-    ip: str
-
-
-class PodStatus(Part, frozen=True, kw_only=True):
-    """The pod as a whole."""
-
-    phase: Phase
-    reason: str = ""
-    message: str = ""
-    start_time: str = ""
-    pod_ip: str = msgspec.field(default="", name="podIP")
-    pod_ips: tuple[PodIP, ...] = msgspec.field(default=(), name="podIPs")
-    conditions: tuple[PodCondition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-
-
 def pod_status(state: State) -> PodStatus:
     """The status of a pod; of the empty state: Pending, with nothing else."""
-    statuses = tuple(_container_status(state, one) for one in state.containers)
-    phase = _phase(state, statuses)
+    init, apps, ephemeral = (
+        tuple(_container_status(state, one) for one in group)
+        for group in (state.of_kind("init", "sidecar"), state.of_kind("app"), state.of_kind("ephemeral"))
+    )
+    phase = _phase(state, init, apps)
     address = state.sandbox.ip if state.sandbox.phase in ("running", "stopping") else ""
     return PodStatus(
         phase=phase,
         start_time=rfc3339(state.accepted_at),
         pod_ip=address,
         pod_ips=(PodIP(ip=address),) if address else (),
-        conditions=_conditions(state, statuses, phase),
-        container_statuses=statuses,
+        conditions=_conditions(state, init, apps, phase),
+        init_container_statuses=init,
+        container_statuses=apps,
+        ephemeral_container_statuses=ephemeral,
     )
 
 
@@ -124,33 +62,41 @@ def rfc3339(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds // 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _phase(state: State, statuses: tuple[ContainerStatus, ...]) -> Phase:
+def _phase(state: State, init: tuple[ContainerStatus, ...], apps: tuple[ContainerStatus, ...]) -> Phase:
     ended = state.termination is not None and not any(one.alive for one in state.containers)
+    sidecars = {one.name for one in state.of_kind("sidecar")}
     return pod_phase(
         state.manifest.spec.restart_policy,
-        (),
-        tuple(_for_phase(one) for one in statuses),
+        tuple(_for_phase(one, sidecar=one.name in sidecars) for one in init),
+        tuple(_for_phase(one) for one in apps),
         pod_is_terminal=ended,
     )
 
 
-def _for_phase(status: ContainerStatus) -> Status:
+def _for_phase(status: ContainerStatus, *, sidecar: bool = False) -> Status:
     last = status.last_state.terminated
     if status.state.terminated:
-        return Status(state="terminated", exit_code=status.state.terminated.exit_code)
+        return Status(state="terminated", exit_code=status.state.terminated.exit_code, restartable=sidecar)
     if status.state.running:
-        return Status(state="running", started=True)
-    return Status(state="waiting", last_exit_code=last.exit_code if last else None)
+        return Status(state="running", started=bool(status.started), restartable=sidecar)
+    return Status(state="waiting", last_exit_code=last.exit_code if last else None, restartable=sidecar)
 
 
-def _conditions(state: State, statuses: tuple[ContainerStatus, ...], phase: Phase) -> tuple[PodCondition, ...]:
+def _conditions(
+    state: State, init: tuple[ContainerStatus, ...], apps: tuple[ContainerStatus, ...], phase: Phase
+) -> tuple[PodCondition, ...]:
+    sidecars = [one.name for one in state.of_kind("sidecar")]
     ready = conditions.containers_ready(
-        [one.name for one in state.containers], {one.name: bool(one.ready) for one in statuses}, phase
+        [one.name for one in apps],
+        {one.name: bool(one.ready) for one in (*init, *apps)},
+        phase,
+        sidecars,
     )
+    done = {one.name: bool(one.started if one.name in sidecars else one.ready) for one in init}
     sandbox = conditions.Condition(status=state.sandbox.phase == "running")
     return (
         _condition("PodReadyToStartContainers", sandbox),
-        _condition("Initialized", conditions.initialised({}, (), phase)),
+        _condition("Initialized", conditions.initialised(done, [one.name for one in init], phase)),
         _condition("Ready", conditions.pod_ready(ready)),
         _condition("ContainersReady", ready),
         _condition("PodScheduled", conditions.Condition(status=bool(state.uid))),
@@ -163,17 +109,17 @@ def _condition(name: str, one: conditions.Condition) -> PodCondition:
 
 def _container_status(state: State, one: Container) -> ContainerStatus:
     runs = one.phase in ("running", "stopping")
-    definition = next((each for each in state.manifest.spec.containers if each.name == one.name), None)
     now = _state(state, one)
     last = ContainerState(terminated=_terminated(one.exit)) if one.exit and not now.terminated else ContainerState()
     container_id = one.id if runs or one.exit is None else one.exit.id
+    completed = one.kind == "init" and now.terminated is not None and now.terminated.exit_code == 0
     return ContainerStatus(
         name=one.name,
-        image=one.image or (definition.image if definition else ""),
+        image=one.image or state.definition(one.name).image,
         image_id=_image_id(one),
         container_id=f"docker://{container_id}" if container_id else "",
-        ready=runs,
-        started=runs,
+        ready=completed if one.kind == "init" else runs and one.kind != "ephemeral",
+        started=runs if one.kind != "ephemeral" else None,
         restart_count=one.restarts,
         state=now,
         last_state=last,
@@ -190,16 +136,32 @@ def _image_id(one: Container) -> str:
 def _state(state: State, one: Container) -> ContainerState:
     if one.phase in ("running", "stopping"):
         return ContainerState(running=Running(started_at=rfc3339(one.started_at)))
+    reason, message = _waits_for(state, one)
+    if reason:
+        return ContainerState(waiting=Waiting(reason=reason, message=message))
+    if one.exit is not None and not _begins(state, one):
+        return ContainerState(terminated=_terminated(one.exit))
+    usual = "PodInitializing" if state.of_kind("init", "sidecar") else "ContainerCreating"
+    return ContainerState(waiting=Waiting(reason=usual, message=state.sandbox.message))
+
+
+def _waits_for(state: State, one: Container) -> tuple[str, str]:
+    """Why it does not run as it should, and what is said about that; empty without a reason of its own."""
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
-        return ContainerState(waiting=Waiting(reason="CreateContainerConfigError", message=blocked))
-    if one.reason == FAILED_MOUNT and one.phase != "exited":
-        return ContainerState(waiting=Waiting(reason="ContainerCreating"))  # why is told by the pod's events
-    if one.reason and one.phase != "exited":
-        return ContainerState(waiting=Waiting(reason=one.reason, message=_waiting_message(state, one)))
-    if one.exit is not None:
-        return ContainerState(terminated=_terminated(one.exit))
-    return ContainerState(waiting=Waiting(reason="ContainerCreating", message=state.sandbox.message))
+        return "CreateContainerConfigError", blocked
+    if one.phase == "exited" or one.reason == FAILED_MOUNT:
+        return "", ""
+    return one.reason, _waiting_message(state, one)
+
+
+def _begins(state: State, one: Container) -> bool:
+    """It is to run however it ended: its pod has another sandbox since, or waits for its volumes (the pod's events
+    say why).
+    """
+    sandbox, ran_in = state.sandbox, one.exit.sandbox_id if one.exit else ""
+    anew = one.kind == "init" and sandbox.phase == "running" and ran_in != sandbox.id
+    return anew or (one.reason == FAILED_MOUNT and one.phase != "exited")
 
 
 def _waiting_message(state: State, one: Container) -> str:

@@ -7,16 +7,22 @@ images/image_manager.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from chronolet.pod.backoff import FAILED_MOUNT
-from chronolet.pod.state import SANDBOX, State
+from chronolet.pod.state import SANDBOX, ContainerKind, State
 from chronolet.rules.durations import go_duration
 from chronolet_schemas import kube_events, pod
 from chronolet_schemas.envelope import Event
 
 _NO_FACTS: tuple[kube_events.Recorded, ...] = ()
+_FIELDS: Mapping[ContainerKind, str] = {
+    "init": "initContainers",
+    "sidecar": "initContainers",
+    "app": "containers",
+    "ephemeral": "ephemeralContainers",
+}
 
 
 def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
@@ -179,7 +185,8 @@ def _recorded(
     state: State, severity: Literal["Normal", "Warning"], reason: str, message: str, container: str = ""
 ) -> kube_events.Recorded:
     namespace, _, name = state.pod.partition("/")
-    field = f"spec.containers{{{container}}}" if container and container != SANDBOX else ""
+    one = state.container(container)
+    field = f"spec.{_FIELDS[one.kind if one else 'app']}{{{container}}}" if container and container != SANDBOX else ""
     return kube_events.Recorded(
         object_kind="Pod",
         namespace=namespace,

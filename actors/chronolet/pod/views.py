@@ -5,37 +5,51 @@ Comes in: State. Goes out: `PodView`. Next: `plan`, `status`.
 
 from __future__ import annotations
 
-from chronolet.pod.actions import ContainerView, PodView, SandboxView
-from chronolet.pod.state import Container, Sandbox, State
+from chronolet.pod.actions import ContainerView, InitView, PodView, SandboxView
+from chronolet.pod.state import Container, State
 
 
 def pod_view(state: State) -> PodView:
     """What the kubelet would find in the runtime for this pod."""
-    seen = ((one.name, container_view(one, state.container_hashes.get(one.name, ""))) for one in state.containers)
+    seen = ((one.name, container_view(state, one)) for one in state.containers)
     return PodView(
         policy=state.manifest.spec.restart_policy,
-        apps=tuple(one.name for one in state.containers),
+        apps=tuple(one.name for one in state.of_kind("app")),
+        init=tuple(
+            InitView(name=one.name, restartable=one.kind == "sidecar") for one in state.of_kind("init", "sidecar")
+        ),
+        ephemeral=tuple(one.name for one in state.of_kind("ephemeral")),
         host_network=state.manifest.spec.host_network,
-        sandboxes=_sandboxes(state.sandbox, state.sandbox_hash),
+        sandboxes=_sandboxes(state),
         containers={name: view for name, view in seen if view.seen != "never_seen"},
     )
 
 
-def container_view(one: Container, wanted_hash: str) -> ContainerView:
+def container_view(state: State, one: Container) -> ContainerView:
     """One container. What is being started or stopped counts as running until it is known not to."""
     if one.phase == "running":
-        return ContainerView(seen="running", definition_changed=one.spec_hash != wanted_hash)
+        return ContainerView(
+            seen="running", definition_changed=one.spec_hash != state.container_hashes.get(one.name, "")
+        )
     if one.alive:
         return ContainerView(seen="running")
     if one.exit is None:
         return ContainerView(seen="never_seen")
+    active = one.exit.sandbox_id == state.sandbox.id
     if one.stop is not None and one.stop.reason in ("SpecChanged", "SandboxGone"):
         # We stopped it in order to start it again, which the kubelet does in the same sync, whatever it exited with.
-        return ContainerView(seen="created")
-    return ContainerView(seen="exited", exit_code=one.exit.exit_code)
+        return ContainerView(seen="created", active=active)
+    return ContainerView(seen="exited", exit_code=one.exit.exit_code, active=active)
 
 
-def _sandboxes(sandbox: Sandbox, wanted_hash: str) -> tuple[SandboxView, ...]:
+def sandbox_good(state: State) -> bool:
+    """The sandbox at hand is the one that is wanted, and runs."""
+    sandbox = state.sandbox
+    return sandbox.phase == "running" and sandbox.spec_hash == state.sandbox_hash and not sandbox.blocked
+
+
+def _sandboxes(state: State) -> tuple[SandboxView, ...]:
+    sandbox = state.sandbox
     # A runtime that gives no address is not asked for another sandbox because of that.
     ip = sandbox.ip or "none"
     match sandbox.phase:
@@ -46,5 +60,4 @@ def _sandboxes(sandbox: Sandbox, wanted_hash: str) -> tuple[SandboxView, ...]:
             before = SandboxView(ready=False, attempt=sandbox.attempt - 1, ip=ip)
             return (before,) if sandbox.attempt else ()
         case _:
-            ready = sandbox.phase == "running" and sandbox.spec_hash == wanted_hash and not sandbox.blocked
-            return (SandboxView(ready=ready, attempt=sandbox.attempt, ip=ip),)
+            return (SandboxView(ready=sandbox_good(state), attempt=sandbox.attempt, ip=ip),)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from chronolet.pod.backoff import MAXIMUM_SECONDS, RESYNC_SECONDS
-from chronolet.pod.plan import IMAGE_FAILED_SHOWN_MS
+from chronolet.pod.starting import IMAGE_FAILED_SHOWN_MS
 from chronolet.pod.state import Cleanup, Container, State, Stop
 
 _LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000

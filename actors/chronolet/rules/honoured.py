@@ -6,15 +6,22 @@ keeps a container with a blocking one from starting (CreateContainerConfigError)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from chronolet.rules.honoured_table import HONOURED, TABLE, Verdict
 from chronolet_schemas.podspec import BLOCKING, Finding, Object, Pod, plain
 
-__all__ = ["BLOCKING", "Finding", "blocker", "findings", "verdict_below"]
+__all__ = ["BLOCKING", "CONTAINERS", "Finding", "blockers", "findings", "verdict_below"]
 
-_CONTAINERS = "spec.containers["
+CONTAINERS: Final = {
+    "init_containers": "spec.initContainers[",
+    "containers": "spec.containers[",
+    "ephemeral_containers": "spec.ephemeralContainers[",
+}
+"""How the paths of each sort of container begin."""
+
+_CONTAINER_KEYS: Final = frozenset(("initContainers", "containers", "ephemeralContainers"))
 
 
 def findings(pod: Pod) -> tuple[Finding, ...]:
@@ -27,13 +34,15 @@ def findings(pod: Pod) -> tuple[Finding, ...]:
     )
 
 
-def blocker(found: Iterable[Finding], container: int) -> Finding | None:
-    """What keeps the container with this index in `spec.containers` from starting: its own or the whole pod's first."""
-    own = f"{_CONTAINERS}{container}]"
-    for finding in found:
-        if finding.severity == BLOCKING and (finding.path.startswith(own) or not finding.path.startswith(_CONTAINERS)):
-            return finding
-    return None
+def blockers(pod: Pod, found: Sequence[Finding]) -> Iterator[tuple[str, Finding]]:
+    """The names of containers that may not start, with what keeps them from it: their own or the whole pod's first."""
+    blocking = [one for one in found if one.severity == BLOCKING]
+    whole = [one for one in blocking if not one.path.startswith(tuple(CONTAINERS.values()))]
+    for field, begin in CONTAINERS.items():
+        for index, container in enumerate(getattr(pod.spec, field)):
+            own = [one for one in blocking if one in whole or one.path.startswith(f"{begin}{index}]")]
+            if own:
+                yield container.name, own[0]
 
 
 def verdict_below(pattern: str, key: str) -> Verdict | None:
@@ -63,9 +72,10 @@ def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tup
 
 def _without_repeated_requests(content: Object) -> Object:
     """The pod without requests that only repeat their limit, as defaulting writes them."""
-    spec = content.get("spec", {})
-    containers = [_container_without(container) for container in spec.get("containers", ())]
-    return {**content, "spec": {**spec, "containers": containers}}
+    spec = dict(content.get("spec", {}))
+    for key in _CONTAINER_KEYS & spec.keys():
+        spec[key] = [_container_without(container) for container in spec[key]]
+    return {**content, "spec": spec}
 
 
 def _container_without(container: Object) -> Object:

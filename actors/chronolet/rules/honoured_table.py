@@ -45,6 +45,7 @@ _HOOK: Final = "hooks are not run yet"
 _VOLUME: Final = "this kind of volume is not supported yet"
 _REFERENCE: Final = "values from elsewhere are not supported yet, only plain values"
 _REQUEST: Final = "nothing is reserved for requests yet; limits hold"
+_RESTART: Final = "a container restarts as its pod's restartPolicy says; only a sidecar has one of its own: Always"
 _RESOURCE: Final = "only limits of cpu and memory are supported yet"
 
 _TOP: Final = {
@@ -81,8 +82,9 @@ _POD: Final = {
     "restartPolicy": HONOURED,
     "terminationGracePeriodSeconds": HONOURED,
     "containers": HONOURED,
-    "initContainers": _blocks("init containers are not run yet"),
-    "ephemeralContainers": _blocks("ephemeral containers are not run yet"),
+    "initContainers": HONOURED,
+    "ephemeralContainers": HONOURED,
+    "ephemeralContainers.targetContainerName": _blocks("the processes of another container are not shown yet"),
     "activeDeadlineSeconds": _blocks("a pod's run time is not limited yet"),
     # Without a cluster DNS these, and ClusterFirst, which is the default, mean the node's own resolver.
     "dnsPolicy": _blocks("only the node's resolver is supported yet", "Default", "ClusterFirstWithHostNet"),
@@ -138,8 +140,8 @@ _CONTAINER: Final = {
     "resources.requests.*": _blocks(_RESOURCE),
     "resources.claims": _blocks("dynamic resources are not supported"),
     "resizePolicy": _warns("resources are not changed in a running container"),
-    "restartPolicy": _blocks("only the pod's restartPolicy is supported yet"),
-    "restartPolicyRules": _blocks("only the pod's restartPolicy is supported yet"),
+    "restartPolicy": _blocks(_RESTART),
+    "restartPolicyRules": _blocks(_RESTART),
     "volumeMounts": HONOURED,
     "volumeMounts.recursiveReadOnly": _blocks("mounts below a read-only mount are not made read-only yet", "Disabled"),
     "volumeMounts.subPath": _blocks("only whole volumes can be mounted yet"),
@@ -190,5 +192,7 @@ TABLE: Final[dict[str, Verdict]] = {
     **_TOP,
     **_under("spec", _POD),
     **_under("spec.containers", _CONTAINER),
+    **_under("spec.initContainers", {**_CONTAINER, "restartPolicy": _blocks(_RESTART, "Always")}),
+    **_under("spec.ephemeralContainers", _CONTAINER),
     **_under("spec.volumes", _VOLUMES),
 }

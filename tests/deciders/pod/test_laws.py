@@ -13,7 +13,7 @@ from chronolet.kernel.kind import Due, Effect
 from chronolet.pod import decider, signals, wanted
 from chronolet.pod.status import plain_status
 from chronolet_schemas import pleg
-from chronolet_schemas.podspec import Pod
+from chronolet_schemas.podspec import EphemeralContainer, Pod
 from tests.deciders.pod.life import POD, Life, container, manifest, running
 
 MANIFESTS = (
@@ -23,8 +23,19 @@ MANIFESTS = (
     manifest(container("app", args=("x",)), restart_policy="Never"),
     manifest(container("app", tty=True)),
     manifest(host_network=True),
+    manifest(
+        container("app"),
+        init_containers=(container("log"), container("new", restart_policy="Always")),
+        restart_policy="OnFailure",
+    ),
+    manifest(
+        container("app"),
+        init_containers=(container("new", restart_policy="Always"), container("log")),
+        ephemeral_containers=(EphemeralContainer(name="debug", image="busybox:1"),),
+        restart_policy="Never",
+    ),
 )
-NAMES = ("app", "log", "new", pleg.SANDBOX)
+NAMES = ("app", "log", "new", "debug", pleg.SANDBOX)
 
 
 def good_answer(effect: Effect, at: int) -> signals.Answer:

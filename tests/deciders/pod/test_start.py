@@ -219,7 +219,7 @@ def test_a_field_that_is_not_honoured_keeps_its_container_waiting() -> None:
 
 
 def test_a_field_of_the_pod_that_the_sandbox_has_no_part_in_lets_it_run() -> None:
-    life = Life().apply(manifest(init_containers=(container("first"),)))
+    life = Life().apply(manifest(init_containers=(container("first", tty=True),)))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "SandboxStartRequested"]
 
 

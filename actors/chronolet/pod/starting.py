@@ -1,0 +1,104 @@
+"""How one container comes to run, again and again. Pure.
+
+Comes in: State, a container that `actions` says is to be started, now. Goes out: the next event of its way. Next:
+`plan`. Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go (SyncPod, doBackOff), kuberuntime_container.go
+(startContainer), images/image_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chronolet.pod.backoff import PULL_FAILED, advanced, wait_seconds
+from chronolet.pod.state import Container, State
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Container as Definition
+from chronolet_schemas.podspec import pull_policy
+
+IMAGE_FAILED_SHOWN_MS = 1000
+"""How long ErrImagePull stands before ImagePullBackOff, about what the kubelet needs for its next sync. An image that
+is never to be pulled, or whose name is none, keeps its reason: only a pull has a back-off there."""
+
+
+def advance(state: State, one: Container, now: int) -> Iterator[Event]:
+    """One step of a container on its way to running. It waits for nobody but itself."""
+    definition = state.definition(one.name)
+    wanted = state.container_hashes.get(one.name, "")
+    same_image = one.image == definition.image
+    changed_while_waiting = one.phase == "backing_off" and one.spec_hash != wanted and now < one.retry_at
+    if one.phase == "exited" or changed_while_waiting:
+        yield _restart(state, one, wanted, now)
+    elif one.phase == "image_ready" and same_image:
+        yield _start(state, one, wanted, now)
+    elif one.phase == "image_failed" and one.reason in PULL_FAILED and same_image:
+        if now >= one.waits_from + IMAGE_FAILED_SHOWN_MS:
+            yield _image_back_off(state, one)
+    elif _may_try(one, now, same_image=same_image, same_definition=one.spec_hash == wanted):
+        yield _ensure_image(state, one, definition)
+
+
+def _may_try(one: Container, now: int, *, same_image: bool, same_definition: bool) -> bool:
+    """The next attempt may begin, with its image; another definition waits for nothing."""
+    match one.phase:
+        case "waiting":
+            return True
+        case "image_back_off" | "image_failed":
+            return not same_image or now >= one.retry_at
+        case "start_failed":
+            return not same_definition or now >= one.retry_at
+        case "backing_off":
+            return now >= one.retry_at
+        case _:
+            return one.phase in ("pulling", "image_ready") and not same_image
+
+
+def _ensure_image(state: State, one: Container, definition: Definition) -> Event:
+    return pod.ImageEnsureRequested(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.next_attempt,
+        image=definition.image,
+        policy=definition.image_pull_policy or pull_policy(definition.image),
+    )
+
+
+def _image_back_off(state: State, one: Container) -> Event:
+    return pod.ImageBackOffBegan(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        image=one.image,
+        retry_at=one.retry_at,
+    )
+
+
+def _start(state: State, one: Container, spec_hash: str, now: int) -> Event:
+    return pod.ContainerStartRequested(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        sandbox_id=state.sandbox.id,
+        spec_hash=spec_hash,
+        requested_at=now,
+    )
+
+
+def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
+    """The wait counts from the end of the last run; another definition begins with a back-off of its own."""
+    back_off = one.back_off if one.spec_hash == spec_hash else None
+    finished_at = min(one.exit.finished_at, now) if one.exit and one.exit.finished_at else now
+    waited = wait_seconds(back_off, finished_at)
+    at = max(finished_at + waited * 1000, now)
+    return pod.RestartScheduled(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        at=at,
+        back_off_seconds=waited if at > now else 0,
+        next_back_off_seconds=advanced(back_off, finished_at, at).seconds,
+    )
