@@ -1,10 +1,18 @@
-"""The corpus lies beside the repository. CI has it; where somebody has the repository alone, its tests are left out."""
+"""The corpus lies beside the repository. CI has it; where somebody has the repository alone, its tests are left out.
+The tests' own pods share one node.
+"""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
+from tests.corpus import images
 from tests.corpus.manifests import FOLDER
+from tests.corpus.own import Ran
+from tests.e2e.node import running_node
+from tests.support.docker import PrivateDocker
+from tests.support.redis import private_redis
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -13,3 +21,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker("corpus")]
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(scope="session")
+def ran(docker_engine: PrivateDocker) -> Iterator[Ran]:
+    """A node that all of the tests' own pods have been applied to."""
+    images.load(docker_engine.api())
+    with private_redis() as server, running_node(docker_engine, server.url, "own", server.folder / "agent") as node:
+        ran = Ran(node)
+        ran.apply_all()
+        yield ran

@@ -20,6 +20,9 @@ SHELL: Final = images.BUSYBOX.reference
 SERVER: Final = "corpus/server:1"
 PROGRAM: Final = "corpus/program:1"
 
+UNREACHABLE: Final = "localhost:1/corpus/shell"
+"""A shell in a registry that nobody can reach, without its tag: 1 and latest are there already."""
+
 _GOES_ON = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
 _CHANGES: Final = {
     SERVER: ['CMD ["/bin/httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"]'],
@@ -37,11 +40,13 @@ def stand_in(image: str) -> str:
 
 
 def load(api: docker.APIClient) -> None:
-    """Import the two that the product does not build."""
+    """Import the two that the product does not build, and name one as if it had been pulled."""
     root = _with_folders(images.build())
     for reference, changes in _CHANGES.items():
         repository, _, tag = reference.partition(":")
         api.import_image_from_data(root, repository=repository, tag=tag, changes=[*changes, "ENV PATH=/bin"])
+    for tag in ("1", "latest"):
+        assert api.tag(SHELL, UNREACHABLE, tag)
 
 
 def _with_folders(root: bytes) -> bytes:

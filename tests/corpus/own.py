@@ -1,0 +1,161 @@
+"""Pods of the tests' own, for the fields that the corpus lacks: all run together on one node, each test looks at its.
+
+Comes in: `own(...)` beside each test says what pod it needs. Goes out: `Ran`, which waits for what a container wrote
+from inside, and shows the pod and Docker's view of it. Next: the `test_own_*` files. Whatever a script writes ends
+with the line `end`, so that a test knows that it has read everything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from chronolet.pod.status import plain_status
+from chronolet.ports import labels
+from chronolet_schemas import kube_events
+from tests.corpus.seen import differences
+from tests.e2e.node import BUSYBOX, Node
+
+PLACE: Final = "/PLACE"
+"""Stands in a pod for a folder of the host that is the pod's alone."""
+
+PATIENCE: Final = 30
+
+STAY: Final = "trap 'exit 0' TERM; sleep 3600 & wait"
+
+Prepare = Callable[[Path], None]
+
+
+class Own(msgspec.Struct, frozen=True):
+    """One pod, and what its folder of the host must hold before."""
+
+    manifest: Mapping[str, Any]
+    prepare: Prepare | None = None
+
+
+PODS: Final[dict[str, Own]] = {}
+
+
+def own(
+    name: str, *containers: Mapping[str, Any], prepare: Prepare | None = None, metadata: Any = None, **spec: Any
+) -> str:
+    """A pod that the node shall run; its name."""
+    assert name not in PODS, name
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **(metadata or {})},
+        "spec": {"terminationGracePeriodSeconds": 5, "containers": list(containers), **spec},
+    }
+    PODS[name] = Own(manifest, prepare)
+    return name
+
+
+def says(name: str, script: str, *, stays: bool = True, **more: Any) -> dict[str, Any]:
+    """A container that runs a script, says that this was all, and stays."""
+    whole = f"{script}\necho end\n{STAY if stays else ''}"
+    return {"name": name, "image": BUSYBOX, "command": ["/bin/sh", "-c", whole], **more}
+
+
+def on_host(name: str, kind: str = "", path: str = "") -> dict[str, Any]:
+    """A volume of the pod's own folder of the host, or of something in it."""
+    return {"name": name, "hostPath": {"path": PLACE + path, **({"type": kind} if kind else {})}}
+
+
+class Ran:
+    """The node that all of them run on."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def apply_all(self) -> None:
+        folder = self.node.root / "own"
+        folder.mkdir()
+        for name, one in PODS.items():
+            self.place(name).mkdir(parents=True)
+            if one.prepare is not None:
+                one.prepare(self.place(name))
+            (folder / f"{name}.json").write_text(json.dumps(self.manifest(name)))
+        said = self.node.chronolet("apply", "-f", str(folder))
+        assert (said.status, said.out.count(" created\n")) == (0, len(PODS)), said
+
+    def place(self, name: str) -> Path:
+        """The pod's folder of the host."""
+        return self.node.root / "places" / name
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        """As it was applied."""
+        written = json.dumps(PODS[name].manifest).replace(PLACE, str(self.place(name)))
+        manifest: dict[str, Any] = json.loads(written)
+        return manifest
+
+    def pod(self, name: str) -> dict[str, Any]:
+        """As `get -o json` shows it now."""
+        said = self.node.chronolet("get", "pod", name, "-o", "json")
+        assert said.status == 0, said
+        shown: dict[str, Any] = json.loads(said.out)
+        return shown
+
+    def status(self, name: str) -> dict[str, Any]:
+        """The pod's status, by the log read so far."""
+        state = self.node.journal.pods.get(f"default/{name}")
+        return plain_status(state) if state is not None else {}
+
+    def container(self, name: str, container: str) -> dict[str, Any]:
+        """A container's status, by the log read so far; empty while there is none."""
+        status = self.status(name)
+        every = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+        every += status.get("ephemeralContainerStatuses", [])
+        return next((one for one in every if one["name"] == container), {})
+
+    def wait(self, what: str, condition: Callable[[], Any]) -> Any:
+        """Until it holds; its answer."""
+        return self.node.journal.wait_for(what, condition, PATIENCE)
+
+    def output(self, name: str, container: str = "app") -> str:
+        """All that the container has written, once it has written `end`."""
+
+        def written() -> str:
+            found = self.inspected(name).get(container)
+            text = self.node.docker.logs(found["Id"]).decode() if found else ""
+            return text if text.replace("\r", "").endswith("end\n") else ""
+
+        text: str = self.wait(f"what {container} of {name} writes; now {self.status(name)}", written)
+        return text.replace("\r", "").removesuffix("end\n")
+
+    def inspected(self, name: str) -> dict[str, Any]:
+        """Docker's inspect of each of the pod's containers, of the newest attempt."""
+        chosen = {"label": [f"{labels.NODE}={self.node.name}", f"{labels.POD_NAME}={name}"]}
+        found = sorted(self.node.docker.containers(all=True, filters=chosen), key=lambda one: one["Created"])
+        return {one["Labels"][labels.CONTAINER_NAME]: self.node.docker.inspect_container(one["Id"]) for one in found}
+
+    def waits(self, name: str, reason: str, container: str = "app") -> str:
+        """Until the container waits for that reason; the message."""
+
+        def waiting() -> Any:
+            part = self.container(name, container).get("state", {}).get("waiting", {})
+            return part if part.get("reason") == reason else None
+
+        found: dict[str, str] = self.wait(f"{container} of {name} to wait with {reason}", waiting)
+        return found.get("message", "")
+
+    def ended(self, name: str, container: str = "app") -> dict[str, Any]:
+        """How the container ended, once it has."""
+        found: dict[str, Any] = self.wait(
+            f"the end of {container} of {name}; now {self.status(name)}",
+            lambda: self.container(name, container).get("state", {}).get("terminated"),
+        )
+        return found
+
+    def differences(self, name: str) -> list[str]:
+        """What is honoured and shows nowhere in Docker."""
+        return differences(self.manifest(name), self.pod(name), self.inspected(name), ())
+
+    def told(self, name: str, reason: str) -> str:
+        """The message of the pod's KubeEvent of that reason."""
+        found = self.node.journal.wait_for_event(kube_events.Recorded, name=name, reason=reason, seconds=PATIENCE)
+        return found.message
