@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from docker.errors import NotFound
 
 from chronolet.pod.status import plain_status
 from chronolet.ports import labels
@@ -130,8 +132,11 @@ class Ran:
     def inspected(self, name: str) -> dict[str, Any]:
         """Docker's inspect of each of the pod's containers, of the newest attempt."""
         chosen = {"label": [f"{labels.NODE}={self.node.name}", f"{labels.POD_NAME}={name}"]}
-        found = sorted(self.node.docker.containers(all=True, filters=chosen), key=lambda one: one["Created"])
-        return {one["Labels"][labels.CONTAINER_NAME]: self.node.docker.inspect_container(one["Id"]) for one in found}
+        found: dict[str, Any] = {}
+        for one in sorted(self.node.docker.containers(all=True, filters=chosen), key=lambda one: one["Created"]):
+            with suppress(NotFound):  # removed since it was listed
+                found[one["Labels"][labels.CONTAINER_NAME]] = self.node.docker.inspect_container(one["Id"])
+        return found
 
     def waits(self, name: str, reason: str, container: str = "app") -> str:
         """Until the container waits for that reason; the message."""
