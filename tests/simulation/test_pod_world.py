@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.kind import EffectFailed
@@ -77,6 +78,7 @@ class World:
             runtime=self.runtime,
             volumes=HostVolumes(root),
             specs=SpecFiles(root),
+            requests=HttpRequests(),
             node=NODE,
             pause_image="pause",
             builtin=lambda _: None,

@@ -16,6 +16,7 @@ import msgspec
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
@@ -156,6 +157,7 @@ def _kinds(
         builtin=builtin,
         pulls=_pulls(settings),
         specs=specs,
+        requests=HttpRequests(),
         run=run,
     )
     makers: dict[str, Callable[[], Kind[Any]]] = {

@@ -6,7 +6,7 @@ Answers to: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go, kuberuntime_containe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from chronolet.pod import wanted
@@ -45,13 +45,13 @@ def sandbox(effect: wanted.StartSandbox, *, node: str, image: str, cause: str, r
 def container(
     effect: wanted.StartContainer,
     definition: Container,
-    volumes: Mapping[str, str],
+    mounts: Sequence[Mount],
     *,
     node: str,
     cause: str,
     run: str = "",
 ) -> ContainerSpec:
-    """One container. `volumes` are the host's paths by volume name."""
+    """One container."""
     owner = labels.Owner(
         pod=effect.pod,
         uid=effect.uid,
@@ -73,10 +73,7 @@ def container(
         args=expansion.expand_all(definition.args, env),
         env=env,
         working_dir=definition.working_dir,
-        mounts=tuple(
-            Mount(source=volumes[mount.name], target=mount.mount_path, read_only=mount.read_only)
-            for mount in definition.volume_mounts
-        ),
+        mounts=mounts,
         cpu_milli=quantities.cpu_milli(limits["cpu"]) if "cpu" in limits else 0,
         memory_bytes=quantities.memory_bytes(limits["memory"]) if "memory" in limits else 0,
         cpu_shares=_shares(definition),
@@ -84,7 +81,7 @@ def container(
 
 
 def definition(manifest: Pod, name: str) -> Container | None:
-    """The container of that name."""
+    """The container of that name, of whichever sort."""
     return next((one for _, one in definitions(manifest) if one.name == name), None)
 
 

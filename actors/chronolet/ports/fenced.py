@@ -5,7 +5,7 @@ Comes in: the calls of an effect's worker. Goes out: the same calls to a `Runtim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.ports.runtime import (
@@ -111,3 +111,7 @@ class FencedRuntime:
     def inspect_exec(self, exec_id: str) -> ExecState | None:
         self._context.fence("docker.exec_inspect")
         return self._runtime.inspect_exec(exec_id)
+
+    def logs(self, container_id: str, tail: int) -> Iterator[tuple[str, bytes]]:
+        self._context.fence("docker.logs")
+        return self._runtime.logs(container_id, follow=False, tail=tail, since=None, timestamps=False)

@@ -17,10 +17,16 @@ class VolumeRefusal(Exception):  # noqa: N818 - an answer that every caller expe
 
 
 class Volumes(Protocol):
-    """Both calls may be repeated at any time and raise `VolumeRefusal`."""
+    """All calls may be repeated at any time and raise `VolumeRefusal`."""
 
     def prepare(self, uid: str, volumes: Sequence[Volume]) -> Mapping[str, str]:
         """See that each volume is there; its path by the volume's name."""
 
     def remove(self, uid: str) -> None:
         """Remove all that `prepare` made for this uid. Nothing outside of it is touched, whatever lies in it."""
+
+    def last_words_file(self, uid: str, container: str, attempt: int) -> str:
+        """The path of the file that this attempt writes its termination message to, there and writable by anyone."""
+
+    def last_words(self, uid: str, container: str, attempt: int, limit: int) -> bytes:
+        """The end of what it wrote, at most that many bytes; empty if there is no file."""

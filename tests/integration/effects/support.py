@@ -11,6 +11,7 @@ from typing import Any
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.effects import Fenced
@@ -83,6 +84,7 @@ class World:
             runtime=self.runtime,
             volumes=HostVolumes(self.root),
             specs=SpecFiles(self.root),
+            requests=HttpRequests(),
             node=self.node,
             pause_image=PAUSE.reference,
             builtin=builtin,

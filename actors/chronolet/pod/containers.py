@@ -1,0 +1,170 @@
+"""The containers of a pod: made and started, stopped, removed.
+
+Comes in: `wanted.StartContainer`, `StopContainer`, `RemoveContainer`. Goes out: calls to the runtime and to volumes;
+`signals`. Next: `decider`. Answers to pkg/kubelet/kuberuntime/kuberuntime_container.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from chronolet.kernel.kind import EffectContext
+from chronolet.pod import signals, specs, wanted
+from chronolet.pod.making import found_or_made, ran
+from chronolet.pod.outside import Outside
+from chronolet.pod.stopping import stopped
+from chronolet.ports.fenced import FencedRuntime
+from chronolet.ports.runtime import ContainerState, Mount, Refusal
+from chronolet.ports.specs import SpecRefusal
+from chronolet.ports.volumes import VolumeRefusal
+from chronolet_schemas.envelope import Signal
+from chronolet_schemas.podspec import Container
+
+StartReason = Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError", "FailedMount"]
+
+UNKNOWN_EXIT = 137
+"""What the kubelet puts where nobody saw a container end."""
+NOT_STARTED_EXIT = 128
+"""What it puts where a container was made and could not be started."""
+
+
+class ContainerWorker:
+    """One method an effect; no state of its own."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    def start(self, effect: wanted.StartContainer, context: EffectContext) -> Signal:
+        runtime = self._outside.fenced(context)
+        definition = specs.definition(effect.manifest, effect.container)
+        if definition is None:
+            said = f"{effect.pod}: the manifest has no container {effect.container!r}"
+            return _container_refused(effect, "CreateContainerConfigError", said)
+        try:
+            self._outside.keep(effect, context)
+            context.fence("volumes.prepare")
+            mounts = self._mounts(effect, definition)
+            context.done("volumes.prepare")
+        except SpecRefusal as refusal:
+            return _container_refused(effect, "CreateContainerConfigError", str(refusal))
+        except VolumeRefusal as refusal:
+            return _container_refused(effect, "FailedMount", str(refusal))
+        spec = specs.container(
+            effect, definition, mounts, node=self._outside.node, cause=context.cause, run=self._outside.run()
+        )
+        try:
+            made = found_or_made(runtime, spec, lambda: runtime.create_container(spec))
+        except Refusal as refusal:
+            return _container_refused(effect, "CreateContainerError", str(refusal))
+        return self._run(runtime, effect, made)
+
+    def _mounts(self, effect: wanted.StartContainer, definition: Container) -> Sequence[Mount]:
+        """Where each volume is, and the file for the container's last words. Raises `VolumeRefusal`."""
+        volumes = self._outside.volumes
+        paths = volumes.prepare(effect.uid, effect.manifest.spec.volumes)
+        mounts = [
+            Mount(source=paths[mount.name], target=mount.mount_path, read_only=mount.read_only)
+            for mount in definition.volume_mounts
+        ]
+        if definition.termination_message_path:
+            written = volumes.last_words_file(effect.uid, effect.container, effect.attempt)
+            mounts.append(Mount(source=written, target=definition.termination_message_path))
+        return mounts
+
+    def _run(self, runtime: FencedRuntime, effect: wanted.StartContainer, made: ContainerState) -> Signal:
+        try:
+            found = ran(runtime, made)
+        except Refusal as refusal:
+            said = f'failed to start container "{effect.container}": {refusal}'
+            if refusal.kind in ("unavailable", "timeout"):
+                # It may run or not: without an id the same attempt is made again and finds out.
+                return _container_refused(effect, "RunContainerError", said)
+            code = _code_of_failed_start(runtime, made.id)
+            return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
+        if found.state == "exited":
+            return _container_dead(effect, found.id, found)
+        return signals.ContainerUp(
+            subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
+        )
+
+    def stop(self, effect: wanted.StopContainer, context: EffectContext) -> Signal:
+        runtime = self._outside.fenced(context)
+        try:
+            dead = stopped(
+                runtime, context, effect.id, deadline=effect.deadline, longest_seconds=effect.grace_period_seconds
+            )
+        except Refusal as refusal:
+            return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
+        return _container_dead(effect, effect.id, dead)
+
+    def remove(self, effect: wanted.RemoveContainer, context: EffectContext) -> Signal:
+        runtime = self._outside.fenced(context)
+        try:
+            found = runtime.inspect(effect.id)
+            if found is not None and found.state == "running":
+                said = f"{effect.container}: container {effect.id} runs; only dead ones are removed"
+                return signals.RemoveRefused(subject=effect.subject, intent=effect.intent, message=said)
+            if found is not None:
+                runtime.remove(effect.id)
+        except Refusal as refusal:
+            return signals.RemoveRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
+        return signals.Removed(subject=effect.subject, intent=effect.intent)
+
+
+def _code_of_failed_start(runtime: FencedRuntime, container_id: str) -> int:
+    """127 and the like, as the runtime noted it; the kubelet's 128 where it did not."""
+    try:
+        left = runtime.inspect(container_id)
+    except Refusal:
+        return NOT_STARTED_EXIT
+    return (left.exit_code if left is not None else 0) or NOT_STARTED_EXIT
+
+
+def _container_refused(
+    effect: wanted.StartContainer,
+    reason: StartReason,
+    message: str,
+    *,
+    container_id: str = "",
+    exit_code: int = NOT_STARTED_EXIT,
+) -> Signal:
+    return signals.ContainerRefused(
+        subject=effect.subject,
+        intent=effect.intent,
+        reason=reason,
+        message=message,
+        id=container_id,
+        exit_code=exit_code,
+    )
+
+
+def _container_dead(
+    effect: wanted.StartContainer | wanted.StopContainer, container_id: str, dead: ContainerState | None
+) -> signals.ContainerDead:
+    if dead is None:
+        return signals.ContainerDead(
+            subject=effect.subject,
+            intent=effect.intent,
+            id=container_id,
+            exit_code=UNKNOWN_EXIT,
+            reason="ContainerStatusUnknown",
+            message="the container could not be found when it was to be stopped",
+        )
+    return signals.ContainerDead(
+        subject=effect.subject,
+        intent=effect.intent,
+        id=container_id,
+        exit_code=dead.exit_code,
+        reason=exit_reason(dead),
+        message=dead.error,
+        started_at=dead.started_at,
+        finished_at=dead.finished_at,
+    )
+
+
+def exit_reason(dead: ContainerState) -> str:
+    """The word that `lastState.terminated.reason` shows."""
+    if dead.oom_killed:
+        return "OOMKilled"
+    return "Error" if dead.exit_code else "Completed"

@@ -1,0 +1,66 @@
+"""What a pod's workers touch, and what several of them do with it.
+
+Comes in: adapters. Goes out: `Outside`, handed to each worker. Next: `sandboxes`, `containers`, `hooks`, `exits`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chronolet.kernel.kind import EffectContext
+from chronolet.pod import wanted
+from chronolet.pod.images import Pulls
+from chronolet.ports.fenced import FencedRuntime
+from chronolet.ports.requests import Requests
+from chronolet.ports.runtime import BuiltImage, Runtime
+from chronolet.ports.specs import KeptSpec, Specs
+from chronolet.ports.volumes import Volumes
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What pods touch, and what is the same for all of them. `builtin` builds an image that no registry has; `run` is
+    the log's.
+    """
+
+    runtime: Runtime
+    volumes: Volumes
+    node: str
+    pause_image: str
+    builtin: Callable[[str], BuiltImage | None]
+    specs: Specs
+    requests: Requests
+    pulls: Pulls
+    run: Callable[[], str] = lambda: ""
+
+    def fenced(self, context: EffectContext) -> FencedRuntime:
+        """The runtime for one run of one effect."""
+        return FencedRuntime(self.runtime, context)
+
+    def keep(
+        self, effect: wanted.StartSandbox | wanted.KeepSpec | wanted.StartContainer, context: EffectContext
+    ) -> None:
+        """The manifest lies on the disk before anything of it runs: who finds the log lost, finds it there.
+
+        Raises `SpecRefusal`.
+        """
+        context.fence("spec.keep")
+        self.specs.keep(
+            KeptSpec(
+                node=self.node,
+                pod=effect.pod,
+                uid=effect.uid,
+                source=effect.origin.source,
+                digest=effect.origin.digest,
+                accepted_at=effect.origin.accepted_at,
+                manifest=effect.manifest,
+            )
+        )
+        context.done("spec.keep")
+
+
+def milliseconds_now() -> int:
+    """The wall clock, as deadlines are written."""
+    return time.time_ns() // 1_000_000
