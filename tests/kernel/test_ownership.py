@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from chronolet.kernel import host, supervisor
+from chronolet.kernel import seat, supervisor
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.lease import LifeLock
@@ -256,7 +256,7 @@ def test_restarts_are_further_and_further_apart(rig: Rig, monkeypatch: pytest.Mo
 
 
 def test_a_silent_shard_moves_its_cursor_by_empty_steps(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "BEHIND_ENTRIES", 40)
+    monkeypatch.setattr(seat, "BEHIND_ENTRIES", 40)
     rig.process(chore.kind(), tally.kind(1), mirror.kind(1))
     for number in range(100):
         rig.send(Tell(request=request(), key=f"k{number}"))

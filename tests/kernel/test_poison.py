@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from chronolet.kernel import effects, host, supervisor
+from chronolet.kernel import alarms, effects, supervisor, trials
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.kind import EffectContext
 from chronolet_schemas import kernel
@@ -63,7 +63,7 @@ def test_a_due_that_does_not_move_on_is_an_error_and_no_loop(rig: Rig, due: int,
 
 
 def test_a_ring_that_was_given_up_is_tried_again_later(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "DUE_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(alarms, "AGAIN_SECONDS", 0.05)
     monkeypatch.setattr(supervisor, "LONGEST_BACK_OFF_SECONDS", 0.02)
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE))
@@ -134,7 +134,7 @@ def test_what_a_start_has_to_tell_is_told_though_the_first_message_after_it_fail
 
 
 def test_tries_of_a_signal_that_comes_no_more_are_forgotten(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "CAREFUL_MESSAGES", 3)
+    monkeypatch.setattr(trials, "CAREFUL_MESSAGES", 3)
     poison = ["poison", "poison"]
 
     def run(_effect: Effect, context: EffectContext) -> Signal | None:

@@ -5,12 +5,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronolet.kernel.host import Recovered, Seat
 from chronolet.kernel.ledger import Ledger
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.reader import Reader
 from chronolet.kernel.replies import NEVER_OWNED
 from chronolet.kernel.routing import Router
+from chronolet.kernel.seat import Recovered, Seat
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Position, Record
 from chronolet_schemas.keys import Shard

@@ -22,12 +22,13 @@ import structlog
 from chronolet.kernel.clock import Clock
 from chronolet.kernel.effects import Surroundings, Workshop
 from chronolet.kernel.faults import Faults, NoFaults
-from chronolet.kernel.host import Seat, Services
+from chronolet.kernel.host import Services
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.lease import TTL_MILLISECONDS, Lease, LifeLock
 from chronolet.kernel.observer import NoObserver, Observer
 from chronolet.kernel.recovery import History
 from chronolet.kernel.routing import Router
+from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Store, StoreBroken, StoreUnreachable
 from chronolet.kernel.supervisor import Adopt, HostFailed, LeaseRegained, Retire, Supervisor, Surrounding
 from chronolet.kernel.timers import Timers

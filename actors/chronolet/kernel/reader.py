@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import structlog
 
-from chronolet.kernel.host import Seat
 from chronolet.kernel.ledger import Input
 from chronolet.kernel.routing import Router
+from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Inputs, Store, StoreBroken, StoreUnreachable
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from chronolet.kernel.host import Recovered
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.ledger import Ledger
 from chronolet.kernel.routing import Router
+from chronolet.kernel.seat import Recovered
 from chronolet.kernel.states import decode_states
 from chronolet.kernel.store import DeadLetter, Head, Store, StoreBroken
 from chronolet_schemas import codec, kernel, registry

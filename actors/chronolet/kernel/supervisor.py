@@ -22,12 +22,14 @@ from typing import Any, Literal, NamedTuple
 import pykka
 import structlog
 
-from chronolet.kernel.host import Host, Recovered, Seat, ServerBehind, Services, ShardLost
+from chronolet.kernel.host import Host, Services
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.lease import Lease, proven_dead, sweep
 from chronolet.kernel.reader import Reader
 from chronolet.kernel.recovery import History, Recovery
 from chronolet.kernel.routing import Router
+from chronolet.kernel.seat import Recovered, Seat
+from chronolet.kernel.shard_writer import ServerBehind, ShardLost
 from chronolet.kernel.store import Acquired, Head, HistoryMissing, NotFree, StoreBroken, StoreUnreachable
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.envelope import START, Event, Position

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from chronolet.keeper.policy import Policy
-from chronolet.kernel import host
+from chronolet.kernel import shard_writer
 from chronolet.node import main
 from chronolet.node.settings import resolve
 from chronolet.node.tuning import USUAL
@@ -21,7 +21,7 @@ def run(arguments: list[str]) -> int:
     root, *more = arguments
     given = dict(word.split("=", 1) for word in more)
     # A host's snapshots are due by number of events; a test has no time for ten thousand.
-    host.SNAPSHOT_EVENTS = int(given.pop("snapshot", host.SNAPSHOT_EVENTS))
+    shard_writer.SNAPSHOT_EVENTS = int(given.pop("snapshot", shard_writer.SNAPSHOT_EVENTS))
     tuning = USUAL._replace(
         policy=Policy(chunk_entries=int(given.pop("chunk", 20_000))),
         measure_seconds=float(given.pop("measure", USUAL.measure_seconds)),

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from chronolet.kernel import host, kind, redis_store
+from chronolet.kernel import kind, redis_store, shard_writer
 from chronolet.kernel.process import Process, Setup
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.store import Acquired, Committed, Conflict, Fenced, NotFree, Step
@@ -91,7 +91,7 @@ def run(job: WorkerJob) -> None:
     """Until killed, or until SIGTERM."""
     folder = Path(job.folder)
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log" / str(os.getpid())).open("w")))
-    host.SNAPSHOT_EVENTS = job.snapshot_events
+    shard_writer.SNAPSHOT_EVENTS = job.snapshot_events
     redis_store.STEP_TIMEOUT_SECONDS = job.step_timeout
     store = WatchedStore(job.url, job.node, Diary(folder / "diary" / str(os.getpid())))
     us: list[str] = []

@@ -1,0 +1,69 @@
+"""A host's seat: what recovery puts on it, and what others hold of the host that takes it.
+
+Comes in: a shard as recovery found it; then messages, from the reader's thread. Goes out: the inbox that the host
+empties. No thread of its own. Next: `host`, which sits on it; `reader`, which brings what is new.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chronolet.kernel.effects import EffectInput, LookAgain, SlotFreed
+from chronolet.kernel.inbox import Inbox
+from chronolet.kernel.ledger import Input, Ledger
+from chronolet.kernel.store import DeadLetter
+from chronolet_schemas.envelope import START, Event, Position
+
+BEHIND_ENTRIES = 5_000
+"""A host so many entries behind commits a step even if it has nothing to say: the keeper trims no further."""
+
+Item = Input | EffectInput | SlotFreed | LookAgain
+"""What a host takes from its inbox."""
+
+
+@dataclass(slots=True)
+class Recovered:
+    """A shard as recovery hands it to its host: states, messages it has not consumed yet, and how far was read."""
+
+    ledger: Ledger[Any]
+    backlog: list[Input]
+    read_to: Position
+    careful: bool
+    mail_to: Position = START
+    """How far the backlog goes in the shard's mailbox."""
+    notes: list[Event] = field(default_factory=list)
+    dead: list[DeadLetter] = field(default_factory=list)
+    """What goes to the dead letters with the notes: own entries that cannot be read."""
+    snapshot_at: Position = START
+    tries: Mapping[str, int] = field(default_factory=dict)
+    """Of messages that failed before, by their identity."""
+
+
+class Seat:
+    """What others hold of a host: offer messages, see how far it is, tell it to stop."""
+
+    def __init__(self, recovered: Recovered) -> None:
+        self.shard = recovered.ledger.shard
+        self.ledger = recovered.ledger
+        self.joined_at = recovered.read_to
+        self.read_to = recovered.read_to
+        self.mail_to = recovered.mail_to
+        self.recovered = recovered
+        self.inbox: Inbox[Item] = Inbox()
+        self.stopping = threading.Event()
+
+    def offer(self, items: Sequence[Input], read_to: Position) -> None:
+        """Messages that the reader found for this shard; everything up to `read_to` was looked at."""
+        if items:
+            self.inbox.put(*items)
+        self.read_to = max(self.read_to, read_to)
+        if is_far_behind(self.ledger.log_cursor, read_to):
+            self.inbox.nudge()
+
+
+def is_far_behind(cursor: Position, read_to: Position) -> bool:
+    """Whether a host is to move its cursor now, though it has nothing to say."""
+    return read_to.n - cursor.n > BEHIND_ENTRIES

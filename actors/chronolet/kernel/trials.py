@@ -1,0 +1,47 @@
+"""How a host steps after a failure: one message at a time, each with its tries counted (DESIGN 3.7).
+
+Comes in: whether the shard failed before, and the tries that its hash tells of. Goes out: whether a message may be
+tried once more, and which counts may be forgotten with the step. Next: `host`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from chronolet.kernel.ledger import TRIES, Input
+
+CAREFUL_MESSAGES = 300
+"""After so many messages without a failure, a host folds everything that waits into one step again."""
+
+
+class Trials:
+    """The messages that a host takes one by one, until so many of them went well."""
+
+    def __init__(self, tried: Mapping[str, int], count_try: Callable[[str, int], None], *, careful: bool) -> None:
+        """`count_try` notes, where a restart finds it, which try of a message begins now."""
+        self._tried = dict(tried)
+        self._count_try = count_try
+        self._left = CAREFUL_MESSAGES if careful else 0
+
+    def going_on(self) -> bool:
+        """Whether the next message is to be taken by itself, and counted."""
+        return self._left > 0
+
+    def begin(self, item: Input) -> bool:
+        """Count one more try of a message, unless it has had all of them."""
+        self._left -= 1
+        message = item.identity()
+        count = self._tried.pop(message, 0) + 1
+        if count > TRIES:
+            return False
+        self._count_try(message, count)
+        return True
+
+    def forgotten(self, item: Input) -> Sequence[str]:
+        """The counts that go with the step in which a message went well."""
+        forget = [item.identity()]
+        if not self._left:
+            # Tries of signals that did not come again would make every later start a careful one.
+            forget += self._tried
+            self._tried = {}
+        return forget
