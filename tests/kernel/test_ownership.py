@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from chronolet.kernel import seat, supervisor
+from chronolet.kernel import failures, notices, seat, supervisor
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.lease import LifeLock
@@ -136,11 +136,11 @@ def test_who_stands_by_does_so_again_after_the_server_was_emptied(rig: Rig) -> N
     second.start()
     scratch.wait_until(lambda: second.phase == "standing by", "the second one's look at the shards")
     assert second._supervisor is not None
-    second._supervisor.ask(supervisor.Upkeep())
+    second._supervisor.ask(notices.Upkeep())
     rig.forget(empty)
     own(rig, "other", lease_milliseconds=3_600_000)
-    second._supervisor.ask(supervisor.Upkeep())
-    second._supervisor.ask(supervisor.Tick())
+    second._supervisor.ask(notices.Upkeep())
+    second._supervisor.ask(notices.Tick())
     assert second.phase == "standing by"
 
 
@@ -196,7 +196,7 @@ def test_a_shard_that_a_newer_schema_wrote_is_left_alone(rig: Rig) -> None:
 def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "LONGEST_BACK_OFF_SECONDS", 0.2)
+    monkeypatch.setattr(supervisor, "HISTORY_AGAIN_SECONDS", 0.2)
     first = rig.process(tally.kind(1), chore.kind())
     rig.send(tally.Add(request="1", key="a", number=1), "tally")
     rig.wait(tally.Added)
@@ -245,7 +245,7 @@ def test_a_failed_host_is_started_again_by_the_same_process_with_a_new_epoch(rig
 
 
 def test_restarts_are_further_and_further_apart(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "FIRST_BACK_OFF_SECONDS", 0.05)
+    monkeypatch.setattr(failures, "FIRST_BACK_OFF_SECONDS", 0.05)
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", raises=True))
     rig.wait(kernel.MessageDeadLettered)
@@ -326,6 +326,6 @@ def test_a_shard_is_hosted_once_though_the_notice_of_its_restart_comes_late(rig:
     process = rig.process(chore.kind(), lease_milliseconds=3000)
     before = rig.store.heads([CHORE])[CHORE].token
     assert process._supervisor is not None
-    process._supervisor.tell(supervisor.Again(CHORE))
-    process._supervisor.ask(supervisor.Tick())
+    process._supervisor.tell(notices.Again(CHORE))
+    process._supervisor.ask(notices.Tick())
     assert rig.store.heads([CHORE])[CHORE].token == before

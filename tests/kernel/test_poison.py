@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from chronolet.kernel import alarms, effects, supervisor, trials
+from chronolet.kernel import alarms, effects, failures, trials
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.kind import EffectContext
 from chronolet_schemas import kernel
@@ -21,7 +21,7 @@ CHORE = Shard("chore")
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed hosts are started again soon."""
-    monkeypatch.setattr(supervisor, "FIRST_BACK_OFF_SECONDS", 0.01)
+    monkeypatch.setattr(failures, "FIRST_BACK_OFF_SECONDS", 0.01)
 
 
 def test_a_poison_command_goes_to_the_dead_letters_after_three_tries(rig: Rig) -> None:
@@ -64,7 +64,7 @@ def test_a_due_that_does_not_move_on_is_an_error_and_no_loop(rig: Rig, due: int,
 
 def test_a_ring_that_was_given_up_is_tried_again_later(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alarms, "AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr(supervisor, "LONGEST_BACK_OFF_SECONDS", 0.02)
+    monkeypatch.setattr(failures, "LONGEST_BACK_OFF_SECONDS", 0.02)
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE))
     again = rig.wait(kernel.MessageDeadLettered, 2)

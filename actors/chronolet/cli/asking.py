@@ -14,7 +14,7 @@ from typing import NamedTuple
 from chronolet.cli.errors import Failure
 from chronolet.cli.progress import progress
 from chronolet.cli.session import Session
-from chronolet.kernel.store import Store
+from chronolet.kernel.store import Store, owner_of
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Command, Entry, Event, Position
 from chronolet_schemas.keys import Shard
@@ -98,7 +98,7 @@ def _read(entry: Entry) -> Answer:
 def owner_alive(store: Store) -> bool:
     """Whether a living process owns the shard of `manifests`."""
     token = store.heads((MANIFESTS,))[MANIFESTS].token
-    return bool(token) and token.partition(":")[2] in store.alive()
+    return bool(token) and owner_of(token) in store.alive()
 
 
 def _wait_for_owner(store: Store, otherwise: str) -> None:

@@ -27,6 +27,7 @@ from chronolet.kernel.store import (
     Snapshot,
     Step,
     StoreBroken,
+    owner_of,
 )
 from chronolet_schemas.envelope import Entry, Mail, Position, Record
 from chronolet_schemas.keys import Shard
@@ -100,7 +101,7 @@ class MemoryStore:
         with server.changed:
             data = server.shard(shard)
             token = data.head.token
-            owner = token.partition(":")[2]
+            owner = owner_of(token)
             if token != expected_token:
                 if owner == process and data.acquired_from == expected_token:
                     return Acquired(head=data.head)
@@ -122,7 +123,7 @@ class MemoryStore:
             head = server.shard(shard).head
             if head.token != token:
                 return None
-            if token and server.living(token.partition(":")[2]):
+            if token and server.living(owner_of(token)):
                 server.update(shard, unowned_since=0)
                 return None
             since = head.unowned_since or server.clock()

@@ -25,12 +25,13 @@ from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.host import Services
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.lease import TTL_MILLISECONDS, Lease, LifeLock
+from chronolet.kernel.notices import HostFailed, LeaseRegained, Retire
 from chronolet.kernel.observer import NoObserver, Observer
 from chronolet.kernel.recovery import History
 from chronolet.kernel.routing import Router
 from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Store, StoreBroken, StoreUnreachable
-from chronolet.kernel.supervisor import Adopt, HostFailed, LeaseRegained, Retire, Supervisor, Surrounding
+from chronolet.kernel.supervisor import Adopt, Supervisor, Surrounding
 from chronolet.kernel.timers import Timers
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Record

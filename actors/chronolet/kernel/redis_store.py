@@ -32,6 +32,7 @@ from chronolet.kernel.store import (
     Step,
     StoreBroken,
     StoreUnreachable,
+    owner_of,
 )
 from chronolet_schemas.envelope import Entry, Mail, Position, Record
 from chronolet_schemas.keys import NODES, Keys, Shard
@@ -126,7 +127,7 @@ class RedisStore:
     def acquire(
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
     ) -> Acquired | NotFree:
-        keys = (self._keys.shard(shard), self._keys.alive(_owner(expected_token)), self._keys.meta)
+        keys = (self._keys.shard(shard), self._keys.alive(owner_of(expected_token)), self._keys.meta)
         word, *rest = self._function("acquire", keys, expected_token, process, schema, int(proven_dead))
         if word == b"OK":
             return Acquired(head=replies.head(rest, keys[0]))
@@ -134,7 +135,7 @@ class RedisStore:
         return NotFree(reason=reason, token=text(rest[1]))
 
     def unowned(self, shard: Shard, token: str) -> int | None:
-        keys = (self._keys.shard(shard), self._keys.alive(_owner(token)))
+        keys = (self._keys.shard(shard), self._keys.alive(owner_of(token)))
         word, answer = self._function("unowned", keys, token)
         return int(answer) if word == b"OK" else None
 
@@ -293,8 +294,3 @@ class RedisStore:
             found = ", ".join(f"{key} is a {text(kind)}" for key, kind in zip(keys, types, strict=True))
             raise StoreBroken(f"a key is not of the type it must be: {found}") from error
         raise translated(error, self._address.where) from error
-
-
-def _owner(token: str) -> str:
-    """The process in `<epoch>:<process>`; empty for a token that is empty."""
-    return token.partition(":")[2]

@@ -26,6 +26,7 @@ from chronolet.kernel.store import (
     Store,
     StoreBroken,
     StoreUnreachable,
+    epoch_of,
 )
 from chronolet_schemas.envelope import Position
 
@@ -149,8 +150,7 @@ class ShardWriter:
                 pause = min(pause * 2, LONGEST_RETRY_SECONDS)
 
     def _lost(self, answer: Fenced) -> ShardLost | ServerBehind:
-        theirs, ours = answer.token.partition(":")[0], self._ledger.token.partition(":")[0]
-        if int(theirs or 0) < int(ours):
+        if epoch_of(answer.token) < epoch_of(self._ledger.token):
             return ServerBehind(f"{self._ledger.shard}: the server's token {answer.token!r} is older than ours")
         return ShardLost(answer.token)
 

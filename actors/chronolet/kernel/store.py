@@ -34,6 +34,16 @@ class HistoryMissing(Exception):  # noqa: N818 - the condition's name
     """Part of the history cannot be read here: archived, but the archive files are not at hand."""
 
 
+def epoch_of(token: str) -> int:
+    """How many owners there were up to the one of a token `<epoch>:<owner>`; 0 for no token."""
+    return int(token.partition(":")[0] or 0)
+
+
+def owner_of(token: str) -> str:
+    """The process that a token `<epoch>:<owner>` names; empty if it names none."""
+    return token.partition(":")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """A shard's hash. `at` is the position of the last event its steps wrote (START if none)."""

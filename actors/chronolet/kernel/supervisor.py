@@ -13,85 +13,46 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import pykka
 import structlog
 
+from chronolet.kernel.claims import Claim, Claims
+from chronolet.kernel.failures import Failures
 from chronolet.kernel.host import Host, Services
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.lease import Lease, proven_dead, sweep
+from chronolet.kernel.lease import Lease, sweep
+from chronolet.kernel.loss import is_behind, known, lacks
+from chronolet.kernel.notices import (
+    Again,
+    HostFailed,
+    LeaseRegained,
+    Notice,
+    ReaderFailed,
+    Retire,
+    ServerBack,
+    Tick,
+    Upkeep,
+)
 from chronolet.kernel.reader import Reader
 from chronolet.kernel.recovery import History, Recovery
 from chronolet.kernel.routing import Router
 from chronolet.kernel.seat import Recovered, Seat
 from chronolet.kernel.shard_writer import ServerBehind, ShardLost
-from chronolet.kernel.store import Acquired, Head, HistoryMissing, NotFree, StoreBroken, StoreUnreachable
-from chronolet_schemas import kernel, registry
-from chronolet_schemas.envelope import START, Event, Position
+from chronolet.kernel.store import HistoryMissing, StoreBroken, StoreUnreachable
+from chronolet_schemas import kernel
+from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.keys import Shard
 
 UPKEEP_SECONDS = 60.0
-STEADY_SECONDS = 60.0
-FIRST_BACK_OFF_SECONDS = 0.4
-LONGEST_BACK_OFF_SECONDS = 30.0
-ABOVE_ALL_N = 10**15
+HISTORY_AGAIN_SECONDS = 30.0
+"""After so long a shard is taken again whose history was not here: somebody may have brought the archive files."""
 
 log = structlog.get_logger("chronolet.kernel")
-
-
-class Tick(NamedTuple):
-    """A third of the lease's time has passed: a second, unless a test is in a hurry."""
-
-
-class Upkeep(NamedTuple):
-    """A minute has passed: look whether the server has lost anything, and whether a snapshot or a step is due."""
-
-
-class HostFailed(NamedTuple):
-    """A host's thread ended with an error."""
-
-    seat: Seat
-    error: BaseException
-
-
-class Again(NamedTuple):
-    """The back-off of a failed shard is over."""
-
-    shard: Shard
-
-
-class ServerBack(NamedTuple):
-    """The reader reached the server again after it could not."""
-
-
-class ReaderFailed(NamedTuple):
-    """The reader's thread ended with an error."""
-
-    error: Exception
-
-
-class LeaseRegained(NamedTuple):
-    """The lease was renewed after it had lapsed."""
-
-
-class Retire(NamedTuple):
-    """Stop everything and hand over at once."""
-
-
-@dataclass(slots=True)
-class Failures:
-    """How often a shard's host failed in a row."""
-
-    count: int = 0
-    last: float = 0.0
-    error: str = ""
-    """Not yet told in an event."""
-
 
 Adopt = Callable[[Router, str], str]
 """Given the router and the log's run, before the first shards of that run are taken: sends what is to be decided before
@@ -125,10 +86,9 @@ class Supervisor(pykka.ThreadingActor):
         self._fatal = fatal
         self._store = given.services.store
         self._hosted: dict[Shard, tuple[Seat, pykka.ActorRef[Host]]] = {}
-        self._failures: dict[Shard, Failures] = {}
+        self._claims = Claims(self._store, given.lease.process, given.locks)
+        self._failures = Failures()
         self._waiting: set[Shard] = set()
-        self._left: dict[Shard, str] = {}
-        """Shards that are left alone, with what was said of it."""
         self._stands_by = False
         self._had: dict[Shard, int] = {}
         self._reload = False
@@ -158,7 +118,7 @@ class Supervisor(pykka.ThreadingActor):
             ref.stop(block=False)
         self._fatal(exception_value or RuntimeError("the supervisor failed"))
 
-    def on_receive(self, message: Any) -> None:
+    def on_receive(self, message: Notice) -> None:
         """Handle one notice; while the server is away it is kept for later."""
         try:
             self._handle(message)
@@ -171,11 +131,11 @@ class Supervisor(pykka.ThreadingActor):
                 pause = self._given.lease.renewal_seconds / 2
                 self._given.services.around.timers.after(pause, lambda: self._tell(message))
 
-    def _tell(self, message: Any) -> None:
+    def _tell(self, message: Notice) -> None:
         with contextlib.suppress(pykka.ActorDeadError):  # timers and reader may find it dead, and must live
             self.actor_ref.tell(message)
 
-    def _handle(self, message: Any) -> None:
+    def _handle(self, message: Notice) -> None:
         match message:
             case Tick():
                 self._tick()
@@ -201,6 +161,8 @@ class Supervisor(pykka.ThreadingActor):
                 raise message.error
             case Retire():
                 self._retire()
+            case _:
+                assert_never(message)
 
     # -- taking shards -------------------------------------------------------------------------------------------
     def _take_free(self) -> None:
@@ -209,7 +171,7 @@ class Supervisor(pykka.ThreadingActor):
         if wanted:
             self._take(sorted(wanted, key=str))
 
-    def _take(self, shards: Iterable[Shard]) -> None:
+    def _take(self, shards: Sequence[Shard]) -> None:
         if self._reload:
             return  # the next tick takes them, once there is a reader again
         if self._store.run() != self._run:
@@ -217,19 +179,9 @@ class Supervisor(pykka.ThreadingActor):
             return
         if not self._adopted():
             return  # the next tick tries again
-        alive = self._store.alive()
-        acquired: dict[Shard, tuple[str, Head]] = {}
-        notes: dict[Shard, list[Event]] = {}
-        for shard, head in self._heads(list(shards)).items():
-            proof = self._free(head, alive)
-            answer = proof and self._acquire(shard, head, by_lock=proof == "lock")
-            if isinstance(answer, NotFree) and answer.reason == "newer_schema":
-                self._leave(shard, "a newer version of this program has written it")
-            if proof and isinstance(answer, Acquired):
-                acquired[shard] = (answer.head.token, answer.head)
-                notes[shard] = self._notes(shard, answer.head, head.token, proof)
-        if acquired:
-            self._host(acquired, notes)
+        claims = self._claims.take(shards)
+        if claims:
+            self._host(claims)
         elif not (self._hosted or self._waiting or self._stands_by):
             self._stands_by = True
             self._given.phase("standing by")
@@ -250,90 +202,48 @@ class Supervisor(pykka.ThreadingActor):
         self._given.phase("acquiring")
         return True
 
-    def _heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
-        """The shards' hashes; without those that are none, which are no reason to leave the others alone."""
-        try:
-            return self._store.heads(shards)
-        except StoreBroken:
-            heads: dict[Shard, Head] = {}
-            for shard in shards:
-                try:
-                    heads.update(self._store.heads([shard]))
-                except StoreBroken as error:
-                    self._leave(shard, str(error))
-            return heads
-
-    def _leave(self, shard: Shard, error: str) -> None:
-        if self._left.get(shard) != error:  # once, however long it takes
-            self._left[shard] = error
-            log.error("shard left alone", shard=str(shard), error=error)
-
-    def _acquire(self, shard: Shard, head: Head, *, by_lock: bool) -> Acquired | NotFree | None:
-        process = self._given.lease.process
-        try:
-            return self._store.acquire(shard, head.token, process, registry.SCHEMA, proven_dead=by_lock)
-        except StoreBroken as error:
-            self._leave(shard, str(error))
-            return None
-
-    def _free(self, head: Head, alive: Mapping[str, str]) -> Literal["released", "lease", "lock"] | None:
-        owner = head.token.partition(":")[2]
-        if not owner or owner == self._given.lease.process:
-            return "released"
-        if owner not in alive:
-            return "lease"
-        return "lock" if proven_dead(self._given.locks, owner) else None
-
-    def _notes(self, shard: Shard, head: Head, former: str, proof: Literal["released", "lease", "lock"]) -> list[Event]:
-        owner, us = former.partition(":")[2], self._given.lease.process
-        notes: list[Event] = []
-        if owner and owner != us:
-            notes.append(kernel.ShardTakenOver(former_owner=owner, owner=us, proof=proof))
-        had = self._had.get(shard, 0)
-        if had > head.version:
-            notes.append(kernel.TailLost(had_version=had, found_version=head.version))
-        failures = self._failures.get(shard)
-        if failures is not None and failures.error:
-            notes.append(kernel.HostRestarted(error=failures.error, restarts=failures.count))
-        return notes
-
-    def _host(self, acquired: Mapping[Shard, tuple[str, Head]], notes: Mapping[Shard, list[Event]]) -> None:
+    def _host(self, claims: Mapping[Shard, Claim]) -> None:
         self._given.phase("recovering")
-        careful = frozenset(shard for shard in acquired if shard in self._failures)
-        for shard, recovered in self._recovered(acquired, careful).items():
-            recovered.notes = [*recovered.notes, *notes[shard]]
+        for shard, recovered in self._recovered(claims).items():
+            recovered.notes = [*recovered.notes, *self._notes(shard, claims[shard])]
             self._start_host(shard, recovered)
         self._given.services.around.observer.shards_owned(len(self._hosted))
         self._stands_by = False
         self._given.phase("running" if self._hosted else "without its history")
 
-    def _recovered(
-        self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]
-    ) -> Mapping[Shard, Recovered]:
+    def _recovered(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
         """By one scan for all; if that finds a hole, each by itself, and those that need it are given back."""
-        recovery = Recovery(self._given.kinds, self._router, self._store, self._given.history)
         with contextlib.suppress(HistoryMissing):
-            return recovery.run(acquired, careful)
+            return self._recover(claims)
         found: dict[Shard, Recovered] = {}
-        for shard, held in acquired.items():
-            recovery = Recovery(self._given.kinds, self._router, self._store, self._given.history)
+        for shard, claim in claims.items():
             try:
-                found |= recovery.run({shard: held}, careful)
+                found |= self._recover({shard: claim})
             except HistoryMissing as missing:
-                self._leave(shard, str(missing))
+                self._claims.leave(shard, str(missing))
                 # In nobody's name: this process goes on, and whoever has what is missing here may take it at once.
-                self._store.retire("nobody", [(shard, held[0])])
-                self._rest(shard, LONGEST_BACK_OFF_SECONDS)
+                self._store.retire("nobody", [(shard, claim.head.token)])
+                self._rest(shard, HISTORY_AGAIN_SECONDS)
         return found
+
+    def _recover(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
+        recovery = Recovery(self._given.kinds, self._router, self._store, self._given.history)
+        acquired = {shard: (claim.head.token, claim.head) for shard, claim in claims.items()}
+        return recovery.run(acquired, self._failures.of(claims))
+
+    def _notes(self, shard: Shard, claim: Claim) -> list[Event]:
+        """What the new host tells first."""
+        had, found = self._had.get(shard, 0), claim.head.version
+        lost = kernel.TailLost(had_version=had, found_version=found) if had > found else None
+        return [note for note in (claim.former, lost, self._failures.note(shard)) if note is not None]
 
     def _start_host(self, shard: Shard, recovered: Recovered) -> None:
         seat = Seat(recovered)
         self._hosted[shard] = (seat, Host.start(seat, self._given.services))
         self._reader.attach(seat)
         self._had.pop(shard, None)
-        self._left.pop(shard, None)
-        if shard in self._failures:
-            self._failures[shard].error = ""
+        self._claims.hosted(shard)
+        self._failures.told(shard)
 
     # -- losing them ---------------------------------------------------------------------------------------------
     def _failed(self, seat: Seat, error: BaseException) -> None:
@@ -350,13 +260,9 @@ class Supervisor(pykka.ThreadingActor):
             self._restart_later(seat.shard, error)
 
     def _restart_later(self, shard: Shard, error: BaseException) -> None:
-        now = time.monotonic()
-        failures = self._failures.setdefault(shard, Failures())
-        failures.count = 1 if now - failures.last > STEADY_SECONDS else failures.count + 1
-        failures.last, failures.error = now, f"{type(error).__name__}: {error}"
-        pause = min(FIRST_BACK_OFF_SECONDS * 2 ** (failures.count - 2), LONGEST_BACK_OFF_SECONDS)
-        pause = 0.0 if failures.count == 1 else pause
-        log.error("host failed", shard=str(shard), error=failures.error, again_in_seconds=pause, exc_info=error)
+        said = f"{type(error).__name__}: {error}"
+        pause = self._failures.add(shard, said, time.monotonic())
+        log.error("host failed", shard=str(shard), error=said, again_in_seconds=pause, exc_info=error)
         self._given.services.around.observer.host_restarted(shard)
         self._rest(shard, pause)
 
@@ -372,7 +278,7 @@ class Supervisor(pykka.ThreadingActor):
         self._given.services.around.observer.shards_owned(len(self._hosted))
 
     def _drop_what_others_took(self) -> None:
-        for shard, head in self._heads(list(self._hosted)).items():
+        for shard, head in self._claims.heads(list(self._hosted)).items():
             if head.token != self._hosted[shard][0].ledger.token:
                 log.warning("shard was taken over while the lease had lapsed", shard=str(shard), owner=head.token)
                 self._let_go(shard)
@@ -381,21 +287,11 @@ class Supervisor(pykka.ThreadingActor):
         """See whether the server, which was away, still knows all that it had acknowledged."""
         if self._reload:
             return  # it does not, and that is known
-        # Ours first: the hosts go on meanwhile, and what they commit after this is no loss.
-        ours = {shard: (seat.ledger.version, _epoch(seat.ledger.token)) for shard, (seat, _) in self._hosted.items()}
-        read_to = self._reader.at or START
-        behind = self._store.run() != self._run or (read_to > START and not self._knows(read_to))
-        for shard, head in self._heads(list(ours)).items():
-            version, epoch = ours[shard]
-            behind |= head.version < version or 0 < _epoch(head.token) < epoch
-        if behind:
+        ours = known(seat.ledger for seat, _ in self._hosted.values())
+        behind = self._store.run() != self._run or lacks(self._store, self._reader.at or START)
+        heads = self._claims.heads(list(ours))
+        if behind or any(is_behind(head, ours[shard]) for shard, head in heads.items()):
             self._lose_tail()
-
-    def _knows(self, at: Position) -> bool:
-        """Whether the log has the entry at a position that was read from it, or has trimmed it since."""
-        # Somebody else's entry may have the number 0, which none of ours has.
-        before = Position(at.milliseconds, at.n - 1) if at.n else Position(at.milliseconds - 1, ABOVE_ALL_N)
-        return bool(self._store.read_log(before, 1, at)) or at <= self._store.archived()[1]
 
     def _lose_tail(self) -> None:
         """Stop everything; the next tick begins anew with what the server has."""
@@ -457,7 +353,3 @@ class Supervisor(pykka.ThreadingActor):
         )
         reader.start()
         return reader
-
-
-def _epoch(token: str) -> int:
-    return int(token.partition(":")[0] or 0)
