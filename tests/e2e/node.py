@@ -56,7 +56,7 @@ class Node:
         self.journal = Journal(url, name)
         self._log = root / "agent.log"
         self._agent: subprocess.Popen[bytes] | None = None
-        self._environ = os.environ | {
+        self.environ = os.environ | {
             "CHRONOLET_REDIS": url,
             "CHRONOLET_ROOT_DIR": str(root),
             "CHRONOLET_HOSTNAME_OVERRIDE": name,
@@ -68,12 +68,12 @@ class Node:
     def start(self) -> None:
         command = [*_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", "0"]
         with self._log.open("ab") as log:
-            self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environ)
+            self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
 
     def job(self, **more: Any) -> AgentJob:
         """How a farm starts this node's agent, with the crash point and so on of `more`."""
         flags = {
-            "redis": self._environ["CHRONOLET_REDIS"],
+            "redis": self.environ["CHRONOLET_REDIS"],
             "root_dir": str(self.root),
             "node": self.name,
             "docker": self.engine.host,
@@ -144,7 +144,7 @@ class Node:
     def chronolet(self, *words: str) -> Said:
         """Run a command to its end."""
         done = subprocess.run(
-            [*_CHRONOLET, *words], capture_output=True, text=True, env=self._environ, timeout=60, check=False
+            [*_CHRONOLET, *words], capture_output=True, text=True, env=self.environ, timeout=60, check=False
         )
         return Said(done.returncode, done.stdout, done.stderr)
 
@@ -170,6 +170,11 @@ class Node:
         status = self.journal.status(f"default/{pod}")
         return [_word(one.state) for one in status.container_statuses] if status else []
 
+    def restarts(self, pod: str) -> list[int | None]:
+        """Of each container."""
+        status = self.journal.status(f"default/{pod}")
+        return [one.restart_count for one in status.container_statuses] if status else []
+
     def wait_until_running(self, *pods: str) -> None:
         self.journal.wait_for(f"{pods} running", lambda: all(map(self.all_run, pods)))
 
@@ -192,6 +197,11 @@ class Node:
     def kill_process(self, pod: str, container: str) -> None:
         """kill -9 to a container's process, behind everybody's back."""
         os.kill(self.running(pod)[container]["State"]["Pid"], signal.SIGKILL)
+
+    def processes(self, pod: str, container: str) -> list[str]:
+        """The names of a running container's processes."""
+        pids = self.docker.top(self.running(pod)[container]["Id"])["Processes"]
+        return [Path(f"/proc/{one[1]}/comm").read_text().strip() for one in pids]
 
     def output(self, pod: str, container: str) -> str:
         """What a running container has written so far."""

@@ -178,7 +178,7 @@ def test_what_somebody_removes_before_the_first_listing_is_missed(own_node: Node
 def test_while_docker_is_away_nothing_is_begun_anew(own_node: Node, redis_server: PrivateRedis) -> None:
     door = own_node.root / "docker.sock"
     engine = own_node.engine.host.removeprefix("unix://")
-    own_node._environ["DOCKER_HOST"] = f"unix://{door}"
+    own_node.environ["DOCKER_HOST"] = f"unix://{door}"
     door.symlink_to(engine)
     own_node.write("filed.yaml", FILED)
     own_node.start()

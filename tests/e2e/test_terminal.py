@@ -1,0 +1,112 @@
+"""What a person sees who sits at a terminal: a real one, with a real agent, Docker and Redis behind it."""
+
+import os
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.node import Node, shell
+from tests.e2e.node import pod as a_pod
+from tests.support import tmux
+from tests.support.tmux import Terminal, private_terminal
+
+IN_POD = "/ #"
+TALKS = "trap 'exit 0' TERM; echo up; while :; do sleep 3600 & wait $!; done"
+
+
+@pytest.fixture
+def terminal(node: Node, tmp_path: Path) -> Iterator[Terminal]:
+    """A shell that finds `chronolet`."""
+    script = tmp_path / "bin" / "chronolet"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} -m chronolet.cli "$@"\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    with private_terminal({**node.environ, "PATH": f"{script.parent}:{os.environ['PATH']}"}) as window:
+        yield window
+
+
+def test_watched_pods_change_before_ones_eyes(node: Node, terminal: Terminal) -> None:
+    node.write("seen.yaml", a_pod("seen", shell("app", TALKS)))
+    node.wait_until_running("seen")
+    terminal.type("chronolet get pods -w")
+    first = terminal.wait_until(lambda screen: row(screen, "seen", "1/1", "Running"), "the pod")
+    assert "NAME" in first
+    node.kill_process("seen", "app")
+    terminal.wait_until(lambda screen: row(screen, "seen", "0/1", "Error"), "its end")
+    terminal.wait_until(lambda screen: screen.count(" Running ") > 1, "its new beginning")
+    (node.folder / "seen.yaml").unlink()
+    terminal.wait_until(lambda screen: row(screen, "seen", "1/1", "Terminating"), "its removal")
+    terminal.press("C-c")
+    terminal.ask("echo status=$?")
+    assert "Traceback" not in terminal.wait_for_line("status=130")
+
+
+def row(screen: str, *words: str) -> bool:
+    """Whether a line begins with these words."""
+    return any(tuple(line.split()[: len(words)]) == words for line in screen.splitlines())
+
+
+def test_a_shell_in_a_container_is_as_one_of_ones_own(node: Node, terminal: Terminal) -> None:
+    node.write("shell.yaml", a_pod("shell", shell("app", TALKS)))
+    node.wait_until_running("shell")
+    terminal.type("before=$(stty -g); chronolet exec -it shell -- sh")
+    terminal.wait_for(IN_POD)
+    terminal.type("until stty size | grep '30 100'; do :; done")
+    terminal.wait_for_line(f"{tmux.ROWS} {tmux.COLUMNS}")
+    # The window is drawn smaller while the shell waits for that.
+    terminal.type("until stty size | grep '20 90'; do :; done; echo narrow''er")
+    terminal.resize(90, 20)
+    terminal.wait_for_line("narrower")
+
+    terminal.type("cat")
+    terminal.wait_until(lambda _: "cat" in node.processes("shell", "app"), "a running cat")
+    terminal.press("C-c")
+    terminal.wait_until(lambda _: "cat" not in node.processes("shell", "app"), "an interrupted cat")
+    terminal.type("echo status=$?")
+    terminal.wait_for_line("status=130")
+    terminal.type("echo a''gain")
+    terminal.wait_for_line("again")
+    terminal.press("C-p", "Enter")
+    terminal.wait_until(lambda screen: screen.splitlines().count("again") == 2, "the last line once more")
+
+    terminal.type("exit 5")
+    terminal.wait_for_line("command terminated with exit code 5")
+    terminal.ask('echo status=$?; test "$before" = "$(stty -g)" && echo sa\'\'me')
+    terminal.wait_for_line("status=5")
+    terminal.wait_for_line("same")
+    assert node.processes("shell", "app").count("sh") == 1, "the shell is gone, the container is not"
+
+
+def test_a_terminal_is_usable_after_exec_was_ended_from_outside(node: Node, terminal: Terminal) -> None:
+    node.write("ended.yaml", a_pod("ended", shell("app", TALKS)))
+    node.wait_until_running("ended")
+    terminal.type("before=$(stty -g); chronolet exec -it ended -- sh")
+    terminal.wait_for(IN_POD)
+    for pid in terminal.children:
+        os.kill(pid, signal.SIGTERM)
+    # Behind the prompt in the container, which nobody has ended with a line.
+    terminal.wait_until(lambda screen: screen.endswith(tmux.PROMPT), "the prompt")
+    terminal.type('echo status=$?; test "$before" = "$(stty -g)" && echo sa\'\'me')
+    terminal.wait_for_line("status=143")
+    terminal.wait_for_line("same")
+
+
+def test_logs_are_followed_to_the_containers_end(node: Node, terminal: Terminal) -> None:
+    talks = "trap 'echo bye; exit 3' TERM; echo up; while read line < /tmp/pipe; do echo $line; done & wait"
+    node.write("talks.yaml", a_pod("talks", shell("app", f"mkfifo /tmp/pipe; {talks}")))
+    node.wait_until_running("talks")
+    terminal.type("chronolet logs -f talks")
+    terminal.wait_for_line("up")
+    assert node.chronolet("exec", "talks", "--", "sh", "-c", "echo some words > /tmp/pipe").status == 0
+    terminal.wait_for_line("some words")
+    assert node.chronolet("exec", "talks", "--", "kill", "1").status == 0
+    terminal.wait_for_line("bye")
+    terminal.ask("echo status=$?")
+    terminal.wait_for_line("status=0")
+    node.journal.wait_for("the next run", lambda: node.restarts("talks") == [1])
+    terminal.ask("chronolet logs -p talks | tail -n 1 | rev")
+    terminal.wait_for_line("eyb")
