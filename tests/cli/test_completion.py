@@ -62,6 +62,8 @@ def test_bash_completes_the_names_of_pods(bin_folder: Path, redis_server: Privat
     assert offered(bin_folder, "chronolet describe pod/d", **node) == ["pod/db"]
     assert offered(bin_folder, "chronolet get pods -n other ", **node) == []
     assert offered(bin_folder, "chronolet get actors ", **node) == []
+    assert offered(bin_folder, "chronolet logs web -c ", **node) == ["app"]
+    assert offered(bin_folder, "chronolet exec -it pod/web --container a", **node) == ["app"]
     flag = f"chronolet --hostname-override node-1 get pods --redis {redis_server.url} d"
     assert offered(bin_folder, flag) == ["db"]
     owner.store.close()

@@ -19,13 +19,19 @@ TALKS = "trap 'exit 0' TERM; echo up; while :; do sleep 3600 & wait $!; done"
 
 
 @pytest.fixture
-def terminal(node: Node, tmp_path: Path) -> Iterator[Terminal]:
-    """A shell that finds `chronolet`."""
+def environ(node: Node, tmp_path: Path) -> dict[str, str]:
+    """With a `chronolet` on PATH."""
     script = tmp_path / "bin" / "chronolet"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec {sys.executable} -m chronolet.cli "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    with private_terminal({**node.environ, "PATH": f"{script.parent}:{os.environ['PATH']}"}) as window:
+    return {**node.environ, "PATH": f"{script.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+
+
+@pytest.fixture
+def terminal(environ: dict[str, str]) -> Iterator[Terminal]:
+    """A shell that finds `chronolet`."""
+    with private_terminal(environ) as window:
         yield window
 
 
@@ -110,3 +116,42 @@ def test_logs_are_followed_to_the_containers_end(node: Node, terminal: Terminal)
     node.journal.wait_for("the next run", lambda: node.restarts("talks") == [1])
     terminal.ask("chronolet logs -p talks | tail -n 1 | rev")
     terminal.wait_for_line("eyb")
+
+
+SHELLS = {
+    "bash": (["bash", "--norc", "-i"], "source <(chronolet completion bash)"),
+    "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -u; source <(chronolet completion zsh)"),
+    "fish": (
+        ["fish", "--no-config", "-i", "-C", f"function fish_prompt; echo '{tmux.PROMPT} '; end"],
+        "chronolet completion fish | source",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_the_tabulator_key_completes_commands_pods_and_containers(
+    node: Node, environ: dict[str, str], name: str
+) -> None:
+    both = [shell("server", TALKS), shell("helper", TALKS)]
+    node.write(f"{name}.yaml", a_pod(f"complete-{name}", *both))
+    node.wait_until_running(f"complete-{name}")
+    command, source = SHELLS[name]
+    with private_terminal(environ, *command) as window:
+        window.type(source)
+        window.ask("echo be''gun")
+        window.wait_for_line("begun")
+        window.write("chronolet desc")
+        window.press("Tab")
+        window.wait_for("chronolet describe")
+        window.press("C-u")
+        window.write(f"chronolet logs complete-{name[0]}")
+        window.press("Tab")
+        window.wait_for(f"chronolet logs complete-{name}")
+        window.write(" -c ser")
+        window.press("Tab")
+        window.wait_for("-c server")
+        window.press("C-u")
+        window.write("chronolet get ")
+        window.press("Tab", "Tab")
+        for word in ("actors", "containers", "pods"):
+            window.wait_for(word)

@@ -6,7 +6,7 @@ Next: `private_terminal()`.
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,26 +20,31 @@ _KIND = "tmux"
 class Terminal:
     """A window with a shell."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environ: Mapping[str, str], shell: Sequence[str]) -> None:
         self.folder = folder
+        self._shell = shell
         self._environ = {**environ, "LC_ALL": "C.UTF-8"}
         self._environ.pop("TMUX", None)
 
     def start(self) -> None:
         size = ("-x", str(COLUMNS), "-y", str(ROWS))
         # The server hands its own environment on to the shell.
-        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "env", f"PS1={PROMPT} ", "sh")
+        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "env", f"PS1={PROMPT} ", *self._shell)
         self.wait_for(PROMPT)
 
     def type(self, text: str) -> None:
         """A line, and the return key."""
-        self._tmux("send-keys", "-l", text)
+        self.write(text)
         self.press("Enter")
 
     def ask(self, text: str) -> None:
         """A line to the shell, once it has its prompt again."""
         self.wait_until(lambda screen: screen.splitlines()[-1:] == [PROMPT], "the prompt")
         self.type(text)
+
+    def write(self, text: str) -> None:
+        """A line that is not ended yet."""
+        self._tmux("send-keys", "-l", text)
 
     def press(self, *keys: str) -> None:
         """Keys by tmux's names: `C-c`, `Enter`."""
@@ -89,10 +94,10 @@ class Terminal:
 
 
 @contextmanager
-def private_terminal(environ: Mapping[str, str]) -> Iterator[Terminal]:
+def private_terminal(environ: Mapping[str, str], *shell: str) -> Iterator[Terminal]:
     """A window with a shell at its prompt; gone at the end, with all that runs in it."""
-    scratch.sweep(_KIND, lambda folder: Terminal(folder, {}).destroy())
-    terminal = Terminal(scratch.create(_KIND), environ)
+    scratch.sweep(_KIND, lambda folder: Terminal(folder, {}, ()).destroy())
+    terminal = Terminal(scratch.create(_KIND), environ, shell or ("sh",))
     try:
         terminal.start()
         yield terminal

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 import click
@@ -20,6 +20,7 @@ from chronolet.kernel.store import HistoryMissing, StoreBroken, StoreUnreachable
 from chronolet.node import settings as known
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
+from chronolet.pod.state import State
 
 LIMIT_SECONDS = 1.0
 """A person who pressed the tabulator key waits no longer."""
@@ -45,22 +46,42 @@ def types_then_pods(ctx: click.Context, parameter: click.Parameter, incomplete: 
     return _fitting(types, incomplete, ctx)
 
 
+def containers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the containers of the pod that was typed already."""
+    # click stops reading at a flag that still lacks its value, and leaves the arguments before it where they are.
+    pod = str(ctx.params.get("name") or next(iter(ctx.args), "")).rpartition("/")[2]
+    states = _states(ctx)
+    names = sorted({one for name, state in states if name == pod for one in _containers(state)})
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _containers(state: State) -> Iterator[str]:
+    spec = state.manifest.spec
+    for kind in (spec.init_containers, spec.containers, spec.ephemeral_containers):
+        yield from (one.name for one in kind)
+
+
 def _fitting(words: Iterable[str], incomplete: str, ctx: click.Context) -> list[str]:
     said = ctx.params.get("words") or ctx.params.get("names") or ()
     return [word for word in words if word.startswith(incomplete) and word not in said]
 
 
 def _pods(ctx: click.Context) -> list[str]:
-    """In order; none if the log does not answer in time."""
-    found: list[str] = []
+    """In order."""
+    return sorted(name for name, _ in _states(ctx))
+
+
+def _states(ctx: click.Context) -> list[tuple[str, State]]:
+    """The pods of the namespace, with their names; none if the log does not answer in time."""
+    found: list[tuple[str, State]] = []
     services = ctx.find_object(Services) or Services()
     reader = threading.Thread(target=lambda: found.extend(_read(ctx, services)), name="names", daemon=True)
     reader.start()
     reader.join(LIMIT_SECONDS)
-    return sorted(found)
+    return found
 
 
-def _read(ctx: click.Context, services: Services) -> list[str]:
+def _read(ctx: click.Context, services: Services) -> list[tuple[str, State]]:
     try:
         settings = _settings(ctx)
         if not settings.redis and not settings.redis_socket.exists():
@@ -69,9 +90,9 @@ def _read(ctx: click.Context, services: Services) -> list[str]:
             moment = state_at(store, services.archive(settings, store), services.kinds(("pod",)))
     except (SettingsError, StoreUnreachable, StoreBroken, HistoryMissing):
         return []
-    keys = (key.partition("/") for key, state in moment.states["pod"].items() if state.uid)
+    known = ((*key.partition("/"), state) for key, state in moment.states["pod"].items() if state.uid)
     everywhere, wanted = ctx.params.get("all_namespaces"), ctx.params.get("namespace") or "default"
-    return [name for namespace, _, name in keys if everywhere or namespace == wanted]
+    return [(name, state) for namespace, _, name, state in known if everywhere or namespace == wanted]
 
 
 def _settings(ctx: click.Context) -> Settings:

@@ -54,7 +54,7 @@ def _parted(words: list[str]) -> tuple[list[str], bool, list[str]]:
 @namespace_option
 @click.argument("name", metavar="(POD | pod/POD)", shell_complete=completing.pods)
 @click.argument("extra", nargs=-1, metavar="-- COMMAND [ARGUMENT...]")
-@click.option("-c", "--container", help="which of the pod's containers")
+@click.option("-c", "--container", shell_complete=completing.containers, help="which of the pod's containers")
 @click.option("-i", "--stdin", is_flag=True, help="hand standard input over to the command")
 @click.option("-t", "--tty", is_flag=True, help="give the command a terminal; only together with -i")
 @click.option("-q", "--quiet", is_flag=True, help="print nothing but the command's output")

@@ -49,7 +49,7 @@ class Asked:
 @namespace_option
 @click.argument("name", metavar="(POD | pod/POD)", shell_complete=completing.pods)
 @click.argument("second", required=False, metavar="[CONTAINER]")
-@click.option("-c", "--container", help="which of the pod's containers")
+@click.option("-c", "--container", shell_complete=completing.containers, help="which of the pod's containers")
 @click.option("--all-containers", is_flag=True, help="all of them, one after the other, with -f together")
 @click.option("-f", "--follow", is_flag=True, help="go on with what comes, until the container ends")
 @click.option("-p", "--previous", is_flag=True, help="of the run before the present one")
