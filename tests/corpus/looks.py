@@ -199,6 +199,8 @@ _CONTAINER: Final[dict[str, Check]] = {
     "resources.requests.cpu": _cpu_request,
     # Where it is honoured it repeats the limit.
     "resources.requests.memory": lambda value, look: Compared(amount(value), look.host["Memory"]),
+    # Of a sidecar; nothing else may have one.
+    "restartPolicy": lambda value, look: Compared(value == "Always", look.container["State"]["Running"]),
     "tty": _config("Tty"),
     "stdin": _config("OpenStdin"),
     "stdinOnce": _config("StdinOnce"),

@@ -121,13 +121,18 @@ class Ran:
     def output(self, name: str, container: str = "app") -> str:
         """All that the container has written, once it has written `end`."""
 
-        def written() -> str:
-            found = self.inspected(name).get(container)
-            text = self.node.docker.logs(found["Id"]).decode() if found else ""
-            return text if text.replace("\r", "").endswith("end\n") else ""
+        def finished() -> str:
+            text = self.written(name, container)
+            return text if text.endswith("end\n") else ""
 
-        text: str = self.wait(f"what {container} of {name} writes; now {self.status(name)}", written)
-        return text.replace("\r", "").removesuffix("end\n")
+        text: str = self.wait(f"what {container} of {name} writes; now {self.status(name)}", finished)
+        return text.removesuffix("end\n")
+
+    def written(self, name: str, container: str = "app") -> str:
+        """What the container has written so far, with lines that end as they do everywhere."""
+        found = self.inspected(name).get(container)
+        text: bytes = self.node.docker.logs(found["Id"]) if found else b""
+        return text.decode().replace("\r", "")
 
     def inspected(self, name: str) -> dict[str, Any]:
         """Docker's inspect of each of the pod's containers, of the newest attempt."""
