@@ -44,5 +44,5 @@ def class_of(name: str) -> type[Event | Command] | None:
 
 
 def all_classes() -> tuple[type[Event | Command], ...]:
-    """Every registered class, ordered by type name."""
+    """Every registered class, ordered by type name: for whoever has to go over all words, as the golden files do."""
     return tuple(_classes[name] for name in sorted(_classes))

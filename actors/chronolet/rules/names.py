@@ -7,7 +7,6 @@ Answers to: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go, p
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 LABEL_LENGTH = 63
 SUBDOMAIN_LENGTH = 253
@@ -22,35 +21,14 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _ENV = re.compile(r"[ -<>-~]+")
 _PORT = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_CONTAINER = re.compile(
-    r"chrono_(?P<container>[^_]+)_(?P<pod>[^_]+)_(?P<namespace>[^_]+)_(?P<uid>[^_]+)_(?P<attempt>[0-9]+)"
-)
-
-
-class ContainerName(NamedTuple):
-    """What the name of one of our containers says."""
-
-    container: str
-    pod: str
-    namespace: str
-    uid: str
-    attempt: int
-
-    def __str__(self) -> str:
-        return f"chrono_{self.container}_{self.pod}_{self.namespace}_{self.uid}_{self.attempt}"
 
 
 def container_name(*, container: str, pod: str, namespace: str, uid: str, attempt: int) -> str:
-    """The name of one attempt of a container on Docker; `SANDBOX` as container names the pod's sandbox."""
-    return str(ContainerName(container, pod, namespace, uid, attempt))
+    """The name of one attempt of a container on Docker; `SANDBOX` as container names the pod's sandbox.
 
-
-def parse_container_name(name: str) -> ContainerName | None:
-    """The parts of a name that `container_name` built, with or without Docker's leading slash; None for other names."""
-    found = _CONTAINER.fullmatch(name.removeprefix("/"))
-    if found is None:
-        return None
-    return ContainerName(found["container"], found["pod"], found["namespace"], found["uid"], int(found["attempt"]))
+    None of its parts has a `_`, so no two attempts share a name. Whose a container is its labels say, not its name.
+    """
+    return f"chrono_{container}_{pod}_{namespace}_{uid}_{attempt}"
 
 
 def label_problem(name: str) -> str | None:
