@@ -1,5 +1,7 @@
 """The lease, on a clock moved by hand: what it allows is never more than what others see of it."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -11,12 +13,12 @@ from chronolet.kernel.memory_store import MemoryStore
 
 
 class Hands:
-    """A clock that a test moves, in place of the lease's `time`."""
+    """A clock that a test moves, in place of the lease's own."""
 
     def __init__(self) -> None:
         self.at = 100.0
 
-    def monotonic(self) -> float:
+    def now(self) -> float:
         return self.at
 
 
@@ -39,7 +41,7 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(
 ) -> None:
     """It was asked for in time; but when it arrived somebody else may have taken the shards over."""
     hands = Hands()
-    monkeypatch.setattr(lease_module, "time", hands)
+    monkeypatch.setattr(lease_module, "_now", hands.now)
     store = SlowStore(hands, lambda: int(hands.at * 1000))
     lease = Lease(store, "p", "", ttl_milliseconds=3000)
     lease.start(lambda: None)
@@ -52,3 +54,27 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(
     lease.confirm(lease.lapses)
     assert lease.valid()
     lease.stop()
+
+
+def test_a_machine_that_slept_has_lost_its_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes slept, too, but the server's clock went on: nothing may be done before it is asked again."""
+    hands = Hands()
+    monkeypatch.setattr(lease_module, "_now", hands.now)
+    lease = Lease(SlowStore(hands, lambda: int(hands.at * 1000)), "p", "", ttl_milliseconds=3000)
+    lease.start(lambda: None)
+    assert lease.valid()
+    hands.at += 3600
+    assert not lease.valid()
+    lease._renew()
+    assert not lease.valid(), "not before a look at who owns the shards"
+    lease.confirm(lease.lapses)
+    assert lease.valid()
+    lease.stop()
+
+
+def test_the_leases_clock_counts_what_the_machine_slept() -> None:
+    """In a time namespace in which the machine has slept for 5000 s since it was booted."""
+    asked = "import time; from chronolet.kernel import lease; print(lease._now() - time.monotonic())"
+    words = ["unshare", "--time", "--boottime", "5000", sys.executable, "-c", asked]
+    slept = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert float(slept) > 4999

@@ -1,6 +1,6 @@
 """The process's lease: `alive:<process>`, renewed each second by a thread of its own, also during recovery.
 
-Comes in: a store. Goes out: `valid`, by this process's own monotonic clock, asked before every outside call; and a
+Comes in: a store. Goes out: `valid`, by this machine's own clock since boot, asked before every outside call; and a
 file lock in the state folder, by which others on the same machine know at once that this process is dead (DESIGN 3.5).
 
     valid -> lapsed (not renewed in time: another may have taken over) -> renewed, ownership looked at -> valid
@@ -23,6 +23,11 @@ TTL_MILLISECONDS = 3000
 RENEWALS_IN_TTL = 3
 
 log = structlog.get_logger("chronolet.kernel")
+
+
+def _now() -> float:
+    """Seconds that go on while the machine is suspended, unlike those of `time.monotonic`: so do the server's."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Lease:
@@ -57,11 +62,11 @@ class Lease:
 
     def valid(self) -> bool:
         """Whether this process may act on the world: renewed in time ever since ownership was last looked at."""
-        return self._confirmed == self.lapses and time.monotonic() < self._good_until
+        return self._confirmed == self.lapses and _now() < self._good_until
 
     def answered(self) -> bool:
         """Whether the server has renewed it in time, whoever owns the shards by now."""
-        return time.monotonic() < self._good_until
+        return _now() < self._good_until
 
     def confirm(self, lapses: int) -> None:
         """After so many `lapses`, the shards that this process still believes its own were seen to be its own."""
@@ -89,10 +94,10 @@ class Lease:
                 self._regained()
 
     def _renew(self) -> None:
-        asked = time.monotonic()  # before the call: the server may have started counting any time after it
+        asked = _now()  # before the call: the server may have started counting any time after it
         self._store.renew(self.process, self._info, self._ttl)
         # After it: what was asked for in time may have arrived too late, and somebody have taken over in between.
-        self.lapses += time.monotonic() >= self._good_until
+        self.lapses += _now() >= self._good_until
         self._good_until = asked + self._ttl / 1000
 
 
