@@ -1,12 +1,13 @@
 """Messages that make a decider fail: three tries, then the dead letters, and everything behind them goes on."""
 
 import dataclasses
+import threading
 from collections.abc import Sequence
 
 import pytest
 
-from chronolet.kernel import alarms, effects, failures, trials
-from chronolet.kernel.decider import Effect
+from chronolet.kernel import alarms, effects, failures, host, trials
+from chronolet.kernel.decider import Effect, EffectFailed
 from chronolet.kernel.kind import EffectContext
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Event, Signal
@@ -14,6 +15,7 @@ from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
 from tests.kernel.chore import Tell
 from tests.kernel.rig import Line, Rig, request
+from tests.support import scratch
 
 CHORE = Shard("chore")
 
@@ -87,6 +89,53 @@ def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig, monkeypatch: pytest.
     assert (given_up.source, given_up.message) == ("signal", "chore.Word")
     rig.send(Tell(request=request(), key="b"))
     rig.wait(chore.Told, 2)
+
+
+def test_an_answer_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> None:
+    """Else the wish stays open, and its answer ends the host again and again."""
+    runs: list[str] = []
+
+    def run(effect: Effect, _context: EffectContext) -> Signal:
+        runs.append(effect.intent)
+        return chore.Word(word="poison")
+
+    rig.process(chore.kind(run))
+    asked = rig.send(Tell(request=request(), key="a", wish="w"))
+    (gave_up,) = rig.wait(chore.GaveUp)
+    assert (gave_up.wish, gave_up.error) == ("w", "its answer could not be decided, see the dead letters")
+    (given_up,) = rig.events(kernel.MessageDeadLettered)
+    assert (given_up.source, given_up.message, given_up.tries) == ("signal", "chore.Word", 3)
+    assert len(runs) == 5, "once, once for each try, and once to be given up"
+    told, letter, end = (
+        next(entry for entry in rig.log() if entry.type == word)
+        for word in ("chore.Told@1", "kernel.MessageDeadLettered@1", "chore.GaveUp@1")
+    )
+    assert (told.cause, letter.cause, end.cause) == (asked, str(told.position), str(told.position))
+
+
+def test_a_wish_whose_failure_cannot_be_decided_either_waits_and_is_tried_again(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "GIVEN_UP_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(failures, "LONGEST_BACK_OFF_SECONDS", 0.02)
+    healed = threading.Event()
+
+    def run(effect: Effect, _context: EffectContext) -> Signal:
+        return chore.Answer(intent=effect.intent) if healed.is_set() else chore.Word(word="poison")
+
+    def decide(state: chore.Chore, message: object, now: int) -> Sequence[Event]:
+        if isinstance(message, EffectFailed):
+            raise TypeError("poisoned failure")
+        return chore.decide(state, message, now)
+
+    decider = dataclasses.replace(chore.DECIDER, decide=decide)
+    rig.process(dataclasses.replace(chore.kind(run), decider=decider))
+    rig.send(Tell(request=request(), key="a", wish="w"))
+    scratch.wait_until(
+        lambda: "chore.EffectFailed" in [one.message for one in rig.events(kernel.MessageDeadLettered)], "both given up"
+    )
+    healed.set()
+    assert rig.wait(chore.Answered)[0].wish == "w"
 
 
 def test_lost_answers_do_not_count_as_tries(rig: Rig) -> None:

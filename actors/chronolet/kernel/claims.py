@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import structlog
 
-from chronolet.kernel.lease import proven_dead
+from chronolet.kernel.lease import proven_dead, sweep
 from chronolet.kernel.store import Acquired, Head, NotFree, Store, StoreBroken, owner_of
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.keys import Shard
@@ -40,8 +40,8 @@ class Claims:
         self._store = store
         self._process = process
         self._locks = locks
-        self.left: dict[Shard, str] = {}
-        """Shards that are left alone, with what is wrong."""
+        self.left: Mapping[Shard, str] = {}
+        """Shards that are left alone, with what is wrong; never changed in place, for other threads look at it."""
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
         """The shards' hashes; without those that are none, which are no reason to leave the others alone."""
@@ -63,7 +63,7 @@ class Claims:
         for shard, head in self.heads(shards).items():
             proof = self._free(head, alive)
             if not proof:
-                self.left.pop(shard, None)  # somebody who lives has it: nothing is wrong any more
+                self.no_longer_left(shard)  # somebody who lives has it
             elif (claim := self._claim(shard, head, proof)) is not None:
                 claims[shard] = claim
         return claims
@@ -71,12 +71,17 @@ class Claims:
     def leave(self, shard: Shard, error: str) -> None:
         """Leave a shard alone, for what is wrong with it."""
         if self.left.get(shard) != error:  # once, however long it takes
-            self.left[shard] = error
+            self.left = {**self.left, shard: error}
             log.error("shard left alone", shard=str(shard), error=error)
 
-    def hosted(self, shard: Shard) -> None:
-        """A shard has its host."""
-        self.left.pop(shard, None)
+    def no_longer_left(self, shard: Shard) -> None:
+        """A shard has its host, here or elsewhere."""
+        if shard in self.left:
+            self.left = {other: error for other, error in self.left.items() if other != shard}
+
+    def sweep(self) -> None:
+        """Remove the lock files of those who are known to be dead without them."""
+        sweep(self._locks, self._store.alive())
 
     def _free(self, head: Head, alive: Mapping[str, str]) -> Proof | None:
         owner = owner_of(head.token)

@@ -225,6 +225,10 @@ class Slot:
             signal = result or self._failure(error, timed_out=outcome == "timed_out")
             self._around.deliver(EffectInput(self, self._input(signal, self._cause)))
 
+    def failed(self, error: str) -> EffectInput:
+        """The effect's failure on its way to the host, in place of an answer that nobody could decide."""
+        return EffectInput(self, self._input(self._failure(error, timed_out=False), self._cause))
+
     def _failure(self, error: str, *, timed_out: bool) -> EffectFailed:
         effect = self.effect
         return EffectFailed(

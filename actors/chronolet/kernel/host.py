@@ -19,7 +19,7 @@ import pykka
 from chronolet.kernel.alarms import Alarms
 from chronolet.kernel.clock import Clock
 from chronolet.kernel.effects import EffectInput, EffectRunner, LookAgain, Slot, SlotFreed, Surroundings
-from chronolet.kernel.kind import Due
+from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.ledger import TRIES, Input, Turn, touched
 from chronolet.kernel.seat import Item, Seat, is_far_behind
 from chronolet.kernel.shard_writer import ShardWriter
@@ -30,6 +30,8 @@ from chronolet_schemas import kernel
 BATCH = 100
 BEHIND_SECONDS = 60.0
 FENCED_PAUSE_SECONDS = 1.0
+GIVEN_UP_PAUSE_SECONDS = 300.0
+"""Of a wish whose answer, and then its failure, could not be decided: each try ends the host some times."""
 
 
 class Woken(NamedTuple):
@@ -162,11 +164,20 @@ class Host(pykka.ThreadingActor):
         if isinstance(item, SlotFreed):
             turn.looked.append(item.slot.key)
             return item.slot, self._freed(turn, item)
-        message, slot = (item.item, item.slot) if isinstance(item, EffectInput) else (item, None)
-        self._take(turn, message)
-        if slot:
-            turn.looked.append(slot.key)
-        return (slot, self._runner.next_pause(slot)) if slot else None
+        if isinstance(item, EffectInput):
+            return self._answered(turn, item)
+        self._take(turn, item)
+        return None
+
+    def _answered(self, turn: Turn[Any], answer: EffectInput) -> tuple[Slot, float] | None:
+        slot = answer.slot
+        decided = self._take(turn, answer.item)
+        if not decided and not isinstance(answer.item.message, EffectFailed):
+            # The wish stays open, and the same answer would end the host again: its decider is to know.
+            self.inbox.put(slot.failed("its answer could not be decided, see the dead letters"))
+            return None
+        turn.looked.append(slot.key)
+        return slot, self._runner.next_pause(slot) if decided else GIVEN_UP_PAUSE_SECONDS
 
     def _freed(self, turn: Turn[Any], freed: SlotFreed) -> float:
         if freed.slot.cancelled.is_set():
@@ -181,20 +192,22 @@ class Host(pykka.ThreadingActor):
         self.ledger.note(turn, failing)
         return pause
 
-    def _take(self, turn: Turn[Any], item: Input) -> None:
+    def _take(self, turn: Turn[Any], item: Input) -> bool:
+        """Decide one message; False if it was given up."""
         if item.source == "log" and item.at <= self.ledger.decided_to:
-            return  # read twice: once by the recovery's scan, once by the reader
+            return True  # read twice: once by the recovery's scan, once by the reader
         if item.source == "mailbox" and item.at <= self.ledger.mail_cursor:
-            return
+            return True
         if self._trials.going_on():
             if not self._trials.begin(item):
                 self._give_up(turn, item)
-                return
+                return False
             turn.forget += self._trials.forgotten(item)
         if isinstance(item.message, Due):
             self._decide_due(turn, item, item.message)
         else:
             self.ledger.decide(turn, item, self._services.clock.now())
+        return True
 
     def _give_up(self, turn: Turn[Any], item: Input) -> None:
         """To the dead letters. A ring that was given up rings later once more, and is counted anew."""

@@ -19,6 +19,7 @@ from typing import Any
 import pykka
 import structlog
 
+from chronolet.kernel.claims import Claims
 from chronolet.kernel.clock import Clock
 from chronolet.kernel.effects import Surroundings, Workshop
 from chronolet.kernel.faults import Faults, NoFaults
@@ -35,6 +36,7 @@ from chronolet.kernel.supervisor import Adopt, Supervisor, Surrounding
 from chronolet.kernel.timers import Timers
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Record
+from chronolet_schemas.keys import Shard
 
 CHECK_PAUSE_SECONDS = 1.0
 
@@ -77,6 +79,7 @@ class Process:
         self._timers = Timers()
         info = f"{','.join(sorted(setup.kinds))} {setup.address}".strip()
         self.lease = Lease(setup.store, self.id, info, ttl_milliseconds=setup.lease_milliseconds)
+        self._claims = Claims(setup.store, self.id, setup.locks)
         self._lock = LifeLock(setup.locks, self.id) if setup.locks else None
         self._supervisor: pykka.ActorRef[Supervisor] | None = None
 
@@ -98,6 +101,10 @@ class Process:
     def give_up(self) -> None:
         """End `start`'s waiting for the server, and `wait`."""
         self._over.set()
+
+    def left_alone(self) -> Mapping[Shard, str]:
+        """Shards of this process's kinds that nobody hosts because something is wrong with them, and what."""
+        return self._claims.left
 
     def retire(self) -> None:
         """Stop cleanly: cancel effects, hand the shards over at once."""
@@ -158,7 +165,7 @@ class Process:
             services=services,
             lease=self.lease,
             history=setup.history or setup.store.scan,
-            locks=setup.locks,
+            claims=self._claims,
             router=self._begin,
             phase=self._enter,
             adopt=setup.adopt,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, assert_never
 
@@ -25,7 +24,7 @@ from chronolet.kernel.claims import Claim, Claims
 from chronolet.kernel.failures import Failures
 from chronolet.kernel.host import Host, Services
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.lease import Lease, sweep
+from chronolet.kernel.lease import Lease
 from chronolet.kernel.loss import is_behind, known, lacks
 from chronolet.kernel.notices import (
     Again,
@@ -67,7 +66,7 @@ class Surrounding(NamedTuple):
     services: Services
     lease: Lease
     history: History
-    locks: Path | None
+    claims: Claims
     router: Callable[[], Router]
     """Begins the log where there is none, and knows the number of shards that it fixed."""
     phase: Callable[[str], None]
@@ -86,7 +85,7 @@ class Supervisor(pykka.ThreadingActor):
         self._fatal = fatal
         self._store = given.services.store
         self._hosted: dict[Shard, tuple[Seat, pykka.ActorRef[Host]]] = {}
-        self._claims = Claims(self._store, given.lease.process, given.locks)
+        self._claims = given.claims
         self._failures = Failures()
         self._waiting: set[Shard] = set()
         self._stands_by = False
@@ -144,7 +143,7 @@ class Supervisor(pykka.ThreadingActor):
                 self._look_for_loss()
                 self._nudge_all()
                 self._store.forget_dead()
-                sweep(self._given.locks, self._store.alive())
+                self._claims.sweep()
             case HostFailed():
                 self._failed(message.seat, message.error)
             case Again():
@@ -242,7 +241,7 @@ class Supervisor(pykka.ThreadingActor):
         self._hosted[shard] = (seat, Host.start(seat, self._given.services))
         self._reader.attach(seat)
         self._had.pop(shard, None)
-        self._claims.hosted(shard)
+        self._claims.no_longer_left(shard)
         self._failures.told(shard)
 
     # -- losing them ---------------------------------------------------------------------------------------------

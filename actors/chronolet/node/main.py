@@ -16,6 +16,7 @@ import time
 import structlog
 
 from chronolet.kernel.faults import Faults
+from chronolet.kernel.process import Process
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.node.http import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
@@ -159,6 +160,13 @@ def _add_checks(node: Node) -> None:
         ready_only=True,
         remark=lambda: process.phase,
     )
+    node.health.add("shards", lambda: _left_alone(process), ready_only=True)
+
+
+def _left_alone(process: Process) -> str:
+    """Hosting the others does not make a process ready: nobody decides for the pods of these."""
+    left = sorted((str(shard), error) for shard, error in process.left_alone().items())
+    return "; ".join(f"{shard} is left alone: {error}" for shard, error in left)
 
 
 def _configure_logging(settings: Settings) -> None:

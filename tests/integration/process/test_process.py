@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from chronolet_schemas import codec, registry
-from chronolet_schemas.keys import NODES
+from chronolet_schemas.keys import NODES, Keys, Shard
 from chronolet_schemas.manifests import ApplyPods
 from chronolet_schemas.pod import ContainerStarted
 from chronolet_schemas.podspec import Container, Pod, PodSpec
@@ -94,6 +94,24 @@ def test_readyz_names_what_is_missing_and_healthz_does_not_mind(here: Place) -> 
     here.wait_until(lambda: checks(agent) == {"pleg": "pleg has yet to be successful"}, "all but Docker")
     assert agent.get("/readyz/redis") == (200, "ok")
     assert agent.get("/healthz") == (200, "ok")
+
+
+def test_readyz_names_the_shards_that_are_left_alone(here: Place) -> None:
+    """The others are hosted, and nothing else would tell that nobody decides for these."""
+    with private_redis() as server:
+        broken, client = Keys(NODE).shard(Shard("keeper")), server.client()
+        client.set(broken, "no hash")
+        agent = here.start(redis=server.url, port=free_port())
+        agent.wait_for_line("shard left alone")
+        here.wait_until(lambda: checks(agent).keys() == {"shards"}, "the hosting of the others")
+        assert (
+            checks(agent)["shards"]
+            == f"keeper is left alone: a key is not of the type it must be: {broken} is a string"
+        )
+        assert agent.get("/readyz")[0] == 500
+        assert agent.get("/healthz") == (200, "ok")
+        client.delete(broken)
+        agent.wait_ready()
 
 
 def test_readyz_tells_when_redis_is_away_and_back(here: Place) -> None:
