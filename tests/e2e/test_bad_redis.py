@@ -80,6 +80,24 @@ def test_one_that_dies_in_mid_life_takes_nothing_with_it(own_node: Node, redis_s
     assert own_node.runs
 
 
+def test_one_that_is_full_is_waited_for(own_node: Node, redis_server: PrivateRedis) -> None:
+    own_node.write("stays.yaml", pod("stays"))
+    own_node.start()
+    own_node.wait_until_running("stays")
+    before, client = own_node.started_at("stays"), redis_server.client()
+    client.config_set("maxmemory", 1)
+    own_node.write("later.yaml", pod("later"))
+    assert "raise its maxmemory" in own_node.wait_for_log("is full")
+    refused = own_node.chronolet("delete", "pod", "none")
+    assert (refused.status, refused.err.count("\n")) == (1, 1), refused
+    assert "raise its maxmemory" in refused.err
+    client.config_set("maxmemory", 0)
+    own_node.wait_until_running("stays", "later")
+    assert own_node.started_at("stays") == before
+    assert own_node.journal.events(kernel.HostRestarted) == []
+    assert own_node.runs
+
+
 def test_one_that_was_emptied_is_filled_again_and_no_container_touched(
     own_node: Node, redis_server: PrivateRedis
 ) -> None:

@@ -24,7 +24,11 @@ _REFUSALS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
     (("WRONG_VERSION_NUMBER",), False, "does not speak TLS there: use redis:// or its TLS port"),
     (("NOPERM", "no permissions"), False, "does not permit this user what chronolet needs"),
     (("READONLY", "read only replica"), True, "is a read-only replica: give the URL of the master"),
-    (("OOM", "command not allowed when used memory"), True, "is full (maxmemory): free memory or raise the limit"),
+    (
+        ("OOM", "command not allowed when used memory"),
+        True,
+        "is full: raise its maxmemory (redis-cli config set maxmemory ...), or delete what else it holds",
+    ),
     (("MISCONF",), True, "cannot write to its disk: see its log, make room on its disk"),
     (("LOADING", "loading the dataset"), True, "is still loading its data"),
     (("BUSY ", "Redis is busy"), True, "is busy with a script that takes too long"),
