@@ -5,6 +5,8 @@ Source: pkg/kubelet/config. A pod's key is `namespace/name`; a source is `file:<
 
 from __future__ import annotations
 
+import msgspec
+
 from chronolet_schemas.envelope import Command, Event, Message
 from chronolet_schemas.podspec import Pod
 from chronolet_schemas.registry import registered
@@ -19,10 +21,14 @@ class ApplyPods(Command, frozen=True, kw_only=True):
 
 @registered
 class DeletePods(Command, frozen=True, kw_only=True):
-    """`delete`: pods by key. `grace_period_seconds` None takes each pod's own."""
+    """`delete`: pods by key. `grace_period_seconds` None takes each pod's own.
+
+    `ending` are the uids, by key, of those among them that the sender has seen end already: they may end sooner.
+    """
 
     pods: tuple[str, ...]
     grace_period_seconds: int | None = None
+    ending: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class AdoptedPod(Message, frozen=True, kw_only=True):
@@ -82,7 +88,9 @@ class PodApplied(Event, frozen=True, kw_only=True):
 
 @registered
 class PodWithdrawn(Event, frozen=True, kw_only=True):
-    """A source wants this pod no longer (`delete`, or its file is gone or holds another pod now)."""
+    """A source wants this pod no longer (`delete`, or its file is gone or holds another pod now); or, of one that is
+    wanted no longer anyway, sooner than it was asked for before.
+    """
 
     pod: str
     uid: str

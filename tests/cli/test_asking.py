@@ -1,7 +1,7 @@
 """`apply` and `delete`: sent to the mailbox, answered in the log; nobody there, nobody any more, refusals."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ from chronolet.cli import asking, session
 from chronolet.cli.asking import MANIFESTS
 from chronolet.kernel.memory_store import MemoryStore
 from chronolet.manifests.identity import applied_uid
-from chronolet_schemas import codec, kernel, manifests, pod
+from chronolet_schemas import kernel, manifests
 from chronolet_schemas.envelope import START, Command, Event, Mail, Position
 from tests.cli import written
+from tests.cli.agent import Agent, Behaviour
 from tests.cli.written import WrittenNode
 
 WEB = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox}]}\n"
@@ -26,67 +27,9 @@ def asked_for(command: Command) -> list[str]:
     return [one.metadata.name for one in command.pods]
 
 
-Behaviour = Callable[[Command], list[Event]]
-
-
-class Agent:
-    """A process that owns `manifests` and answers as it is told."""
-
-    def __init__(self, node: WrittenNode, behaviour: Behaviour) -> None:
-        self.node = node
-        self.behaviour = behaviour
-        self.seen: list[Command] = []
-        self.store = MemoryStore(node.server)
-        self.ended = False
-        self.afterwards: Callable[[], None] = lambda: None
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-
-    def own(self) -> None:
-        self.store.renew("p1", "", 60_000)
-        self.store.acquire(MANIFESTS, "", "p1", 1, proven_dead=False)
-
-    def start(self) -> None:
-        self.own()
-        self.thread.start()
-
-    def stop(self) -> None:
-        self.ended = True
-        self.store.wake()
-        self.thread.join()
-
-    def serve(self) -> None:
-        done = self.store.heads((MANIFESTS,))[MANIFESTS].mail_cursor
-        while not self.ended:
-            inputs = self.store.wait(self.store.last(), {MANIFESTS: done}, 10, 50)
-            for mail in inputs.mail.get(MANIFESTS, ()):
-                done = mail.id
-                self.answer(mail)
-
-    def answer(self, mail: Mail) -> None:
-        command = codec.decode(mail.type, mail.data, Command)
-        assert mail.request == command.request
-        self.seen.append(command)
-        self.node.write(mail.entity, *self.behaviour(command), cause=command.request)
-        self.afterwards()
-
-
 @pytest.fixture
 def node() -> WrittenNode:
     return WrittenNode()
-
-
-@pytest.fixture
-def agent(node: WrittenNode) -> Iterator[Callable[[Behaviour], Agent]]:
-    agents = []
-
-    def start(behaviour: Behaviour) -> Agent:
-        agents.append(Agent(node, behaviour))
-        agents[-1].start()
-        return agents[-1]
-
-    yield start
-    for one in agents:
-        one.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -218,73 +161,6 @@ def test_a_full_mailbox_is_an_error(node: WrittenNode, tmp_path: Path) -> None:
         node.server.shard(MANIFESTS).mail.append(Mail(node.server.last._replace(n=10**9 + number), "t", "e", "r", b""))
     said = node.run("apply", "-f", write(tmp_path, WEB))
     assert said.err.startswith("error: 10,000 commands are waiting")
-
-
-def withdrawn(name: str) -> manifests.PodWithdrawn:
-    return manifests.PodWithdrawn(pod=f"default/{name}", uid=f"uid-{name}", source="apply")
-
-
-def test_delete_waits_until_nothing_is_left(node: WrittenNode, agent: Callable[[Behaviour], Agent]) -> None:
-    def behave(command: Command) -> list[Event]:
-        return [withdrawn("web"), withdrawn("db")]
-
-    def end() -> None:
-        # Another life of the name ends, then one pod: both are not what is waited for.
-        node.write("pod/default/web", pod.PodEnded(pod="default/web", uid="an older life"))
-        node.write("pod/default/web", pod.PodEnded(pod="default/web", uid="uid-web"))
-        assert command.is_alive()
-        node.write("pod/default/db", pod.PodEnded(pod="default/db", uid="uid-db"))
-
-    answering = agent(behave)
-    answering.afterwards = end
-    said = []
-    command = threading.Thread(
-        target=lambda: said.append(node.run("delete", "pod", "web", "db", "--grace-period", "3"))
-    )
-    command.daemon = True
-    command.start()
-    command.join(timeout=20)
-    assert said == [("pod/web deleted\npod/db deleted\n", "", 0)]
-    sent = answering.seen[0]
-    assert isinstance(sent, manifests.DeletePods)
-    assert (sent.pods, sent.grace_period_seconds) == (("default/web", "default/db"), 3)
-
-
-@pytest.mark.parametrize(
-    ("flags", "grace"),
-    [([], None), (["--grace-period", "-1"], None), (["--force"], 0), (["--force", "--grace-period", "5"], 5)],
-)
-def test_delete_without_waiting(
-    node: WrittenNode, agent: Callable[[Behaviour], Agent], flags: list[str], grace: int | None
-) -> None:
-    answering = agent(lambda _: [withdrawn("web")])
-    assert node.run("delete", "pod/web", "--no-wait", *flags) == ("pod/web deleted\n", "", 0)
-    sent = answering.seen[0]
-    assert isinstance(sent, manifests.DeletePods)
-    assert sent.grace_period_seconds == grace
-
-
-@pytest.mark.parametrize(
-    ("flags", "grace"),
-    [(["--wait=false"], None), (["--wait=true", "--force"], 0), (["--wait=False", "--force=false"], None)],
-)
-def test_delete_takes_kubectls_spelling(
-    node: WrittenNode, agent: Callable[[Behaviour], Agent], flags: list[str], grace: int | None
-) -> None:
-    answering = agent(lambda _: [withdrawn("web")])
-    assert node.run("delete", *flags, "pod/web") == ("pod/web deleted\n", "", 0)
-    sent = answering.seen[0]
-    assert isinstance(sent, manifests.DeletePods)
-    assert sent.grace_period_seconds == grace
-
-
-def test_delete_by_file_and_of_what_is_not_there(
-    node: WrittenNode, agent: Callable[[Behaviour], Agent], tmp_path: Path
-) -> None:
-    refused = manifests.PodRefused(pod="default/web", source="apply", reason="not found")
-    agent(lambda _: [refused])
-    said = node.run("delete", "-f", write(tmp_path, WEB))
-    assert said == ("", "error: pod default/web: not found\n", 1)
 
 
 def test_a_node_that_is_just_starting_is_waited_for(

@@ -30,7 +30,7 @@ Containers:
   app:
     Container ID:   docker://a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1
     Image:          busybox:1
-    Image ID:       sha256:1
+    Image ID:       docker://sha256:1
     Port:           80/TCP
     Host Port:      8080/TCP
     Command:
@@ -59,7 +59,7 @@ Containers:
   side:
     Container ID:   docker://5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e
     Image:          busybox:2
-    Image ID:       sha256:1
+    Image ID:       docker://sha256:1
     Port:           <none>
     Host Port:      <none>
     State:          Running

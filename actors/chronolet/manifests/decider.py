@@ -78,14 +78,22 @@ def _apply(state: State, command: manifests.ApplyPods) -> Iterator[Event]:
 
 def _delete(state: State, command: manifests.DeletePods) -> Iterator[Event]:
     for key in dict.fromkeys(command.pods):
-        found = state.pods.get(key)
-        if found is None:
-            yield manifests.PodRefused(pod=key, source=APPLY, reason=f'pods "{key}" not found')
-        elif found.source != APPLY:
+        found, ending = state.pods.get(key), _ending(command, key)
+        if ending is not None and (found is None or found.uid != ending.uid):
+            yield _withdrawn(key, ending, command.grace_period_seconds)
+        if found is not None and found.source != APPLY:
             reason = f"{key} comes from {found.source}: remove it from that file, or the file, to delete it"
             yield manifests.PodRefused(pod=key, source=APPLY, reason=reason)
-        else:
+        elif found is not None:
             yield _withdrawn(key, found, command.grace_period_seconds)
+        elif ending is None:
+            yield manifests.PodRefused(pod=key, source=APPLY, reason=f'pods "{key}" not found')
+
+
+def _ending(command: manifests.DeletePods, key: str) -> Wanted | None:
+    """A pod that no source wants any more, and that has not ended yet."""
+    uid = command.ending.get(key)
+    return Wanted(uid=uid, source=APPLY, digest="") if uid else None
 
 
 def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
@@ -212,7 +220,10 @@ def _files(files: immutables.Map[str, File], event: Event) -> immutables.Map[str
 
 def _without(state: State, event: manifests.PodWithdrawn) -> State:
     """The name is free; a file that was refused it is to be read again, for its spec is not kept here."""
-    pods = state.pods.delete(event.pod) if event.pod in state.pods else state.pods
+    held = state.pods.get(event.pod)
+    if held is None or held.uid != event.uid:
+        return state  # withdrawn before: it is to end sooner
+    pods = state.pods.delete(event.pod)
     heirs = any(event.pod in file.pods and file_source(path) != event.source for path, file in state.files.items())
     return replace(state, pods=pods, rereads=state.rereads + heirs)
 

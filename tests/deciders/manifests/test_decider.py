@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from hypothesis import given as with_data
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -154,6 +155,29 @@ def test_delete_withdraws_and_a_later_apply_is_another_pod() -> None:
 def test_delete_of_what_is_not_there_is_refused() -> None:
     scene = given(DECIDER).when(delete("default/web"))
     scene.then(manifests.PodRefused(pod="default/web", source="apply", reason='pods "default/web" not found'))
+
+
+def test_what_ends_already_may_be_asked_to_end_sooner() -> None:
+    first, again = applied(pod()), applied(pod(), request="r2")
+    scene = given(DECIDER, first).when(delete("default/web"))
+    sooner = manifests.DeletePods(
+        request="r9", pods=("default/web",), grace_period_seconds=1, ending={"default/web": first.uid}
+    )
+    scene.when(sooner).then(gone(first, 1))
+    # A pod of the same name that awaits its end is deleted with it, and is forgotten.
+    scene.when(apply(pod(), request="r2")).when(sooner).then(gone(first, 1), gone(again, 1))
+    assert not scene.state.pods
+    # One that the sender took for ending while it was still wanted.
+    still = given(DECIDER, again).when(msgspec.structs.replace(sooner, ending={"default/web": again.uid}))
+    still.then(gone(again, 1))
+
+
+def test_the_former_pod_of_a_file_may_end_sooner_but_not_the_one_that_it_holds() -> None:
+    scene = given(DECIDER).when(read(pod())).when(read(pod(image="busybox:2")))
+    old = scene.only(manifests.PodWithdrawn).uid
+    scene.when(manifests.DeletePods(request="r9", pods=("default/web",), ending={"default/web": old}))
+    assert kinds(scene.said) == ["PodWithdrawn", "PodRefused"]
+    assert list(scene.state.pods) == ["default/web"]
 
 
 def test_delete_of_a_files_pod_is_refused_naming_the_file() -> None:

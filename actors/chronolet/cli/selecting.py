@@ -1,0 +1,123 @@
+"""Which pods are meant where no names are given: labels and fields.
+
+Comes in: what stands behind `-l` and `--field-selector`. Goes out: tests of a Pod as the API has it, or a usage error.
+Next: `get`, `delete`, `wait`, `describe`, `logs`. Source: apimachinery's labels.Parse and fields.ParseSelector.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+Object = dict[str, Any]
+Wanted = Callable[[Object], bool]
+Options = Callable[..., Any]
+
+FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.nominatedNodeName",
+)
+_DEFAULTS = {"spec.hostNetwork": False, "spec.schedulerName": "default-scheduler"}
+
+_KEY = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"
+_VALUE = r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?"
+_HAS = re.compile(rf"(?P<key>{_KEY})")
+_HAS_NOT = re.compile(rf"!\s*(?P<key>{_KEY})")
+_EQUALS = re.compile(rf"(?P<key>{_KEY})\s*(?P<sign>==|=|!=)\s*(?P<value>{_VALUE})")
+_IN = re.compile(rf"(?P<key>{_KEY})\s+(?P<sign>in|notin)\s*\((?P<values>[^()]*)\)")
+_COMMA = re.compile(r",(?![^()]*\))")
+
+
+def options(function: Options) -> Options:
+    """`-l SELECTOR` and `--field-selector SELECTOR`, as tests."""
+    by_label = click.option(
+        "-l", "--selector", callback=_labels, metavar="SELECTOR", help="by labels: a=b, a!=b, a in (b,c), a, !a"
+    )
+    by_field = click.option(
+        "--field-selector", callback=_fields, metavar="SELECTOR", help="by fields, such as status.phase=Running"
+    )
+    return by_label(by_field(function))
+
+
+def _labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Wanted | None:
+    return None if value is None else by_labels(value)
+
+
+def _fields(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Wanted | None:
+    return None if value is None else by_fields(value)
+
+
+def by_labels(text: str) -> Wanted:
+    """Every requirement holds; a label that is absent is none of the values."""
+    tests = [_requirement(part.strip()) for part in _COMMA.split(text) if part.strip()]
+
+    def wanted(pod: Object) -> bool:
+        labels = pod["metadata"].get("labels", {})
+        return all(test(labels) for test in tests)
+
+    return wanted
+
+
+def _requirement(text: str) -> Callable[[Mapping[str, str]], bool]:
+    if found := _EQUALS.fullmatch(text):
+        return _among(found["key"], {found["value"]}, inside=found["sign"] != "!=")
+    if found := _IN.fullmatch(text):
+        values = {value.strip() for value in found["values"].split(",")}
+        if all(re.fullmatch(_VALUE, value) for value in values):
+            return _among(found["key"], values, inside=found["sign"] == "in")
+    if found := _HAS_NOT.fullmatch(text):
+        absent = found["key"]
+        return lambda labels: absent not in labels
+    if found := _HAS.fullmatch(text):
+        present = found["key"]
+        return lambda labels: present in labels
+    raise click.BadParameter(f"found {text!r}, expected a=b, a!=b, a in (b,c), a notin (b,c), a or !a.")
+
+
+def _among(key: str, values: set[str], *, inside: bool) -> Callable[[Mapping[str, str]], bool]:
+    return lambda labels: (key in labels and labels[key] in values) == inside
+
+
+def by_fields(text: str) -> Wanted:
+    """Every field is, or is not, as it says. Only those that the API can select by."""
+    tests = [_field(part.strip()) for part in text.split(",") if part.strip()]
+    return lambda pod: all(test(pod) for test in tests)
+
+
+def _field(text: str) -> Wanted:
+    path, sign, value = (part.strip() for part in _signed(text))
+    if path not in FIELDS:
+        raise click.BadParameter(f"field {path!r} is not known, expected one of {', '.join(FIELDS)}.")
+    return lambda pod: (_at(pod, path) == value) == (sign != "!=")
+
+
+def _signed(text: str) -> tuple[str, str, str]:
+    for sign in ("!=", "==", "="):
+        path, found, value = text.partition(sign)
+        if found:
+            return path, found, value
+    raise click.BadParameter(f"found {text!r}, expected FIELD=VALUE or FIELD!=VALUE.")
+
+
+def _at(pod: Object, path: str) -> str:
+    """What stands there, as text; a field that is absent is empty."""
+    section, name = path.split(".")
+    value = pod.get(section, {}).get(name, _DEFAULTS.get(path, ""))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def chosen(*tests: Wanted | None) -> Wanted:
+    """All of these that were asked for."""
+    asked = [test for test in tests if test is not None]
+    return lambda pod: all(test(pod) for test in asked)
