@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from chronolet_schemas.envelope import Command, Event, Message
 from chronolet_schemas.podspec import LifecycleHandler, Pod
 from chronolet_schemas.registry import registered
@@ -75,6 +77,13 @@ class SpecAccepted(PodEvent, frozen=True, kw_only=True):
     accepted_at: int
     sandbox_hash: str
     container_hashes: dict[str, str]
+
+
+@registered
+class PullSecretsChanged(PodEvent, frozen=True, kw_only=True):
+    """The Secrets that the registries of the pod's images may be told: digests by name, of those that there are."""
+
+    pull_secrets: dict[str, str]
 
 
 @registered
@@ -164,6 +173,7 @@ class SuccessorAwaits(PodEvent, frozen=True, kw_only=True):
     source: str = ""
     digest: str = ""
     manifest: Pod | None = None
+    pull_secrets: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 @registered

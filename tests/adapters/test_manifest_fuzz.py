@@ -100,7 +100,9 @@ def test_a_pod_with_a_piece_torn_out_and_another_put_in(position: int, length: i
 
 
 @SLOWER
-@given(st.sampled_from(["metadata", "spec", "status", "items", "kind", "apiVersion"]), JSON)
+@given(
+    st.sampled_from(["metadata", "spec", "status", "items", "kind", "apiVersion", "data", "stringData", "type"]), JSON
+)
 def test_any_value_in_place_of_a_part(field: str, value: object) -> None:
     for kind in ("Pod", "List", "Secret"):
         judged(json.dumps({"apiVersion": "v1", "kind": kind, field: value}))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MAILBOX_FULL, MemoryStore
@@ -32,6 +33,8 @@ class World:
     def __init__(self, root: Path) -> None:
         self.runtime = FakeRuntime(images=("pause", "busybox:1"))
         self.specs = SpecFiles(root)
+        self.secrets = SecretFiles(root, "n")
+        self.secrets.prepare()
         self.store = MemoryStore(MemoryServer())
         self.store.begin("r", SHARDS, STARTED)
         self.router = Router({"manifests": manifests_actor.kind(), "pod": pod_actor.kind()}, SHARDS)
@@ -61,7 +64,7 @@ class World:
         return made
 
     def adopt(self, run: str = "r") -> str:
-        return Adoption(self.store, self.runtime, self.specs, "n").adopt(self.router, run)
+        return Adoption(self.store, self.runtime, self.specs, "n", self.secrets).adopt(self.router, run)
 
     @property
     def commands(self) -> list[Command]:

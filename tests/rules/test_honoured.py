@@ -92,7 +92,6 @@ WARNED = [
     ("serviceAccountName", "robot"),
     ("serviceAccount", "robot"),
     ("automountServiceAccountToken", True),
-    ("imagePullSecrets", [{"name": "s"}]),
 ]
 BLOCKED = [
     ("activeDeadlineSeconds", 1),

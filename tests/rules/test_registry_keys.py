@@ -13,6 +13,7 @@ from chronolet.rules.registry_keys import (
     docker_config,
     dockercfg,
     matching,
+    of_secret,
     server_of,
 )
 
@@ -122,3 +123,13 @@ def test_configurations_are_tried_in_turn_and_each_credential_once() -> None:
 def test_helpers_are_asked_for_the_host_or_for_dockers_own_address() -> None:
     assert server_of(parsed("busybox")) == "https://index.docker.io/v1/"
     assert server_of(parsed("reg.example:5000/app")) == "reg.example:5000"
+
+
+def test_each_type_of_secret_is_read_by_its_own_field() -> None:
+    entry = {"a": {"auth": auth("u")}}
+    expected = {"a": Credential(username="u", password="p")}
+    whole, bare = json.dumps({"auths": entry}).encode(), json.dumps(entry).encode()
+    assert of_secret("kubernetes.io/dockerconfigjson", {".dockerconfigjson": whole, "x": b""}).keys == expected
+    assert of_secret("kubernetes.io/dockercfg", {".dockercfg": bare}).keys == expected
+    with pytest.raises(BadDockerConfig):
+        of_secret("kubernetes.io/dockercfg", {".dockerconfigjson": whole})

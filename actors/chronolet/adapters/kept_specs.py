@@ -6,12 +6,11 @@ Comes in: specs. Goes out: files, each complete or not there, and what they hold
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 
+from chronolet.adapters.whole_files import write_whole
 from chronolet.ports.specs import KeptSpec, KeptSpecs, SpecRefusal
 from chronolet_schemas.pod import Ending
 
@@ -60,7 +59,7 @@ def _write(path: Path, record: KeptSpec | Ending) -> None:
     try:
         if _content(path) != content:
             path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
-            _replace(path, content)
+            write_whole(path, content)
     except OSError as error:
         raise SpecRefusal(f"{path}: cannot be written: {error.strerror or error}") from error
 
@@ -82,27 +81,3 @@ def _read(path: Path) -> KeptSpec:
     if spec.uid != path.parent.name or spec.pod != spec.manifest.key:
         raise ValueError(f"is about {spec.pod} with uid {spec.uid}, which is not what its folder and manifest say")
     return spec
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """After this the file is the new one on the disk too; a crash before leaves the old one."""
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{NAME}-")  # 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(unfinished).rename(path)
-    except BaseException:
-        Path(unfinished).unlink()
-        raise
-    for folder in (path.parent, path.parent.parent):  # the second: it may be new itself
-        _sync(folder)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

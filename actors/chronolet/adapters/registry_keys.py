@@ -8,12 +8,13 @@ pkg/credentialprovider/config.go, pkg/credentialprovider/secrets, and the docker
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from chronolet.ports.registries import Found
+from chronolet.ports.secrets import Secrets
 from chronolet.rules.image_names import ImageName
 from chronolet.rules.registry_keys import (
     BadDockerConfig,
@@ -21,6 +22,7 @@ from chronolet.rules.registry_keys import (
     DockerConfig,
     docker_config,
     matching,
+    of_secret,
     server_of,
 )
 
@@ -44,22 +46,15 @@ def docker_folder(environ: Mapping[str, str]) -> Path:
 
 
 class HostKeyring:
-    """`ports.registries.Keyring` on this machine. `secret` gives a Secret's configuration by digest, None if it is not
-    to be had.
-    """
+    """`ports.registries.Keyring` on this machine: of the Secrets that are kept here, and of Docker's `folder`."""
 
-    def __init__(
-        self,
-        folder: Path,
-        secret: Callable[[str], DockerConfig | None] = lambda _: None,
-        helper_seconds: float = HELPER_SECONDS,
-    ) -> None:
+    def __init__(self, folder: Path, secrets: Secrets, helper_seconds: float = HELPER_SECONDS) -> None:
         self._file = folder / "config.json"
-        self._secret = secret
+        self._secrets = secrets
         self._helper_seconds = helper_seconds
 
     def find(self, image: ImageName, digests: Sequence[str]) -> Found:
-        secrets = {digest: self._secret(digest) for digest in digests}
+        secrets = {digest: self._given(digest) for digest in digests}
         given = matching((one.keys for one in secrets.values() if one is not None), image)
         own, remark = self._own(image)
         return Found(
@@ -67,6 +62,13 @@ class HostKeyring:
             lost=tuple(digest for digest, one in secrets.items() if one is None),
             remarks=(remark,) if remark else (),
         )
+
+    def _given(self, digest: str) -> DockerConfig | None:
+        secret = self._secrets.read(digest)
+        try:
+            return of_secret(secret.type, secret.data) if secret is not None else None
+        except BadDockerConfig:
+            return None
 
     def _own(self, image: ImageName) -> tuple[Sequence[Credential], str]:
         """What `docker login` left, a helper's first; and why a part of it cannot be had."""

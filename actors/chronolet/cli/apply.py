@@ -1,7 +1,7 @@
-"""`chronolet apply -f`: wants pods as manifests say.
+"""`chronolet apply -f`: wants pods and Secrets as manifests say.
 
-Comes in: files. Goes out: `manifests.ApplyPods`, and a line for each pod once the node has answered. With `--dry-run`
-nothing is sent; the manifests are read, and compared with the node's log where there is one to be reached.
+Comes in: files. Goes out: `manifests.ApplyPods`, and a line for each pod and Secret once the node has answered. With
+`--dry-run` nothing is sent; the manifests are read, and compared with the node's log where there is one to be reached.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from chronolet.cli import secrets
 from chronolet.cli.asking import Answer, ask, new_request, refusal
 from chronolet.cli.differences import differences
 from chronolet.cli.errors import Failure
@@ -21,6 +22,7 @@ from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.manifests.identity import applied_uid
 from chronolet.manifests.state import APPLY
 from chronolet.node.settings import Settings
+from chronolet.ports.secrets import Secret
 from chronolet_schemas import manifests, podspec
 
 
@@ -45,17 +47,22 @@ def command(
     """Apply manifests: create these pods, or change them."""
     found = read(files, namespace, settings.node)
     tell_findings(found, strict=strict)
-    pods = tuple(pod for _, pod in found.pods)
+    pods, kept = tuple(pod for _, pod in found.pods), tuple(secret for _, secret in found.secrets)
     if dry_run:
-        words, refused = _would(settings, pods)
+        words, of_secrets, refused = _would(settings, pods, kept)
+        secrets.show(of_secrets, output)
         show([pod for pod in pods if pod.key in words], words, output)
         if refused:
             raise Failure(*refused)
         return
     with session(settings, patient=True) as node:
         request = new_request()
-        answers = ask(node, manifests.ApplyPods(request=request, pods=pods))
+        wish = manifests.ApplyPods(request=request, pods=pods, secrets=secrets.kept(node, kept))
+        answers = ask(node, wish)
     done, refused = _outcome(request, answers)
+    of_secrets, more = secrets.outcome(answers)
+    refused = more + refused
+    secrets.show(of_secrets, output)
     show([pod for pod in pods if pod.key in done], done, output)
     if refused:
         raise Failure(*refused)
@@ -103,19 +110,24 @@ def _outcome(request: str, answers: Sequence[Answer]) -> tuple[dict[str, str], l
     return done, refused
 
 
-def _would(settings: Settings, pods: Sequence[podspec.Pod]) -> tuple[dict[str, str], list[str]]:
+def _would(
+    settings: Settings, pods: Sequence[podspec.Pod], kept: Sequence[Secret]
+) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """What an apply would do, by the node's log, and what it would refuse; without a log, only that the manifests can
     be applied.
     """
     try:
         with session(settings) as node:
+            of_secrets, refused = secrets.would(node, kept) if kept else ({}, [])
             before = {state.pod: state for state in node.state("pod").states["pod"].values() if state.uid}
     except (Failure, StoreUnreachable, StoreBroken):
-        return dict.fromkeys((pod.key for pod in pods), "valid (dry run, no log of this node to compare with)"), []
+        valid = "valid (dry run, no log of this node to compare with)"
+        return dict.fromkeys((pod.key for pod in pods), valid), dict.fromkeys((one.key for one in kept), valid), []
     taken = {pod.key for pod in pods if pod.key in before and before[pod.key].source != APPLY}
-    refused = [f"{key} is wanted by {before[key].source} already (dry run)" for key in sorted(taken)]
+    refused += [f"{key} is wanted by {before[key].source} already (dry run)" for key in sorted(taken)]
     known = {key: state.manifest for key, state in before.items()}
-    return {pod.key: _change(known.get(pod.key), pod) for pod in pods if pod.key not in taken}, refused
+    words = {pod.key: _change(known.get(pod.key), pod) for pod in pods if pod.key not in taken}
+    return words, of_secrets, refused
 
 
 def _change(before: podspec.Pod | None, after: podspec.Pod) -> str:

@@ -1,8 +1,8 @@
-"""`chronolet delete`: wants pods no longer.
+"""`chronolet delete`: wants pods and Secrets no longer.
 
-Comes in: names, labels or manifests. Goes out: `manifests.DeletePods`, and a line for each pod; by default when nothing
-of it is left, which `pod.PodEnded` says in the log. A pod that is ending may be asked to end sooner. Source: kubectl's
-pkg/cmd/delete.
+Comes in: names, labels or manifests. Goes out: `manifests.DeletePods`, and a line for each; of a pod by default when
+nothing of it is left, which `pod.PodEnded` says in the log. A pod that is ending may be asked to end sooner. Source:
+kubectl's pkg/cmd/delete.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import click
 
-from chronolet.cli import selecting
+from chronolet.cli import secrets, selecting
 from chronolet.cli.asking import Answer, Watch, ask, follow, new_request, refusal
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
@@ -36,10 +36,12 @@ _NOT_FOUND = "not found"
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Which pods are meant."""
+    """Which pods are meant, or Secrets."""
 
     namespace: str
     names: Sequence[str]
+    type: str = "pods"
+    """Of the names: `pods` or `secrets`."""
     files: Sequence[str]
     selector: selecting.Wanted | None
     field_selector: selecting.Wanted | None
@@ -56,8 +58,10 @@ class Asked:
 @click.command(cls=Command)
 @with_settings()
 @namespace_option
-@click.argument("names", nargs=-1, metavar="(pod NAME... | pod/NAME...)", shell_complete=types_then_pods)
-@click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="pods of this file, folder, or -")
+@click.argument(
+    "names", nargs=-1, metavar="(pod NAME... | pod/NAME... | secret NAME...)", shell_complete=types_then_pods
+)
+@click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="what this file or folder holds, or -")
 @selecting.options
 @click.option("--all", "everything", is_flag=True, help="all pods of the namespace")
 @click.option("-A", "--all-namespaces", is_flag=True, help="of all namespaces, with --all or a selector")
@@ -80,16 +84,20 @@ def command(
     output: str | None,
     **which: object,
 ) -> None:
-    """Delete pods, or have those that end already end sooner."""
+    """Delete pods and Secrets, or have pods that end already end sooner."""
     asked = _asked(**which)
     grace, seconds = _grace(grace_period, now=now, force=force), _seconds(timeout)
     with session(settings, patient=True) as node:
         moment = node.state("pod")
-        keys = _keys(node, asked, moment)
-        if not keys:
+        keys, of_secrets = _keys(node, asked, moment)
+        if not keys and not of_secrets:
             click.echo("No resources found.", err=True)
             return
-        withdrawn, refused = _sorted(ask(node, _wish(keys, grace, moment)), ignore_not_found=ignore_not_found)
+        answers = ask(node, _wish(keys, of_secrets, grace, moment))
+        withdrawn, refused = _sorted(answers, ignore_not_found=ignore_not_found)
+        done, more = secrets.outcome(answers)
+        secrets.show(done, output)
+        refused += [said for said in more if not (ignore_not_found and said.endswith(_NOT_FOUND))]
         late = _wait(node, withdrawn, moment.position, seconds) if wait and not force and withdrawn else {}
     for key in keys:
         if key in withdrawn and key not in late:
@@ -108,10 +116,10 @@ def _asked(**which: object) -> Asked:
         raise click.UsageError("-A goes with --all or a selector.")
     if not words:
         return asked
-    names = types_and_names(asked.names, ("pods",))[1]
+    type_, names = types_and_names(asked.names, ("pods", "secrets"))
     if not names:
-        raise click.UsageError("expected the names of pods behind the type.")
-    return replace(asked, names=names)
+        raise click.UsageError(f"expected the names of {type_} behind the type.")
+    return replace(asked, type=type_, names=names)
 
 
 def _grace(asked: int | None, *, now: bool, force: bool) -> int | None:
@@ -135,11 +143,18 @@ def _seconds(timeout: str | None) -> float | None:
     return duration("--timeout", timeout) / 1_000
 
 
-def _keys(node: Session, asked: Asked, moment: Moment) -> tuple[str, ...]:
+def _keys(node: Session, asked: Asked, moment: Moment) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of pods, and of Secrets."""
     if asked.files:
-        return tuple(found.key for _, found in read(asked.files, asked.namespace).pods)
-    if not asked.selected:
-        return tuple(f"{asked.namespace}/{name}" for name in asked.names)
+        read_ = read(asked.files, asked.namespace)
+        return tuple(one.key for _, one in read_.pods), tuple(one.key for _, one in read_.secrets)
+    named = tuple(f"{asked.namespace}/{name}" for name in asked.names)
+    if asked.type == "secrets":
+        return (), named
+    return (_selected(node, asked, moment) if asked.selected else named), ()
+
+
+def _selected(node: Session, asked: Asked, moment: Moment) -> tuple[str, ...]:
     wanted = selecting.chosen(asked.selector, asked.field_selector)
     found = [one["metadata"] for one in api_pods(moment, node.settings.node) if wanted(one)]
     return tuple(
@@ -149,10 +164,16 @@ def _keys(node: Session, asked: Asked, moment: Moment) -> tuple[str, ...]:
     )
 
 
-def _wish(keys: Sequence[str], grace: int | None, moment: Moment) -> manifests.DeletePods:
+def _wish(keys: Sequence[str], of_secrets: Sequence[str], grace: int | None, moment: Moment) -> manifests.DeletePods:
     states = ((key, moment.states["pod"].get(key)) for key in keys)
     ending = {key: state.uid for key, state in states if state is not None and state.uid and state.termination}
-    return manifests.DeletePods(request=new_request(), pods=tuple(keys), grace_period_seconds=grace, ending=ending)
+    return manifests.DeletePods(
+        request=new_request(),
+        pods=tuple(keys),
+        grace_period_seconds=grace,
+        ending=ending,
+        secrets=tuple(of_secrets),
+    )
 
 
 def _sorted(answers: Sequence[Answer], *, ignore_not_found: bool) -> tuple[dict[str, set[str]], list[str]]:

@@ -1,7 +1,7 @@
 """Reads the manifests that a command names, all of them, before anything is done with one.
 
-Comes in: files, folders, `-` for standard input. Goes out: defaulted and valid pods with what is to be said of them; a
-Failure with one line for each error, naming file, path, found and expected. Next: `apply`, `delete`.
+Comes in: files, folders, `-` for standard input. Goes out: defaulted and valid pods, Secrets, what is to be said of
+them; a Failure with one line for each error, naming file, path, found and expected. Next: `apply`, `delete`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from chronolet.cli.errors import Failure
+from chronolet.ports.secrets import Secret
 from chronolet_schemas.podspec import Finding, Pod
 
 STDIN = "-"
@@ -20,10 +21,11 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class Read:
-    """What was found: (file, pod), (file, finding)."""
+    """What was found: (file, pod), (file, Secret), (file, finding)."""
 
     def __init__(self) -> None:
         self.pods: list[tuple[str, Pod]] = []
+        self.secrets: list[tuple[str, Secret]] = []
         self.findings: list[tuple[str, Finding]] = []
         self.errors: list[str] = []
 
@@ -31,7 +33,7 @@ class Read:
 def read(names: Sequence[str], namespace: str, node: str = "") -> Read:
     """All manifests of these names; `namespace` is for pods that name none, `node` the one that a pod may name.
 
-    Failure if any of them cannot be used, or one pod stands in two places.
+    Failure if any of them cannot be used, or one pod or Secret stands in two places.
     """
     from chronolet.adapters import manifest_files  # noqa: PLC0415 - YAML is slow to load
 
@@ -40,14 +42,15 @@ def read(names: Sequence[str], namespace: str, node: str = "") -> Read:
         name = "standard input" if file == STDIN else file
         one = manifest_files.read_documents(_bytes(file, manifest_files.MAX_BYTES + 1), name, namespace=namespace)
         found.pods += [(name, _wanted(pod)) for pod in one.pods]
+        found.secrets += [(name, secret) for secret in one.secrets]
         here = {pod.key for pod in one.pods if pod.spec.node_name == node}
         found.findings += [(name, said) for said in one.findings if not (said.pod in here and _is_node(said.path))]
         found.errors += [str(error) for error in one.errors]
     _expect_each_once(found)
     if found.errors:
         raise Failure(*found.errors)
-    if not found.pods:
-        raise Failure(f"{', '.join(names)}: no Pod found, expected at least one v1 Pod")
+    if not found.pods and not found.secrets:
+        raise Failure(f"{', '.join(names)}: no Pod found, expected at least one v1 Pod (or Secret)")
     return found
 
 
@@ -102,7 +105,8 @@ def _bytes(file: str, most: int) -> bytes:
 
 def _expect_each_once(found: Read) -> None:
     places: dict[str, str] = {}
-    for file, pod in found.pods:
-        if pod.key in places:
-            found.errors.append(f"{file}: pod {pod.key}: stands in {places[pod.key]} as well, expected it once")
-        places.setdefault(pod.key, file)
+    named = [(file, f"pod {pod.key}") for file, pod in found.pods]
+    for file, name in named + [(file, f"Secret {secret.key}") for file, secret in found.secrets]:
+        if name in places:
+            found.errors.append(f"{file}: {name}: stands in {places[name]} as well, expected it once")
+        places.setdefault(name, file)

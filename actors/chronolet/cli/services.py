@@ -17,6 +17,7 @@ from chronolet.kernel.store import Store
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
 from chronolet.ports.runtime import Runtime
+from chronolet.ports.secrets import Secrets
 
 ANSWER_SECONDS = 10.0
 """How long a person waits for Docker to begin its answer. What it follows may be silent for ever after that."""
@@ -51,6 +52,13 @@ def docker_runtime(settings: Settings) -> Runtime:
     return DockerRuntime(settings.docker, timeout_seconds=ANSWER_SECONDS)
 
 
+def kept_secrets(settings: Settings) -> Secrets:
+    """What the node's Secrets hold, in its state folder."""
+    from chronolet.adapters.kept_secrets import SecretFiles  # noqa: PLC0415 - most commands need none
+
+    return SecretFiles(settings.root_dir, settings.node)
+
+
 def pure_kinds(names: Sequence[str]) -> tuple[Kind[Any], ...]:
     """These kinds, able to fold but without effects."""
     return tuple(importlib.import_module(f"chronolet.{name}.actor").kind() for name in names)
@@ -63,5 +71,6 @@ class Services:
     store: Callable[[Settings], Store] = redis_store
     archive: Callable[[Settings, Store], ArchiveReader] = archive_files
     runtime: Callable[[Settings], Runtime] = docker_runtime
+    secrets: Callable[[Settings], Secrets] = kept_secrets
     kinds: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
     now: Callable[[], int] = wall_clock

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-import immutables
-from msgspec.structs import replace
-
 from chronolet.kernel.decider import Decider, Effect
-from chronolet.manifests import signals, wanted
+from chronolet.manifests import secrets, signals, wanted
+from chronolet.manifests.evolve import evolve
 from chronolet.manifests.identity import applied_uid
-from chronolet.manifests.state import APPLY, File, State, Wanted, file_path, file_source
+from chronolet.manifests.state import APPLY, File, State, Wanted, file_source
 from chronolet_schemas import manifests
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Pod
@@ -29,6 +27,17 @@ Said = manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods | _Folde
 
 def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
     """The events that follow from one message; every command yields at least one."""
+    events = _wishes(state, message)
+    return (*events, *secrets.news(state, _folded(state, events), events))
+
+
+def _folded(state: State, events: Iterable[Event]) -> State:
+    for event in events:
+        state = evolve(state, event)
+    return state
+
+
+def _wishes(state: State, message: Said) -> Sequence[Event]:
     match message:
         case manifests.ApplyPods():
             return tuple(_apply(state, message)) or _empty("pods", "an apply")
@@ -63,6 +72,10 @@ def _unreadable(message: signals.FolderUnreadable) -> Event:
 
 
 def _apply(state: State, command: manifests.ApplyPods) -> Iterator[Event]:
+    """Secrets first: the pods beside them may want them."""
+    kept = tuple(secrets.apply(state, command.secrets))
+    yield from kept
+    state = _folded(state, kept)
     pods = state.pods
     for pod in command.pods:
         before, digest = pods.get(pod.key), digest_of(pod)
@@ -72,7 +85,7 @@ def _apply(state: State, command: manifests.ApplyPods) -> Iterator[Event]:
             yield manifests.ApplyUnchanged(pod=pod.key)
         else:
             uid = before.uid if before else applied_uid(request=command.request, pod=pod.key)
-            yield _applied(pod, uid=uid, source=APPLY, digest=digest)
+            yield _applied(state, pod, uid=uid, source=APPLY, digest=digest)
             pods = pods.set(pod.key, Wanted(uid=uid, source=APPLY, digest=digest))
 
 
@@ -88,6 +101,7 @@ def _delete(state: State, command: manifests.DeletePods) -> Iterator[Event]:
             yield _withdrawn(key, found, command.grace_period_seconds)
         elif ending is None:
             yield manifests.PodRefused(pod=key, source=APPLY, reason=f'pods "{key}" not found')
+    yield from secrets.delete(state, command.secrets)
 
 
 def _ending(command: manifests.DeletePods, key: str) -> Wanted | None:
@@ -98,6 +112,7 @@ def _ending(command: manifests.DeletePods, key: str) -> Wanted | None:
 
 def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
     """What was wanted before the log began is wanted still, until its source is read and says otherwise."""
+    yield from secrets.adopt(state, command.secrets)
     adopted: dict[str, manifests.AdoptedPod] = {}
     for one in command.pods:
         held = state.pods.get(one.pod) or adopted.get(one.pod)
@@ -105,7 +120,9 @@ def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
             yield _refused(one.pod, one.source, held.source)
             continue
         adopted[one.pod] = one
-        yield manifests.PodAdopted(pod=one.pod, uid=one.uid, source=one.source, digest=one.digest)
+        yield manifests.PodAdopted(
+            pod=one.pod, uid=one.uid, source=one.source, digest=one.digest, pull_secrets=one.pull_secrets
+        )
     yield manifests.AdoptionFinished(pods=len(adopted), left_alone=command.left_alone)
 
 
@@ -118,14 +135,19 @@ def _file(state: State, message: signals.FileRead) -> Iterator[Event]:
             yield manifests.FileRefused(path=message.path, digest=message.digest, errors=errors)
         return
     held = {one.manifest.key: one.uid for one in reversed(message.pods)}
-    read = File(digest=message.digest, pods=held, findings=tuple(message.findings))
+    kept = {one.secret: one.digest for one in message.secrets}
+    read = File(digest=message.digest, pods=held, findings=tuple(message.findings), secrets=kept)
     if read != known:
-        yield manifests.FileAccepted(path=message.path, digest=read.digest, pods=held, findings=read.findings)
+        yield manifests.FileAccepted(
+            path=message.path, digest=read.digest, pods=held, findings=read.findings, secrets=kept
+        )
     source = file_source(message.path)
     for key, former in _of(state, source):
         if key not in held:
             yield _withdrawn(key, former)
-    yield from _file_pods(state, message, source, told=read == known)
+    changes = tuple(secrets.of_file(state, source, message.secrets, told=read == known))
+    yield from changes
+    yield from _file_pods(_folded(state, changes), message, source, told=read == known)
 
 
 def _file_pods(state: State, message: signals.FileRead, source: str, *, told: bool) -> Iterator[Event]:
@@ -142,13 +164,15 @@ def _file_pods(state: State, message: signals.FileRead, source: str, *, told: bo
         if before is None or before.uid != one.uid:
             if before is not None:
                 yield _withdrawn(key, before)
-            yield _applied(one.manifest, uid=one.uid, source=source, digest=one.digest)
+            yield _applied(state, one.manifest, uid=one.uid, source=source, digest=one.digest)
 
 
 def _gone(state: State, path: str) -> Iterator[Event]:
     yield manifests.FileVanished(path=path)
-    for key, held in _of(state, file_source(path)):
+    source = file_source(path)
+    for key, held in _of(state, source):
         yield _withdrawn(key, held)
+    yield from secrets.of_file(state, source, (), told=True)
 
 
 def _listed(state: State, message: signals.FolderListed) -> Iterator[Event]:
@@ -164,8 +188,15 @@ def _of(state: State, source: str) -> Sequence[tuple[str, Wanted]]:
     return sorted((key, one) for key, one in state.pods.items() if one.source == source)
 
 
-def _applied(pod: Pod, *, uid: str, source: str, digest: str) -> Event:
-    return manifests.PodApplied(pod=pod.key, uid=uid, source=source, digest=digest, manifest=pod)
+def _applied(state: State, pod: Pod, *, uid: str, source: str, digest: str) -> Event:
+    return manifests.PodApplied(
+        pod=pod.key,
+        uid=uid,
+        source=source,
+        digest=digest,
+        manifest=pod,
+        pull_secrets=secrets.digests(state, pod.key, secrets.names(pod)),
+    )
 
 
 def _withdrawn(key: str, one: Wanted, grace_period_seconds: int | None = None) -> Event:
@@ -177,65 +208,18 @@ def _refused(key: str, source: str, owner: str) -> Event:
     return manifests.PodRefused(pod=key, source=source, reason=reason)
 
 
-def evolve(state: State, event: Event) -> State:
-    """The state after one of manifests' events; others change nothing."""
-    match event:
-        case manifests.PodApplied():
-            one = Wanted(uid=event.uid, source=event.source, digest=event.digest)
-            return replace(state, pods=state.pods.set(event.pod, one))
-        case manifests.PodAdopted():
-            one = Wanted(uid=event.uid, source=event.source, digest=event.digest)
-            return replace(state, pods=state.pods.set(event.pod, one), files=_adopted_file(state.files, event))
-        case manifests.PodWithdrawn():
-            return _without(state, event)
-        case manifests.FolderRead():
-            return replace(state, listed=True, unreadable="")
-        case manifests.FolderUnreadable():
-            return replace(state, unreadable=event.error)
-        case _:
-            return replace(state, files=_files(state.files, event))
-
-
-def _adopted_file(files: immutables.Map[str, File], event: manifests.PodAdopted) -> immutables.Map[str, File]:
-    """The file it came from is known, with no content that was read: it is news when it is read, or is gone."""
-    path = file_path(event.source)
-    if not path:
-        return files
-    held = files.get(path)
-    return files.set(path, File(digest="", pods={**(held.pods if held else {}), event.pod: event.uid}))
-
-
-def _files(files: immutables.Map[str, File], event: Event) -> immutables.Map[str, File]:
-    match event:
-        case manifests.FileAccepted():
-            return files.set(event.path, File(digest=event.digest, pods=event.pods, findings=event.findings))
-        case manifests.FileRefused():
-            held = files.get(event.path)
-            return files.set(event.path, File(digest=event.digest, pods=held.pods if held else {}, errors=event.errors))
-        case manifests.FileVanished() if event.path in files:
-            return files.delete(event.path)
-        case _:
-            return files
-
-
-def _without(state: State, event: manifests.PodWithdrawn) -> State:
-    """The name is free; a file that was refused it is to be read again, for its spec is not kept here."""
-    held = state.pods.get(event.pod)
-    if held is None or held.uid != event.uid:
-        return state  # withdrawn before: it is to end sooner
-    pods = state.pods.delete(event.pod)
-    heirs = any(event.pod in file.pods and file_source(path) != event.source for path, file in state.files.items())
-    return replace(state, pods=pods, rereads=state.rereads + heirs)
-
-
 def due(_state: State) -> int | None:
     """Nothing here waits."""
     return None
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """The watch of the folder, always."""
-    return (wanted.WatchFolder(subject="folder", intent=f"watch/{state.rereads}"),)
+    """The watch of the folder, and the care for what Secrets hold, always."""
+    used = tuple(sorted({one.digest for one in state.secrets.values()}))
+    return (
+        wanted.WatchFolder(subject="folder", intent=f"watch/{state.rereads}"),
+        wanted.KeepSecrets(subject="secrets", intent=f"keep/{state.secret_changes}", used=used),
+    )
 
 
 DECIDER = Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)

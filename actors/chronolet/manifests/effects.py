@@ -1,6 +1,7 @@
-"""The watch of the manifest folder.
+"""The watch of the manifest folder, and the care for what Secrets hold.
 
-Comes in: `wanted.WatchFolder`. Goes out: `signals`. Next: `decider`. Answers to pkg/kubelet/config/file.go.
+Comes in: `wanted.WatchFolder`, `wanted.KeepSecrets`. Goes out: `signals`; files that come and go. Next: `decider`.
+Answers to pkg/kubelet/config/file.go.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import structlog
 
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.manifests import identity, signals, wanted
+from chronolet.manifests.state import file_source
 from chronolet.ports.manifests import Folder, FolderNews, ManifestFile, Reader
+from chronolet.ports.secrets import Secret, SecretRefusal, Secrets
 from chronolet_schemas import podspec
 
 log = structlog.get_logger("chronolet.manifests")
@@ -20,18 +23,45 @@ log = structlog.get_logger("chronolet.manifests")
 _DIGEST_DIGITS = 32
 
 
-def jobs(folder: Folder, node: str, read: Reader) -> Mapping[type[Effect], Job]:
-    """The standing effects of the manifests kind. `read` turns a file's content into pods."""
-    return {wanted.WatchFolder: Job(Watching(folder, node, read).watch)}
+_SWEEP_SECONDS = 60.0
+
+
+def jobs(folder: Folder, node: str, read: Reader, secrets: Secrets) -> Mapping[type[Effect], Job]:
+    """The standing effects of the manifests kind. `read` turns a file's content into pods and Secrets."""
+    return {
+        wanted.WatchFolder: Job(Watching(folder, node, read, secrets).watch),
+        wanted.KeepSecrets: Job(Sweeping(secrets).sweep),
+    }
+
+
+class Sweeping:
+    """The worker of KeepSecrets."""
+
+    def __init__(self, secrets: Secrets, seconds: float = _SWEEP_SECONDS) -> None:
+        self._secrets = secrets
+        self._seconds = seconds
+
+    def sweep(self, effect: wanted.KeepSecrets, context: EffectContext) -> None:
+        """Now and then, until it is no longer wanted."""
+        while not context.cancelled.is_set():
+            for name in self._secrets.unused(effect.used):
+                context.fence("secrets.remove")
+                try:
+                    self._secrets.remove(name)
+                except SecretRefusal as refusal:
+                    log.warning("what no Secret holds stays", error=str(refusal))
+                context.done("secrets.remove")
+            context.cancelled.wait(self._seconds)
 
 
 class Watching:
     """The worker of WatchFolder."""
 
-    def __init__(self, folder: Folder, node: str, read: Reader) -> None:
+    def __init__(self, folder: Folder, node: str, read: Reader, secrets: Secrets) -> None:
         self._folder = folder
         self._node = node
         self._read = read
+        self._secrets = secrets
 
     def watch(self, effect: wanted.WatchFolder, context: EffectContext) -> None:
         """Until it is no longer wanted."""
@@ -49,23 +79,38 @@ class Watching:
         for gone in news.gone:
             context.send(signals.FileGone(path=gone))
         for file in news.changed:
-            read = self._file(file)
+            read = self._file(file, context)
             _log(read)
             context.send(read)
         if news.complete:
             context.send(signals.FolderListed(path=path, files=news.files))
 
-    def _file(self, file: ManifestFile) -> signals.FileRead:
+    def _file(self, file: ManifestFile, context: EffectContext) -> signals.FileRead:
         if file.error:
             return signals.FileRead(path=file.path, digest=_digest(b""), errors=(f"{file.name}: {file.error}",))
         parsed = self._read(file.content, file.name)
+        # What may hold a Secret gets a digest that tells nobody anything.
+        secret = bool(parsed.secrets or parsed.errors)
+        digest = self._secrets.seal(file.content) if secret else _digest(file.content)
+        try:
+            kept = tuple(self._kept(file.path, one, context) for one in parsed.secrets)
+        except SecretRefusal as refusal:
+            return signals.FileRead(path=file.path, digest=digest, errors=(f"{file.name}: {refusal}",))
         return signals.FileRead(
             path=file.path,
-            digest=_digest(file.content),
+            digest=digest,
             pods=tuple(self._pod(file.path, pod) for pod in parsed.pods),
             findings=tuple(str(finding) for finding in parsed.findings),
             errors=tuple(str(error) for error in parsed.errors),
+            secrets=kept,
         )
+
+    def _kept(self, path: str, secret: Secret, context: EffectContext) -> signals.FileSecret:
+        """It lies in the state folder before anybody hears of it."""
+        context.fence("secrets.keep")
+        digest = self._secrets.keep(secret, file_source(path))
+        context.done("secrets.keep")
+        return signals.FileSecret(secret=secret.key, type=secret.type, digest=digest)
 
     def _pod(self, path: str, pod: podspec.Pod) -> signals.FilePod:
         digest = podspec.digest(pod)

@@ -20,10 +20,20 @@ class FilePod(Message, frozen=True, kw_only=True):
     manifest: Pod
 
 
-class FileRead(Signal, frozen=True, kw_only=True):
-    """A manifest file was read. Either `errors`, and then nothing of the file holds, or its pods (maybe none).
+class FileSecret(Message, frozen=True, kw_only=True):
+    """A Secret that a file holds, `secret` its namespace/name: what it holds was put into the state folder."""
 
-    `digest` is of the file's bytes. Findings and errors are lines that name file, path, what was found and expected.
+    secret: str
+    type: str
+    digest: str
+
+
+class FileRead(Signal, frozen=True, kw_only=True):
+    """A manifest file was read. Either `errors`, and then nothing of the file holds, or its pods and Secrets (maybe
+    none).
+
+    `digest` is of the file's bytes, by a key of the node's own: nobody is to guess a password by it. Findings and
+    errors are lines that name file, path, what was found and expected.
     """
 
     path: str
@@ -31,6 +41,7 @@ class FileRead(Signal, frozen=True, kw_only=True):
     pods: Sequence[FilePod] = ()
     findings: Sequence[str] = ()
     errors: Sequence[str] = ()
+    secrets: Sequence[FileSecret] = ()
 
 
 class FileGone(Signal, frozen=True, kw_only=True):

@@ -19,23 +19,35 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
     source: str
     digest: str
+    pull_secrets: tuple[str, ...] = ()
+    """The names of its imagePullSecrets, in its own namespace."""
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A Secret that a source wants. What it holds lies in the state folder under its digest."""
+
+    type: str
+    digest: str
+    source: str
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
     """A manifest file: `digest` of its bytes when it was last read, the uids by key of the pods it holds (accepted
-    or refused), what was said about it, and the errors if it could not be used.
+    or refused), the digests by key of its Secrets, what was said about it, and the errors if it could not be used.
     """
 
     digest: str
     pods: dict[str, str] = {}
     findings: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    secrets: dict[str, str] = {}
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """`pods` by namespace/name, `files` by path. `unreadable` is why the folder cannot be listed, empty while it can.
+    """`pods` and `secrets` by namespace/name, `files` by path. `unreadable` is why the folder cannot be listed.
 
     `rereads` counts how often the folder had to be read anew because a name that a file was refused became free.
+    `secret_changes` counts how often a Secret came, changed or went.
     """
 
     pods: immutables.Map[str, Wanted] = immutables.Map()
@@ -43,6 +55,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     listed: bool = False
     unreadable: str = ""
     rereads: int = 0
+    secrets: immutables.Map[str, Kept] = immutables.Map()
+    secret_changes: int = 0
 
 
 def file_source(path: str) -> str:

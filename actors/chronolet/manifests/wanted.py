@@ -1,7 +1,7 @@
-"""What manifests wants to have running: the watch of each manifest folder.
+"""What manifests wants to have running: the watch of the manifest folder, and the care for what Secrets hold.
 
-Comes in: nothing. Goes out: the Effect Struct that `decider.outstanding` returns. Next: `effects`, whose worker reads
-the folder's files and sends `signals`. Source: pkg/kubelet/config/file.go, file_linux.go.
+Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers read
+the folder's files and send `signals`. Source: pkg/kubelet/config/file.go, file_linux.go.
 """
 
 from __future__ import annotations
@@ -17,3 +17,12 @@ class WatchFolder(Effect, frozen=True, kw_only=True):
     Where the settings name no folder, it sends one FolderListed without files and waits. Another intent asks for all of
     it anew.
     """
+
+
+class KeepSecrets(Effect, frozen=True, kw_only=True):
+    """Remove from the state folder what belongs to no Secret: all but these digests.
+
+    Who applies a Secret writes first and tells then, so what was written just now is left for a while.
+    """
+
+    used: tuple[str, ...]

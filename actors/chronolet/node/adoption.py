@@ -1,5 +1,5 @@
 """A new log is told what runs already: the node's containers by their labels, the pods by the specs kept beside the
-log.
+log, and the Secrets that are kept there.
 
 Comes in: the kernel's call, before the first shards of a log are taken. Goes out: `pleg.AdoptContainers`,
 `pod.AdoptPod` for each pod and `manifests.AdoptPods`, in mailboxes that nobody reads yet, so they are decided before
@@ -14,10 +14,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from chronolet.kernel.routing import Router
 from chronolet.kernel.store import Store
 from chronolet.manifests.actor import NODE
+from chronolet.manifests.secrets import names as secret_names
 from chronolet.pleg import actor as pleg_actor
 from chronolet.pod.effects import UNKNOWN_EXIT, exit_reason
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerState, Refusal, Runtime
+from chronolet.ports.secrets import FoundSecret, Secrets
 from chronolet.ports.specs import KeptSpec, Specs
 from chronolet_schemas import codec, manifests, pleg, pod, registry
 from chronolet_schemas.envelope import Command
@@ -35,11 +37,12 @@ def can_adopt(kinds: Collection[str]) -> bool:
 class Adoption:
     """Called again until it has nothing to wait for: the same requests are taken once."""
 
-    def __init__(self, store: Store, runtime: Runtime, specs: Specs, node: str) -> None:
+    def __init__(self, store: Store, runtime: Runtime, specs: Specs, node: str, secrets: Secrets) -> None:
         self._store = store
         self._runtime = runtime
         self._specs = specs
         self._node = node
+        self._secrets = secrets
 
     def adopt(self, router: Router, run: str) -> str:
         """Send what the log has to know; empty when that is done, else what has to be waited for."""
@@ -52,17 +55,20 @@ class Adoption:
         try:
             found = self._found()
         except Refusal as refusal:
-            return f"{len(kept)} pods are kept here: {refusal}" if kept else ""
+            if kept:
+                return f"{len(kept)} pods are kept here: {refusal}"
+            found = {}
+        secrets = tuple(reversed(self._secrets.all()))  # of two of one name the newest is taken
         chosen = _chosen(kept, found)
         left = (*unreadable, *_left_alone(kept, chosen, found))
-        if not chosen and not left:
+        if not chosen and not left and not secrets:
             return ""
         # A pod whose end has begun is wanted no longer: its name is free.
         wanted = [one for one in chosen if one.uid not in endings]
         return (
             self._tell_pleg(router, run, found)
             or self._sent(router, run, chosen, found, endings)
-            or self._send(shard, NODE, _wanted(run, wanted, left))
+            or self._send(shard, NODE, _wanted(run, wanted, left, secrets))
         )
 
     def _found(self) -> _Found:
@@ -115,13 +121,26 @@ class Adoption:
         return f"the mailbox of {shard} is full" if word == "busy" else ""
 
 
-def _wanted(run: str, chosen: Sequence[KeptSpec], left: Sequence[str]) -> manifests.AdoptPods:
+def _wanted(
+    run: str, chosen: Sequence[KeptSpec], left: Sequence[str], secrets: Sequence[FoundSecret]
+) -> manifests.AdoptPods:
     return manifests.AdoptPods(
         request=f"adopt/{run}",
         pods=tuple(
-            manifests.AdoptedPod(pod=one.pod, uid=one.uid, source=one.source, digest=one.digest) for one in chosen
+            manifests.AdoptedPod(
+                pod=one.pod,
+                uid=one.uid,
+                source=one.source,
+                digest=one.digest,
+                pull_secrets=secret_names(one.manifest),
+            )
+            for one in chosen
         ),
         left_alone=tuple(left),
+        secrets=tuple(
+            manifests.AdoptedSecret(secret=one.secret.key, type=one.secret.type, digest=one.digest, source=one.source)
+            for one in secrets
+        ),
     )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.http_requests import HttpRequests
+from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
@@ -45,6 +46,7 @@ from chronolet.pod import actor as pod
 from chronolet.pod import effects as pod_effects
 from chronolet.pod.images import Pulls
 from chronolet.ports.runtime import Runtime
+from chronolet.ports.secrets import Secrets
 from chronolet.ports.specs import Specs
 from chronolet_schemas.keys import shards_of
 
@@ -97,11 +99,22 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         measure_seconds=tuning.measure_seconds,
     )
     specs = SpecFiles(settings.root_dir)
+    secrets = SecretFiles(settings.root_dir, settings.node)
+    if "manifests" in settings.actors:
+        secrets.prepare()
 
     def run() -> str:
         return process.run
 
-    kinds = _kinds(settings, runtime, relisted, lambda: keeper.kind(keeping, tuning.policy), specs=specs, run=run)
+    kinds = _kinds(
+        settings,
+        runtime,
+        relisted,
+        lambda: keeper.kind(keeping, tuning.policy),
+        specs=specs,
+        secrets=secrets,
+        run=run,
+    )
     process = Process(
         Setup(
             node=settings.node,
@@ -113,7 +126,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
             address=settings.http_address,
             faults=faults or NoFaults(),
             observer=metrics,
-            adopt=Adoption(store, runtime, specs, settings.node).adopt if can_adopt(settings.actors) else None,
+            adopt=Adoption(store, runtime, specs, settings.node, secrets).adopt if can_adopt(settings.actors) else None,
         )
     )
     if "pleg" in settings.actors:
@@ -144,6 +157,7 @@ def _kinds(
     keeper_kind: Callable[[], Kind[Any]],
     *,
     specs: Specs,
+    secrets: Secrets,
     run: Callable[[], str],
 ) -> dict[str, Kind[Any]]:
     node = settings.node
@@ -155,13 +169,13 @@ def _kinds(
         node=node,
         pause_image=settings.pod_infra_container_image,
         builtin=builtin,
-        pulls=_pulls(settings),
+        pulls=_pulls(settings, secrets),
         specs=specs,
         requests=HttpRequests(),
         run=run,
     )
     makers: dict[str, Callable[[], Kind[Any]]] = {
-        "manifests": lambda: manifests.kind(manifests_effects.jobs(folder, node, read_documents)),
+        "manifests": lambda: manifests.kind(manifests_effects.jobs(folder, node, read_documents, secrets)),
         "pod": lambda: pod.kind(pod_effects.jobs(outside)),
         "pleg": lambda: pleg.kind(pleg_effects.jobs(relisted, node, steady_seconds=relist, run=run)),
         "keeper": keeper_kind,
@@ -169,9 +183,9 @@ def _kinds(
     return {name: makers[name]() for name in settings.actors}
 
 
-def _pulls(settings: Settings) -> Pulls:
+def _pulls(settings: Settings, secrets: Secrets) -> Pulls:
     return Pulls(
-        keyring=HostKeyring(docker_folder(os.environ)),
+        keyring=HostKeyring(docker_folder(os.environ), secrets),
         at_once=settings.pulls_at_once,
         patience_seconds=settings.image_pull_progress_deadline / 1000,
     )

@@ -15,7 +15,12 @@ from chronolet_schemas import manifests, pleg, pod
 SHARDS = 4
 
 
-def _pod(event: manifests.PodApplied | manifests.PodWithdrawn | pleg.ContainerEvent | pod.AdoptPod) -> Sequence[str]:
+_AboutPod = (
+    manifests.PodApplied | manifests.PodWithdrawn | manifests.PullSecretsChanged | pleg.ContainerEvent | pod.AdoptPod
+)
+
+
+def _pod(event: _AboutPod) -> Sequence[str]:
     return (event.pod,)
 
 
@@ -30,6 +35,7 @@ def kind(effects: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
         subscribes={
             manifests.PodApplied: _pod,
             manifests.PodWithdrawn: _pod,
+            manifests.PullSecretsChanged: _pod,
             pleg.ContainerStarted: _pod,
             pleg.ContainerDied: _pod,
         },

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from chronolet.kernel.decider import Decider, Due, EffectFailed
-from chronolet.pod import adoption, phases, record, runtime_news, signals, telling
+from chronolet.pod import adoption, phases, pull_secrets, record, runtime_news, signals, telling
 from chronolet.pod.evolve import evolve
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.plan import plan
@@ -27,6 +27,7 @@ from chronolet_schemas.envelope import Event
 Said = (
     manifests.PodApplied
     | manifests.PodWithdrawn
+    | manifests.PullSecretsChanged
     | pleg.ContainerStarted
     | pleg.ContainerDied
     | pod.AdoptPod
@@ -52,7 +53,7 @@ def due(state: State) -> int | None:
 
 def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
     match message:
-        case manifests.PodApplied() | manifests.PodWithdrawn() | pod.AdoptPod():
+        case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PullSecretsChanged() | pod.AdoptPod():
             return _wish(state, message, now)
         case pleg.ContainerStarted():
             return runtime_news.started(state, message)
@@ -67,13 +68,17 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
 
 
 def _wish(
-    state: State, message: manifests.PodApplied | manifests.PodWithdrawn | pod.AdoptPod, now: int
+    state: State,
+    message: manifests.PodApplied | manifests.PodWithdrawn | manifests.PullSecretsChanged | pod.AdoptPod,
+    now: int,
 ) -> Sequence[Event]:
     match message:
         case manifests.PodApplied():
             return record.applied(state, message, now)
         case manifests.PodWithdrawn():
             return record.withdrawn(state, message, now)
+        case manifests.PullSecretsChanged():
+            return pull_secrets.changed(state, message)
         case _:
             return adoption.adopted(state, message)
 

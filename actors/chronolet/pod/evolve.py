@@ -52,15 +52,17 @@ def _pod_event(state: State, event: pod.PodEvent) -> State:
             return replace(state, successor=_successor(event))
         case pod.TerminationRequested():
             return replace(state, termination=_termination(event))
-        case pod.SpecKept() | pod.SandboxBlocked():
+        case pod.SpecKept() | pod.SandboxBlocked() | pod.PullSecretsChanged():
             return _spec(state, event)
         case _:
             return replace(state, cleanup=_cleanup(state.cleanup, event))
 
 
-def _spec(state: State, event: pod.SpecKept | pod.SandboxBlocked) -> State:
+def _spec(state: State, event: pod.SpecKept | pod.SandboxBlocked | pod.PullSecretsChanged) -> State:
     if isinstance(event, pod.SpecKept):
         return replace(state, unkept=state.unkept and event.digest != state.digest)
+    if isinstance(event, pod.PullSecretsChanged):
+        return replace(state, pull_secrets=event.pull_secrets)
     return replace(state, sandbox=replace(state.sandbox, blocked=event.message))
 
 
@@ -78,7 +80,13 @@ def _cleanup(before: Cleanup | None, event: pod.PodEvent) -> Cleanup | None:
 def _successor(event: pod.SuccessorAwaits) -> Successor | None:
     if event.successor is None or event.manifest is None:
         return None
-    return Successor(uid=event.successor, source=event.source, digest=event.digest, manifest=event.manifest)
+    return Successor(
+        uid=event.successor,
+        source=event.source,
+        digest=event.digest,
+        manifest=event.manifest,
+        pull_secrets=event.pull_secrets,
+    )
 
 
 def _termination(event: pod.TerminationRequested) -> Termination:

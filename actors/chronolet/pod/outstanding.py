@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from chronolet.pod import wanted
+from chronolet.pod import pull_secrets, wanted
 from chronolet.pod.state import Container, State, Stop, Stray, Termination
 from chronolet.pod.wanted import Wanted
 from chronolet_schemas.pod import Ending
@@ -103,6 +103,7 @@ def _ensure_image(state: State, one: Container) -> Wanted:
         attempt=one.attempt,
         image=one.image,
         policy=one.policy,
+        secrets=pull_secrets.usable(state),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chronolet.pod import acceptance
+from chronolet.pod import acceptance, pull_secrets
 from chronolet.pod.actions import Actions, pod_actions
 from chronolet.pod.starting import advance
 from chronolet.pod.state import State, Termination
@@ -35,9 +35,10 @@ def _successor(state: State, now: int) -> Sequence[Event]:
     if state.successor is None:
         return ()
     next_one = state.successor
-    return acceptance.accepted(
+    accepted = acceptance.accepted(
         uid=next_one.uid, source=next_one.source, digest=next_one.digest, manifest=next_one.manifest, now=now
     )
+    return (*accepted, *pull_secrets.with_spec(state, state.pod, next_one.uid, next_one.pull_secrets))
 
 
 def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from chronolet.kernel.decider import EffectFailed
-from chronolet.pod import acceptance, signals, telling, wanted
+from chronolet.pod import acceptance, pull_secrets, signals, telling, wanted
 from chronolet.pod.backoff import FAILED_MOUNT, RESYNC_SECONDS, image_wait_seconds, mount_wait_milliseconds
 from chronolet.pod.outstanding import outstanding
-from chronolet.pod.state import State
+from chronolet.pod.state import State, Successor
 from chronolet.pod.termination import MINIMUM_GRACE_SECONDS, stop_requested
 from chronolet_schemas import manifests, pleg, pod
 from chronolet_schemas.envelope import Event
@@ -24,25 +24,21 @@ _NOTHING: tuple[Event, ...] = ()
 
 def applied(state: State, message: manifests.PodApplied, now: int) -> Sequence[Event]:
     """A source wants a pod: the life begins, its spec changes, or it awaits the end of the one before."""
-    if not state.uid:
-        return acceptance.accepted(
-            uid=message.uid, source=message.source, digest=message.digest, manifest=message.manifest, now=now
-        )
-    if message.uid == state.uid and state.termination is None:
-        if message.digest == state.digest:
+    if not state.uid or (message.uid == state.uid and state.termination is None):
+        if message.uid == state.uid and message.digest == state.digest:
             return _NOTHING
-        return acceptance.accepted(
+        accepted = acceptance.accepted(
             uid=message.uid, source=message.source, digest=message.digest, manifest=message.manifest, now=now
         )
-    awaits = pod.SuccessorAwaits(
-        pod=state.pod,
-        uid=state.uid,
-        successor=message.uid,
+        return (*accepted, *pull_secrets.with_spec(state, message.pod, message.uid, message.pull_secrets))
+    following = Successor(
+        uid=message.uid,
         source=message.source,
         digest=message.digest,
         manifest=message.manifest,
+        pull_secrets=message.pull_secrets,
     )
-    return (awaits, *_terminate(state, "Replaced", None, now))
+    return (pull_secrets.awaits(state, following), *_terminate(state, "Replaced", None, now))
 
 
 def withdrawn(state: State, message: manifests.PodWithdrawn, now: int) -> Sequence[Event]:

@@ -180,6 +180,7 @@ class Successor(Record, frozen=True, kw_only=True):
     source: str
     digest: str
     manifest: Pod
+    pull_secrets: dict[str, str] = {}
 
 
 class State(Record, frozen=True, kw_only=True):
@@ -197,6 +198,7 @@ class State(Record, frozen=True, kw_only=True):
     accepted_at: int = 0
     sandbox_hash: str = ""
     container_hashes: dict[str, str] = {}
+    pull_secrets: dict[str, str] = {}
     unkept: bool = False
     sandbox: Sandbox = Sandbox()
     containers: tuple[Container, ...] = ()

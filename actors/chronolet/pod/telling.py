@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from chronolet.pod import pull_secrets
 from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.state import SANDBOX, ContainerKind, State
 from chronolet.rules.durations import go_duration
@@ -30,6 +31,8 @@ def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
     match event:
         case pod.SandboxEvent() | pod.SandboxBlocked() | pod.CleanupFailed():
             return _about_pod(state, event)
+        case pod.ImageEnsureRequested():
+            return _about_secrets(state)
         case pod.ImageReady() | pod.ImageFailed() | pod.ImageBackOffBegan():
             return _about_image(state, event)
         case pod.ContainerEvent():
@@ -50,6 +53,14 @@ def secrets_lost(state: State, names: Sequence[str]) -> kube_events.Recorded:
         "attempting to pull the image may not succeed."
     )
     return _recorded(state, "Warning", "FailedToRetrieveImagePullSecret", text)
+
+
+def _about_secrets(state: State) -> Sequence[kube_events.Recorded]:
+    """They are the pod's: of the containers whose images are looked for at once, the first one tells."""
+    names = pull_secrets.missing(state)
+    if not names or any(one.phase == "pulling" for one in state.containers):
+        return _NO_FACTS
+    return (secrets_lost(state, names),)
 
 
 def not_kept(state: State, error: str) -> kube_events.Recorded:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from chronolet.ports.secrets import Secret
 from chronolet_schemas.podspec import Finding, ManifestError, Pod
 
 
@@ -53,6 +54,10 @@ class Parsed(Protocol):
     @property
     def pods(self) -> Sequence[Pod]:
         """Its pods, defaulted; none where there are errors."""
+
+    @property
+    def secrets(self) -> Sequence[Secret]:
+        """Its Secrets; none where there are errors."""
 
     @property
     def errors(self) -> Sequence[ManifestError]:

@@ -77,7 +77,7 @@ _POD: Final = {
     "serviceAccountName": _warns(_ACCOUNT, "default"),
     "serviceAccount": _warns(_ACCOUNT, "default"),
     "automountServiceAccountToken": _warns(_ACCOUNT, False),
-    "imagePullSecrets": _warns("images are pulled without credentials yet"),
+    "imagePullSecrets": HONOURED,
     "enableServiceLinks": HONOURED,  # there are no services here, so there are no variables for them either way
     "restartPolicy": HONOURED,
     "terminationGracePeriodSeconds": HONOURED,

@@ -8,7 +8,7 @@ read. Answers to: pkg/credentialprovider/config.go and keyring.go. No error and 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -80,6 +80,19 @@ def dockercfg(content: bytes) -> DockerConfig:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadDockerConfig(_where(error)) from None
     return DockerConfig(keys=_credentials(found, ""))
+
+
+SECRETS: Final[Mapping[str, tuple[str, Callable[[bytes], DockerConfig]]]] = {
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson", docker_config),
+    "kubernetes.io/dockercfg": (".dockercfg", dockercfg),
+}
+"""By the type of a Secret the one field of it that counts, and how that is read."""
+
+
+def of_secret(type_: str, data: Mapping[str, bytes]) -> DockerConfig:
+    """What a Secret of one of these types holds. Raises BadDockerConfig."""
+    field, read = SECRETS[type_]
+    return read(data.get(field, b""))
 
 
 def _where(error: Exception) -> str:

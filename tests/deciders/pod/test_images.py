@@ -1,9 +1,11 @@
 """What a pod makes of what it hears about its images, in the kubelet's words."""
 
-from chronolet.pod import signals
+from chronolet.pod import signals, wanted
 from chronolet.pod.status import pod_status
-from chronolet_schemas import pod
-from tests.deciders.pod.life import POD, Life, manifest
+from chronolet_schemas import manifests, pod, podspec
+from chronolet_schemas.podspec import Pod
+from chronolet_schemas.podspec.pod import LocalReference
+from tests.deciders.pod.life import POD, Life, container, manifest
 
 HELLO = "reg.example/team/hello@sha256:" + "0a" * 32
 
@@ -78,3 +80,83 @@ def test_a_registry_that_cannot_serve_has_a_reason_of_its_own_and_a_back_off() -
     one = life.state.container("app")
     assert (one.reason, one.retry_at - life.at) == ("ImagePullBackOff", 9_000)
     assert one.message == f'Back-off pulling image "busybox:1": RegistryUnavailable: {message}'
+
+
+# --- imagePullSecrets
+
+
+def private(*names: str, log: bool = False) -> Pod:
+    containers = (container(), container("log")) if log else ()
+    return manifest(*containers, image_pull_secrets=tuple(LocalReference(name=name) for name in names))
+
+
+def applied(life: Life, one: Pod, uid: str = "u1", **digests: str) -> Life:
+    return life.when(
+        manifests.PodApplied(
+            pod=POD, uid=uid, source="apply", digest=podspec.digest(one), manifest=one, pull_secrets=digests
+        )
+    )
+
+
+def changed(life: Life, uid: str = "u1", **digests: str) -> Life:
+    return life.when(manifests.PullSecretsChanged(pod=POD, uid=uid, pull_secrets=digests))
+
+
+def given_to_the_pull(life: Life) -> list[tuple[str, str]]:
+    effect = life.effects["container/app"]
+    assert isinstance(effect, wanted.EnsureImage)
+    return [(one.name, one.digest) for one in effect.secrets]
+
+
+LOST_A = (
+    "FailedToRetrieveImagePullSecret",
+    "Unable to retrieve some image pull secrets (a); attempting to pull the image may not succeed.",
+)
+
+
+def test_a_pull_is_given_the_secrets_in_the_specs_order() -> None:
+    life = applied(Life(), private("b", "a", "b"), a="d1", b="d2")
+    assert life.kinds[:2] == ["SpecAccepted", "PullSecretsChanged"]
+    life.sandbox_up().tells()
+    assert given_to_the_pull(life) == [("b", "d2"), ("a", "d1")]
+
+
+def test_what_is_missing_is_told_once_and_the_pull_goes_on_without() -> None:
+    life = applied(Life(), private("a", "b"), b="d2").sandbox_up().tells(LOST_A)
+    assert given_to_the_pull(life) == [("b", "d2")]
+    two = private("a", log=True)
+    life = applied(Life(), two).sandbox_up().tells(LOST_A)
+    assert sorted(life.effects) == ["container/app", "container/log"], "two pulls, one word"
+
+
+def test_a_secret_that_comes_later_is_given_to_the_next_try() -> None:
+    life = applied(Life(), private("a")).sandbox_up()
+    running = life.effects["container/app"].intent
+    changed(life, a="d1").then(pod.PullSecretsChanged(pod=POD, uid="u1", pull_secrets={"a": "d1"}))
+    assert life.effects["container/app"].intent == running, "the pull at hand is not begun anew"
+    assert changed(life, a="d1").said == ()
+    life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="denied").wake().wake().tells()
+    assert given_to_the_pull(life) == [("a", "d1")]
+
+
+def test_a_changed_spec_comes_with_its_secrets() -> None:
+    life = applied(Life(), private("a"), a="d1").sandbox_up()
+    applied(life, private("a", "b"), a="d1", b="d2")
+    assert given_to_the_pull(life) == [("a", "d1"), ("b", "d2")]
+    applied(life, private("b"), b="d2")
+    assert given_to_the_pull(life) == [("b", "d2")]
+
+
+def test_the_next_pod_of_the_name_has_its_own() -> None:
+    life = applied(Life(), private("a"), a="d1").sandbox_up()
+    applied(life, private("a"), uid="u2", a="d1")
+    awaiting = changed(life, uid="u2", a="d2").only(pod.SuccessorAwaits)
+    assert (awaiting.successor, awaiting.pull_secrets) == ("u2", {"a": "d2"})
+    assert changed(life, uid="u3", a="d3").said == ()
+    life.answer("sandbox", signals.SandboxDown, id="sandbox-0").answer("pod", signals.CleanedUp)
+    assert (life.state.uid, life.state.pull_secrets) == ("u2", {"a": "d2"})
+
+
+def test_nobody_is_told_of_secrets_of_a_pod_that_is_gone() -> None:
+    life = applied(Life(), private("a"))
+    assert changed(life, uid="u0", a="d1").said == ()

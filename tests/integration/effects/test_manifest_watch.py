@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder
 from chronolet.manifests import effects, identity, signals, wanted
@@ -19,11 +20,17 @@ from tests.support.scratch import wait_until
 WATCH = wanted.WatchFolder(subject="folder", intent="watch/0")
 
 
+def secrets_in(folder: Path) -> SecretFiles:
+    made = SecretFiles(folder.with_name(f"{folder.name}-state"), "node-1")
+    made.prepare()
+    return made
+
+
 class Watch:
     def __init__(self, folder: Path) -> None:
         self.context = Context(entity="node", cause="")
         self.folder = folder
-        jobs = effects.jobs(ManifestFolder(folder), "node-1", read_documents)
+        jobs = effects.jobs(ManifestFolder(folder), "node-1", read_documents, secrets_in(folder))
         self._thread = threading.Thread(target=jobs[wanted.WatchFolder].run, args=(WATCH, self.context))
         self._thread.start()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.registry_keys import HostKeyring
 from chronolet.kernel.effects import Fenced
 from chronolet.pod import signals, wanted
@@ -70,7 +71,7 @@ def test_a_missing_tag_is_told_in_the_registrys_words(world: World, registry: Re
 def test_a_password_is_taken_from_dockers_own_configuration(
     world: World, docker_engine: PrivateDocker, tmp_path: Path
 ) -> None:
-    own = World(world.runtime, tmp_path, pulls=Pulls(keyring=HostKeyring(tmp_path)))
+    own = World(world.runtime, tmp_path, pulls=Pulls(keyring=HostKeyring(tmp_path, SecretFiles(tmp_path, "n"))))
     with registry_in(docker_engine.namespace, password="secret") as registry:
         refused = own.run(ensure(registry.reference, "Always"))
         assert isinstance(refused, signals.ImageRefused)

@@ -1,7 +1,7 @@
-"""One object of a manifest as a pod, or what is wrong with it.
+"""One object of a manifest as a pod or a Secret, or what is wrong with it.
 
 Comes in: the plain value of a document. Goes out: the objects in it (a List holds several), each read by itself: a
-defaulted pod, problems, findings. Next: `reader`, which puts a file together from them.
+defaulted pod or a Secret, problems, findings. Next: `reader`, which puts a file together from them.
 Answers to: pkg/kubelet/config/common.go (tryDecodeSinglePod, tryDecodePodList) and strict decoding.
 """
 
@@ -15,14 +15,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from chronolet.adapters.manifest_files.documents import MAX_DEPTH
+from chronolet.adapters.manifest_files.secrets import read_secret
 from chronolet.adapters.manifest_files.shape import described, fit
+from chronolet.ports.secrets import Secret
 from chronolet.rules import honoured
 from chronolet.rules.problems import Problem
 from chronolet.rules.validation import problems as validate
 from chronolet_schemas.podspec import WARNING, Finding, Pod, defaulted, from_plain
 
 _LISTS = {"List": None, "PodList": "Pod", "ConfigMapList": "ConfigMap", "SecretList": "Secret"}
-_LATER = frozenset({"ConfigMap", "Secret"})
+_LATER = frozenset({"ConfigMap"})
 _SHOWN = 60
 _SEPARATOR = re.compile(r"[.\[]")
 
@@ -39,6 +41,7 @@ class Read(NamedTuple):
     """What became of one object. A pod with problems is handed on for its name only."""
 
     pod: Pod | None = None
+    secret: Secret | None = None
     problems: tuple[Problem, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -55,7 +58,7 @@ def objects(found: Found) -> Iterator[Found]:
 
 
 def read(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
-    """The object as a pod. `known` is what its document's text already showed to be wrong."""
+    """The object as a pod or a Secret. `known` is what its document's text already showed to be wrong."""
     if not isinstance(found.value, dict):
         message = f"{described(found.value)}, expected a map with apiVersion, kind and metadata"
         return Read(problems=(Problem(found.path, message),))
@@ -68,7 +71,19 @@ def read(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
             path=below(found.path, "kind"), severity=WARNING, message=f"{kind}s are not honoured yet, it is passed over"
         )
         return Read(findings=(finding,))
-    return _pod(found, namespace, known)
+    return _secret(found, namespace) if kind == "Secret" else _pod(found, namespace, known)
+
+
+def _secret(found: Found, namespace: str) -> Read:
+    taken = read_secret(found.value, namespace)
+    return Read(
+        secret=taken.secret,
+        problems=tuple(Problem(below(found.path, one.path), one.message) for one in taken.problems),
+        findings=tuple(
+            msgspec.structs.replace(one, path=below(found.path, one.path), message=f"{one.message} of a Secret")
+            for one in taken.findings
+        ),
+    )
 
 
 def below(path: str, rest: str) -> str:
@@ -89,7 +104,7 @@ def _type_problems(found: Found, kind: str | None) -> Iterator[Problem]:
     if kind in _LISTS:
         yield Problem(below(found.path, "items"), f"{described(found.value.get('items'))}, expected a list")
     else:
-        yield from _unless("Pod or List", kind or given, below(found.path, "kind"), ("Pod", *_LATER))
+        yield from _unless("Pod, Secret or List", kind or given, below(found.path, "kind"), ("Pod", "Secret", *_LATER))
 
 
 def _unless(expected: str, value: Any, path: str, allowed: tuple[str, ...]) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""A manifest file as pods: everything that is wrong with it, or all of its pods.
+"""A manifest file as pods and Secrets: everything that is wrong with it, or all that it holds.
 
 Comes in: a file's content and name. Goes out: `Parsed`: defaulted pods, or errors (then no pods: a file is taken whole
 or not at all), and findings about what is not honoured. Next: the `manifests` actor and `apply`.
@@ -13,6 +13,7 @@ import msgspec
 
 from chronolet.adapters.manifest_files.documents import NotReadableError, documents
 from chronolet.adapters.manifest_files.objects import Found, Read, below, objects, read
+from chronolet.ports.secrets import Secret
 from chronolet.rules.problems import Problem
 from chronolet_schemas.podspec import DEFAULT_NAMESPACE, WARNING, Finding, ManifestError, Pod
 
@@ -28,9 +29,10 @@ _One = TypeVar("_One", Finding, ManifestError)
 
 
 class Parsed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file holds. There are pods only where there is no error."""
+    """What a file holds. There are pods and Secrets only where there is no error."""
 
     pods: tuple[Pod, ...] = ()
+    secrets: tuple[Secret, ...] = ()
     errors: tuple[ManifestError, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -84,6 +86,7 @@ class _File:
         self._namespace = namespace
         self._documents = 0
         self._pods: dict[str, Pod] = {}
+        self._secrets: dict[str, Secret] = {}
         self._first: dict[str, str] = {}
         self._errors: _Told[ManifestError] = _Told()
         self._findings: _Told[Finding] = _Told()
@@ -121,7 +124,12 @@ class _File:
                 ManifestError(file=self._name, path=one.path, message=one.message, document=one.document)
                 for one in findings
             ]
-        return Parsed(pods=() if errors else tuple(self._pods.values()), errors=tuple(errors), findings=tuple(findings))
+        return Parsed(
+            pods=() if errors else tuple(self._pods.values()),
+            secrets=() if errors else tuple(self._secrets.values()),
+            errors=tuple(errors),
+            findings=tuple(findings),
+        )
 
     def _document(self, value: Any, known: tuple[Problem, ...]) -> None:
         self._refuse_all(known)
@@ -132,14 +140,20 @@ class _File:
         self._refuse_all(taken.problems)
         for finding in taken.findings:
             self._findings.add(msgspec.structs.replace(finding, document=self._documents))
-        if taken.pod is None or not taken.pod.metadata.name:
-            return
-        key, place = taken.pod.key, below(found.path, "metadata.name")
-        if key in self._pods:
-            self._refuse_all([Problem(place, f"pod {key} stands twice in this file, first in {self._first[key]}")])
-            return
-        self._pods[key] = taken.pod
-        self._first[key] = f"document {self._documents}" + (f" at {found.path}" if found.path else "")
+        if taken.secret is not None and self._is_first(f"Secret {taken.secret.key}", found):
+            self._secrets[taken.secret.key] = taken.secret
+        if taken.pod is not None and taken.pod.metadata.name and self._is_first(f"pod {taken.pod.key}", found):
+            self._pods[taken.pod.key] = taken.pod
+
+    def _is_first(self, what: str, found: Found) -> bool:
+        """Whether this is the first of its name; a second one is refused."""
+        here = f"document {self._documents}" + (f" at {found.path}" if found.path else "")
+        first = self._first.setdefault(what, here)
+        if first is here:
+            return True
+        place = below(found.path, "metadata.name")
+        self._refuse_all([Problem(place, f"{what} stands twice in this file, first in {first}")])
+        return False
 
     def _refuse_all(self, problems: Iterable[Problem]) -> None:
         for problem in problems:
