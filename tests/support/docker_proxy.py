@@ -144,6 +144,8 @@ class DockerProxy:
                 self._open[call] = name
             if self._may_pass(call, name):
                 call.connect(self._engine)
+                if self._closing.is_set():
+                    return  # it had no engine's end yet when all calls were cut
                 call.relay(swallow=bool(self._met("swallow", name)), muted=lambda: bool(self._met("mute", name)))
         except (OSError, ValueError):
             pass  # the engine is not there, or ended in the middle of its answer, or the client has gone
@@ -234,7 +236,11 @@ class _Call:
         """What the engine says; of a reply in chunks each as a whole, without those that are muted."""
         assert self._engine is not None
         with self._engine.makefile("rb") as reader:
-            head = b"".join(iter(reader.readline, b"\r\n"))
+            head = b""
+            while (line := reader.readline()) != b"\r\n":
+                if not line:
+                    return  # the engine was killed, or the call was cut, before there was a whole head
+                head += line
             yield head + b"\r\n"
             if b"transfer-encoding: chunked" not in head.lower():
                 while piece := reader.read1(_PIECE):
