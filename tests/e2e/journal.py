@@ -7,11 +7,13 @@ is away is waited for, as the agent does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.store import StoreUnreachable
+from chronolet.pleg.decider import DECIDER as PLEG
+from chronolet.pleg.state import Run
 from chronolet.pod.api import PodStatus
 from chronolet.pod.decider import DECIDER
 from chronolet.pod.state import State
@@ -20,6 +22,9 @@ from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event
 
 E = TypeVar("E", bound=Event)
+
+
+AT_ONCE = 1000
 
 
 class Line(NamedTuple):
@@ -37,17 +42,20 @@ class Journal:
         self.lines: list[Line] = []
         self.undecodable: list[Entry] = []
         self.pods: dict[str, State] = {}
+        self._pleg = PLEG.initial
         self._at = START
 
     def read(self, milliseconds: int = 0) -> None:
         """What is new; if nothing is, wait so long for something to come."""
         try:
-            arrived = self.store.wait(self._at, {}, 1000, milliseconds).log
+            arrived = self.store.wait(self._at, {}, AT_ONCE, milliseconds).log
         except StoreUnreachable:
             time.sleep(0.01)  # the server is being started again, which this test waits for
             return
         for entry in arrived:
             self._add(entry)
+        if len(arrived) == AT_ONCE:
+            self.read()
 
     def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 30) -> Any:
         """Until the condition holds, looked at after each piece of the log; its answer."""
@@ -66,6 +74,11 @@ class Journal:
         """The first event of that class with these fields, now or later."""
         found: list[E] = self.wait_for(f"{kind.__name__} {fields}", lambda: self.events(kind, **fields), seconds)
         return found[0]
+
+    @property
+    def runs(self) -> Mapping[str, Run]:
+        """What runs by the log so far: pleg's containers by id."""
+        return self._pleg.containers
 
     def status(self, pod: str) -> PodStatus | None:
         """The pod's PodStatus by the log so far, None without such a pod."""
@@ -93,6 +106,8 @@ class Journal:
             return
         self.lines.append(Line(entry, event))
         kind, _, key = entry.entity.partition("/")
+        if kind == "pleg":
+            self._pleg = PLEG.evolve(self._pleg, event) or PLEG.initial
         if kind == "pod":
             state = DECIDER.evolve(self.pods.get(key, DECIDER.initial), event)
             if state is None:

@@ -11,10 +11,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import docker
 import msgspec
 import yaml
 
@@ -121,7 +122,8 @@ class Node:
             self.kill9()
         self.journal.close()
         for one in self.docker.containers(all=True, filters={"label": f"{labels.NODE}={self.name}"}):
-            self.docker.remove_container(one["Id"], force=True, v=True)
+            with suppress(docker.errors.NotFound):  # the agent's last call was about to remove it
+                self.docker.remove_container(one["Id"], force=True, v=True)
 
     # -- manifests -------------------------------------------------------------------------------------------------
 

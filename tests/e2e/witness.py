@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import docker
 
@@ -18,6 +19,13 @@ from tests.support.docker import PrivateDocker
 _LIFE = {"create", "start", "die", "destroy", "pause", "restart", "oom"}
 
 
+class Death(NamedTuple):
+    """One death of a container. `at` in milliseconds, by the engine's clock."""
+
+    id: str
+    at: int
+
+
 class Witness:
     """Follows the engine's events from now on until closed."""
 
@@ -25,6 +33,7 @@ class Witness:
         self._lock = threading.Lock()
         self._lives: dict[str, dict[str, list[str]]] = {}
         self._signals: dict[str, set[str]] = {}
+        self._deaths: dict[str, list[Death]] = {}
         self._stream = engine.api(timeout=3600).events(decode=True, filters={"type": "container"})
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
         self._thread.start()
@@ -38,6 +47,11 @@ class Witness:
         """`<name> <signal number>` of every signal sent: sent twice is the same signal."""
         with self._lock:
             return set(self._signals.get(node, ()))
+
+    def deaths(self, node: str) -> list[Death]:
+        """Each death of one of its containers."""
+        with self._lock:
+            return list(self._deaths.get(node, ()))
 
     def gone(self, node: str) -> bool:
         """Whether containers were made and all of them are destroyed."""
@@ -54,6 +68,8 @@ class Witness:
             for event in self._stream:
                 with self._lock:
                     self._note(event["Action"], event["Actor"]["Attributes"])
+                    if event["Action"] == "die":
+                        self._note_death(event)
 
     def _note(self, action: str, said: Mapping[str, str]) -> None:
         node = said.get(labels.NODE, "")
@@ -62,3 +78,8 @@ class Witness:
         elif action in _LIFE:
             word = f"die {said['exitCode']}" if action == "die" else action
             self._lives.setdefault(node, {}).setdefault(said["name"], []).append(word)
+
+    def _note_death(self, event: Mapping[str, Any]) -> None:
+        node = event["Actor"]["Attributes"].get(labels.NODE, "")
+        death = Death(event["Actor"]["ID"], event["timeNano"] // 1_000_000)
+        self._deaths.setdefault(node, []).append(death)

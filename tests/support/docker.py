@@ -1,7 +1,8 @@
 """A private Docker Engine: a dockerd of the tests' own beside any other, to be killed at will.
 
 In: nothing. Out: an engine in its own network namespace, with its own folders, socket and cgroup, with `--live-restore`
-as a production host has it. Containers outlive a kill -9 of dockerd; nothing outlives `destroy()`.
+as a production host has it unless told otherwise: then containers outlive a kill -9 of dockerd, too, but not its next
+start. Nothing outlives `destroy()`.
 Next: tests use the session fixture `docker_engine`, or `private_docker()` for one that they break.
 """
 
@@ -27,8 +28,9 @@ _KIND = "docker"
 class PrivateDocker:
     """One dockerd with everything it owns below one folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, live_restore: bool = True) -> None:
         self.folder = folder
+        self._live_restore = live_restore
         self.host = f"unix://{folder}/sock"
         self.namespace = NetworkNamespace(folder.name)
         self.log = folder / "dockerd.log"
@@ -85,6 +87,12 @@ class PrivateDocker:
         self._clients.append(client)
         return client
 
+    def processes(self) -> dict[str, list[int]]:
+        """The processes of each running container by its id, without asking dockerd."""
+        (root, *_) = _hierarchies()
+        found = {path.name: _pids_in([path]) for path in root.glob(f"{self.folder.name}/*/")}
+        return {container: pids for container, pids in found.items() if pids}
+
     def remove_containers(self) -> None:
         """Remove every container: a test that shares the engine leaves none behind."""
         api = self.api()
@@ -127,7 +135,7 @@ class PrivateDocker:
             "--exec-opt=native.cgroupdriver=cgroupfs",
             # The machine's own /etc/docker/daemon.json may say anything.
             f"--config-file={self._config}",
-            "--live-restore",
+            *(("--live-restore",) if self._live_restore else ()),
         ]
 
     def _answers(self) -> bool:
@@ -166,10 +174,10 @@ class PrivateDocker:
 
 
 @contextmanager
-def private_docker(*, images: bool = True) -> Iterator[PrivateDocker]:
+def private_docker(*, images: bool = True, live_restore: bool = True) -> Iterator[PrivateDocker]:
     """A running engine, with the local images unless told otherwise; gone at the end, whatever happened."""
     sweep()
-    engine = PrivateDocker(scratch.create(_KIND))
+    engine = PrivateDocker(scratch.create(_KIND), live_restore=live_restore)
     try:
         engine.namespace.create()
         engine.start()
@@ -195,10 +203,13 @@ def _unmount_below(folder: Path) -> None:
 
 def _cgroups(names: set[str]) -> list[Path]:
     """The cgroup folders so named, with all below them, in each hierarchy, the deepest first."""
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    hierarchies = [line.split()[4] for line in lines if line.partition(" - ")[2].startswith("cgroup")]
-    walks = (os.walk(hierarchy, topdown=False) for hierarchy in hierarchies)
+    walks = (os.walk(hierarchy, topdown=False) for hierarchy in _hierarchies())
     return [Path(path) for walk in walks for path, _, _ in walk if names & set(path.split("/"))]
+
+
+def _hierarchies() -> list[Path]:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [Path(line.split()[4]) for line in lines if line.partition(" - ")[2].startswith("cgroup")]
 
 
 def _pids_in(cgroups: list[Path]) -> list[int]:

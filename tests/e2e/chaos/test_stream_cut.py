@@ -1,0 +1,72 @@
+"""The event stream cut while containers die, again and again: the log and the runtime agree within five seconds."""
+
+import pytest
+
+from chronolet_schemas import pleg
+from tests.e2e.chaos.agreement import differences, wait_for_agreement
+from tests.e2e.chaos.churn import Churn, moved
+from tests.e2e.node import Node, pod, shell
+from tests.support.docker import PrivateDocker
+from tests.support.docker_proxy import DockerProxy, Fault, docker_proxy
+from tests.support.redis import PrivateRedis
+
+
+def test_a_disagreement_is_seen(own_node: Node) -> None:
+    own_node.write("two.yaml", pod("two", shell("app"), shell("other")))
+    own_node.start()
+    own_node.wait_until_running("two")
+    own_node.journal.wait_for("agreement", lambda: not differences(own_node))
+    own_node.kill9()
+    dead = own_node.running("two")["app"]["Id"]
+    own_node.docker.kill(dead)
+    found = [line.partition(" ")[2] for line in differences(own_node)]
+    assert found == [f"{dead} dead for Docker, for pleg runs", f"{dead} gone for Docker, for pod runs"]
+    own_node.docker.remove_container(own_node.running("two")["other"]["Id"], force=True)
+    assert len(differences(own_node)) == 4
+
+
+def cut(node: Node, proxy: DockerProxy) -> Fault:
+    """The stream is cut and cannot be opened any more."""
+    closed = proxy.drop("/events")
+    assert proxy.cut("/events")
+    node.journal.wait_for("tries to follow again", lambda: len(closed.met) >= 2)
+    return closed
+
+
+def cut_again_and_again(node: Node, proxy: DockerProxy, cuts: int) -> None:
+    node.environ["DOCKER_HOST"] = proxy.host
+    churn = Churn(node, seed=3)
+    try:
+        churn.begin()
+        took, hit = [], 0
+        for number in range(cuts):
+            moved(node, churn, moves=5)
+            closed = cut(node, proxy)
+            churn.pause()
+            hit += churn.kill(4)
+            closed.lift()
+            took.append(wait_for_agreement(node, f"cut {number + 1}"))
+            churn.go()
+        churn.pause()
+        lost = node.journal.events(pleg.StreamLost)
+        assert len(lost) >= cuts
+        assert hit >= 2 * cuts
+        print(f"{cuts} cuts, {hit} deaths: agreed after at most {max(took):.2f} s")  # noqa: T201 - asked for
+        assert "Traceback" not in node.log, node.log[-3000:]
+    finally:
+        churn.pause()
+
+
+@pytest.mark.timeout(120)
+def test_a_stream_that_is_cut_is_followed_again(own_node: Node, docker_engine: PrivateDocker) -> None:
+    with docker_proxy(docker_engine.host) as proxy:
+        cut_again_and_again(own_node, proxy, 5)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_stream_that_is_cut_for_long(
+    own_node: Node, docker_engine: PrivateDocker, redis_server: PrivateRedis
+) -> None:
+    with docker_proxy(docker_engine.host) as proxy:
+        cut_again_and_again(own_node, proxy, 60)
