@@ -66,8 +66,8 @@ class Node:
 
     # -- the agent -------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        command = [*_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", "0"]
+    def start(self, port: int = 0) -> None:
+        command = [*_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port)]
         with self._log.open("ab") as log:
             self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
 

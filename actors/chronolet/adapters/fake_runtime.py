@@ -27,6 +27,7 @@ from chronolet.ports.runtime import (
     ExecResult,
     ExecState,
     ImageState,
+    Interface,
     Notice,
     PortMapping,
     PullStep,
@@ -34,6 +35,7 @@ from chronolet.ports.runtime import (
     SandboxSpec,
     State,
     Stream,
+    Usage,
 )
 from chronolet.rules.registry_keys import Credential
 
@@ -205,6 +207,24 @@ class FakeRuntime:
             yield item
         with self._changed:
             self._streams.remove(stream)
+
+    def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
+        """A little of everything."""
+        del timeout_seconds
+        self._enter("usage")
+        with self._changed:
+            box = self._boxes.get(container_id)
+            if box is None or box.state != "running":
+                return None
+            return Usage(
+                at=self._now(),
+                cpu_nanoseconds=1_000_000 * max(1, self._now() - box.started_at),
+                memory_bytes=4096,
+                working_set_bytes=2048,
+                rss_bytes=1024,
+                processes=1,
+                interfaces=(Interface(name="eth0", rx_bytes=3, tx_bytes=4),),
+            )
 
     def image(self, reference: str) -> ImageState | None:
         self._enter("image")

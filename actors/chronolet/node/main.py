@@ -119,7 +119,7 @@ class _Surrounded:
 
 def _served(node: Node) -> HttpServer:
     settings = node.settings
-    pages = {**health_pages(node.health), "/metrics": node.metrics.page}
+    pages = {**health_pages(node.health), "/metrics": node.metrics.page, **node.pages}
     server = HttpServer(settings.address, settings.port, pages)
     server.start()
     log.info("serving", address=settings.address, port=server.port)

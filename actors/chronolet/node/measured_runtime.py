@@ -27,6 +27,7 @@ from chronolet.ports.runtime import (
     Runtime,
     SandboxSpec,
     Stream,
+    Usage,
 )
 from chronolet.rules.names import SANDBOX
 from chronolet.rules.registry_keys import Credential
@@ -80,6 +81,10 @@ class MeasuredRuntime:
     ) -> Iterator[Notice]:
         # It ends with the stream, so a duration would say nothing.
         return self._runtime.follow(labels, since, opened)
+
+    def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
+        with self._operation("container_stats"):
+            return self._runtime.usage(container_id, timeout_seconds=timeout_seconds)
 
     def image(self, reference: str) -> ImageState | None:
         with self._operation("image_status"):

@@ -36,8 +36,10 @@ from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.health import Health
+from chronolet.node.http import Show
 from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
+from chronolet.node.pages import configz, pod_pages, runtime_pages
 from chronolet.node.settings import Settings
 from chronolet.node.tuning import USUAL, Tuning
 from chronolet.pleg import actor as pleg
@@ -76,6 +78,8 @@ class Node:
     health: Health
     process: Process
     disk: Disk
+    pages: Mapping[str, Show]
+    """HTTP pages beside those of health and metrics."""
 
 
 def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> Node:
@@ -133,7 +137,18 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         # A process that stands by has no pleg at work, and none to wait for.
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
-    return Node(settings, store, runtime, metrics, health, process, disk)
+    pages = _pages(settings, store, archive, runtime)
+    return Node(settings, store, runtime, metrics, health, process, disk, pages)
+
+
+def _pages(settings: Settings, store: RedisStore, archive: NodeArchive, runtime: Runtime) -> dict[str, Show]:
+    """Node-wide pages where the node's pods and containers are looked after."""
+    pages = {"/configz": configz(settings)}
+    if "pod" in settings.actors:
+        pages |= pod_pages(settings, store, archive, pod.kind())
+    if "pleg" in settings.actors:
+        pages |= runtime_pages(settings, runtime)
+    return pages
 
 
 def _now() -> int:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from chronolet.adapters.docker_runtime import answers, bodies, streams
+from chronolet.adapters.docker_runtime import answers, bodies, streams, usage
 from chronolet.adapters.docker_runtime.connection import Connection, quoted
 from chronolet.adapters.docker_runtime.execs import Execs
 from chronolet.adapters.docker_runtime.hijack import Attached
@@ -29,6 +29,7 @@ from chronolet.ports.runtime import (
     Refusal,
     SandboxSpec,
     Stream,
+    Usage,
 )
 from chronolet.rules import image_names
 from chronolet.rules.registry_keys import Credential
@@ -182,6 +183,17 @@ class DockerRuntime:
     def resize_exec(self, exec_id: str, rows: int, columns: int) -> None:
         size = {"h": str(rows), "w": str(columns)}
         self._connection.call("POST", f"/exec/{quoted(exec_id)}/resize", size)
+
+    def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
+        # Without `one-shot` the engine looks twice, a second apart.
+        query = {"stream": "false", "one-shot": "true"}
+        path = f"/containers/{quoted(container_id)}/stats"
+        try:
+            return usage.read(self._connection.call("GET", path, query, timeout_seconds=timeout_seconds))
+        except Refusal as refusal:
+            if refusal.kind in ("not_found", "conflict"):
+                return None
+            raise
 
     # -- images ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,42 @@
+"""Pods as the Kubernetes API has them, made of the pods' states.
+
+Comes in: a `Moment`. Goes out: v1 Pods with status, as plain data, ordered by namespace and name. Next: the page /pods,
+and the CLI. Source: pkg/kubelet/kubelet_pods.go (convertStatusToAPIStatus).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.history.state import Moment
+from chronolet.pod.state import State
+from chronolet.pod.status import plain_status, rfc3339
+from chronolet_schemas import podspec
+
+Object = dict[str, Any]
+
+
+def api_pods(moment: Moment, node: str) -> list[Object]:
+    """All pods of the moment."""
+    states = moment.states["pod"]
+    return [_api_pod(states[key], node, moment) for key in sorted(states) if states[key].uid]
+
+
+def api_pod(moment: Moment, node: str, key: str) -> Object | None:
+    """The pod namespace/name, None if there is none."""
+    state = moment.states["pod"].get(key)
+    return _api_pod(state, node, moment) if state is not None and state.uid else None
+
+
+def _api_pod(state: State, node: str, moment: Moment) -> Object:
+    plain = podspec.to_plain(state.manifest)
+    metadata = {
+        **plain.get("metadata", {}),
+        "uid": state.uid,
+        "creationTimestamp": rfc3339(state.accepted_at),
+        "resourceVersion": str(moment.position),
+    }
+    if state.termination:
+        metadata["deletionTimestamp"] = rfc3339(state.termination.deadline)
+        metadata["deletionGracePeriodSeconds"] = state.termination.grace_period_seconds
+    return {**plain, "metadata": metadata, "spec": {**plain["spec"], "nodeName": node}, "status": plain_status(state)}

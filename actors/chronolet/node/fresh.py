@@ -1,0 +1,41 @@
+"""A value that many ask for and that costs something to make.
+
+Comes in: how to make it. Goes out: the value, not older than it may be; made by one thread at a time, however many ask.
+Next: `pages`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class BusyError(Exception):
+    """It is being made, and takes longer than anybody should wait."""
+
+
+class Fresh(Generic[T]):
+    """`seconds`: how old it may be. `patience`: how long to wait for somebody else who makes it."""
+
+    def __init__(self, make: Callable[[], T], seconds: float, patience: float) -> None:
+        self._make = make
+        self._seconds = seconds
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._made: tuple[float, T] | None = None
+
+    def get(self) -> T:
+        """What `make` raises is raised, and tried again by the next who asks."""
+        if not self._lock.acquire(timeout=self._patience):
+            raise BusyError
+        try:
+            if self._made is None or time.monotonic() - self._made[0] > self._seconds:
+                self._made = None
+                self._made = (time.monotonic(), self._make())
+            return self._made[1]
+        finally:
+            self._lock.release()
