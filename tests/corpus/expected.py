@@ -72,7 +72,6 @@ def _first(*fields: str) -> tuple[str, ...]:
 
 _CAPITALS = "capital letters are not allowed"
 _GPU = "resources.limits."
-_NOT_FOUND = "executable file not found"
 _SECCOMP: Final = Taken(
     blocks=(*_first("securityContext.allowPrivilegeEscalation"), "spec.securityContext.seccompProfile")
 )
@@ -172,7 +171,7 @@ EXPECTED: Final[dict[str, Expectation]] = {
     "pods_probe_pod-with-tcp-socket-healthcheck.yaml": _PROBED,
     "pods_probe_tcp-liveness-readiness.yaml": Taken(warns=_first("livenessProbe", "readinessProbe")),
     "pods_probe_grpc-liveness.yaml": Taken(
-        warns=_first("livenessProbe"), else_=Says(reason="CrashLoopBackOff", message="back-off", exit_code=127)
+        warns=_first("livenessProbe"), else_=Says(reason="CrashLoopBackOff", message="no such file or directory", exit_code=127)
     ),
     # -- what only a cluster reads -------------------------------------------------------------------------------------
     "pods_pod-nginx-preferred-affinity.yaml": Taken(warns=("spec.affinity",)),
