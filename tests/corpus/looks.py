@@ -5,6 +5,7 @@ Comes in: the field's value, a `Look`. Goes out: `Compared`. Next: `seen` walks 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import PurePath
@@ -17,7 +18,14 @@ class Look(NamedTuple):
     manifest: Mapping[str, Any]
     pod: Mapping[str, Any]
     docker: Mapping[str, Any]
+    hooks: Mapping[tuple[str, str], str] = {}
+    """(container, hook) -> how it ended."""
     container: Mapping[str, Any] = {}
+
+    @property
+    def name(self) -> Any:
+        """The container's name in its pod."""
+        return self.config["Labels"]["io.kubernetes.container.name"]
 
     @property
     def host(self) -> Any:
@@ -91,7 +99,7 @@ def _anything(_: Any, __: Look) -> Compared:
 
 
 def _image(value: str, look: Look) -> Compared:
-    shown = {one["name"]: one for one in _statuses(look)}[look.config["Labels"]["io.kubernetes.container.name"]]
+    shown = {one["name"]: one for one in _statuses(look)}[look.name]
     return Compared((value, look.container["Image"]), (shown["image"], shown["imageID"].rpartition("//")[2]))
 
 
@@ -109,16 +117,27 @@ def _environment(value: list[Mapping[str, Any]], look: Look) -> Compared:
 def _value(variable: Mapping[str, Any], look: Look) -> str:
     if "valueFrom" not in variable:
         return str(variable.get("value", ""))
+    source = variable["valueFrom"]
+    if "resourceFieldRef" in source:
+        return _amount_of(source["resourceFieldRef"], look)
     metadata = look.pod["metadata"]
     fields = {
         "metadata.name": metadata["name"],
         "metadata.namespace": metadata["namespace"],
         "metadata.uid": metadata["uid"],
         "spec.nodeName": look.pod["spec"]["nodeName"],
-        "spec.serviceAccountName": look.manifest["spec"].get("serviceAccountName", "default"),
+        "spec.serviceAccountName": look.manifest["spec"].get("serviceAccountName", ""),
         "status.podIP": look.pod["status"].get("podIP"),
     }
-    return str(fields[variable["valueFrom"]["fieldRef"]["fieldPath"]])
+    return str(fields[source["fieldRef"]["fieldPath"]])
+
+
+def _amount_of(reference: Mapping[str, str], look: Look) -> str:
+    """In units of the divisor, rounded up; what is referred to is written in the manifest."""
+    name = reference.get("containerName", look.name)
+    container = next(one for one in look.manifest["spec"]["containers"] if one["name"] == name)
+    side, _, resource = reference["resource"].partition(".")
+    return str(math.ceil(amount(container["resources"][side][resource]) / amount(reference.get("divisor", "1"))))
 
 
 def _ports(value: list[Mapping[str, Any]], look: Look) -> Compared:
@@ -175,17 +194,38 @@ def _user(value: int, look: Look) -> Compared:
     return Compared(str(value), look.config["User"].partition(":")[0])
 
 
-def _security_option(prefix: str) -> Callable[[Look], list[str]]:
-    return lambda look: [one for one in look.host["SecurityOpt"] or [] if one.startswith(prefix)]
+def _group(value: int, look: Look) -> Compared:
+    return Compared(str(value), look.config["User"].partition(":")[2])
+
+
+def _not_root(value: bool, look: Look) -> Compared:
+    return Compared(value, look.config["User"].partition(":")[0] not in ("", "0"))
+
+
+def _options(prefix: str, look: Look) -> list[str]:
+    return sorted(one for one in look.host["SecurityOpt"] or [] if one.startswith(prefix))
 
 
 def _seccomp(value: Mapping[str, str], look: Look) -> Compared:
     wanted = {"Unconfined": ["seccomp=unconfined"], "RuntimeDefault": []}[value["type"]]
-    return Compared(wanted, _security_option("seccomp")(look))
+    return Compared(wanted, _options("seccomp", look))
+
+
+def _se_linux(value: Mapping[str, str], look: Look) -> Compared:
+    return Compared(sorted(f"label={key}:{text}" for key, text in value.items()), _options("label", look))
+
+
+def _hook(hook: str) -> Check:
+    return lambda _, look: Compared("Succeeded", look.hooks.get((str(look.name), hook)))
+
+
+def _hook_to_come(hook: str) -> Check:
+    """Nothing of it while the container runs."""
+    return lambda _, look: Compared(None, look.hooks.get((str(look.name), hook)))
 
 
 _CONTAINER: Final[dict[str, Check]] = {
-    "name": lambda value, look: Compared(value, look.config["Labels"]["io.kubernetes.container.name"]),
+    "name": lambda value, look: Compared(value, look.name),
     "image": _image,
     "imagePullPolicy": _anything,  # the images are there, and each policy has tests of its own
     "command": _config("Entrypoint"),
@@ -209,7 +249,12 @@ _CONTAINER: Final[dict[str, Check]] = {
     "securityContext.allowPrivilegeEscalation": _no_new_privileges,
     "securityContext.readOnlyRootFilesystem": _host("ReadonlyRootfs"),
     "securityContext.runAsUser": _user,
+    "securityContext.runAsGroup": _group,
+    "securityContext.runAsNonRoot": _not_root,
     "securityContext.seccompProfile": _seccomp,
+    "securityContext.seLinuxOptions": _se_linux,
+    "lifecycle.postStart": _hook("PostStart"),
+    "lifecycle.preStop": _hook_to_come("PreStop"),
 }
 
 CHECKS: Final[dict[str, Check]] = {
@@ -224,6 +269,7 @@ CHECKS: Final[dict[str, Check]] = {
     "spec.restartPolicy": _shown("spec", "restartPolicy", default="Always"),
     "spec.terminationGracePeriodSeconds": _shown("spec", "terminationGracePeriodSeconds", default=30),
     "spec.dnsPolicy": _shown("spec", "dnsPolicy", default="ClusterFirst"),
+    "spec.imagePullSecrets": _anything,  # seen by a registry, when an image is pulled
     "spec.volumes": _anything,  # seen where they are mounted
     "spec.hostNetwork": _namespace("NetworkMode"),
     "spec.hostPID": _namespace("PidMode"),

@@ -18,7 +18,8 @@ from docker.errors import NotFound
 
 from chronolet.pod.status import plain_status
 from chronolet.ports import labels
-from chronolet_schemas import kube_events
+from chronolet_schemas import kube_events, pod
+from tests.corpus.looks import Look
 from tests.corpus.seen import differences
 from tests.e2e.node import BUSYBOX, Node
 
@@ -59,13 +60,20 @@ def own(
 
 def says(name: str, script: str, *, stays: bool = True, **more: Any) -> dict[str, Any]:
     """A container that runs a script, says that this was all, and stays."""
-    whole = f"{script}\necho end\n{STAY if stays else ''}"
+    # One stream: of two, Docker may read the later word first.
+    whole = f"exec 2>&1\n{script}\necho end\n{STAY if stays else ''}"
     return {"name": name, "image": BUSYBOX, "command": ["/bin/sh", "-c", whole], **more}
 
 
 def on_host(name: str, kind: str = "", path: str = "") -> dict[str, Any]:
     """A volume of the pod's own folder of the host, or of something in it."""
     return {"name": name, "hostPath": {"path": PLACE + path, **({"type": kind} if kind else {})}}
+
+
+def hooks(node: Node, name: str, namespace: str = "default") -> dict[tuple[str, str], str]:
+    """(container, hook) -> how it ended, of one pod, by the node's log."""
+    ended = node.journal.events(pod.HookEnded, pod=f"{namespace}/{name}")
+    return {(one.container, one.hook): one.outcome for one in ended}
 
 
 class Ran:
@@ -163,7 +171,7 @@ class Ran:
 
     def differences(self, name: str) -> list[str]:
         """What is honoured and shows nowhere in Docker."""
-        return differences(self.manifest(name), self.pod(name), self.inspected(name), ())
+        return differences(Look(self.manifest(name), self.pod(name), self.inspected(name), hooks(self.node, name)))
 
     def told(self, name: str, reason: str) -> str:
         """The message of the pod's KubeEvent of that reason."""

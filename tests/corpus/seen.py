@@ -1,8 +1,8 @@
 """What of a manifest can be seen in Docker: for each field that is honoured, something must be there because of it.
 
-Comes in: a Pod as its author wrote it, read by another parser than the product's; the pod as `get -o json` shows it;
-Docker's own inspect of its containers. Goes out: one line for each field that shows nowhere, shows wrongly, or that
-nobody here looks for. Next: `test_running` and the tests of this folder's own pods.
+Comes in: a `Look`: a Pod as its author wrote it, read by another parser than the product's; the pod as `get -o json`
+shows it; Docker's own inspect of its containers. Goes out: one line for each field that shows nowhere, shows wrongly,
+or that nobody here looks for. Next: `test_running` and the tests of this folder's own pods.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ class Where(NamedTuple):
 _CONTAINERS = ("spec.containers", "spec.initContainers", "spec.ephemeralContainers")
 
 
-def differences(
-    manifest: Mapping[str, Any], pod: Mapping[str, Any], docker: Mapping[str, Any], reported: Iterable[str]
-) -> list[str]:
-    """What cannot be seen. `docker` is inspect by container name, the sandbox as POD; `reported` are paths of fields
-    that are known not to be honoured. Fields of a container that was never made are not looked for.
+def differences(look: Look, reported: Iterable[str] = ()) -> list[str]:
+    """What cannot be seen. `reported` are paths of fields that are known not to be honoured. Fields of a container that
+    was never made are not looked for.
     """
-    look = Look(manifest=manifest, pod=pod, docker=docker)
-    return list(_below(manifest, Where("", ""), look, frozenset(reported)))
+    return list(_below(look.manifest, Where("", ""), look, frozenset(reported)))
 
 
 def _below(value: Any, where: Where, look: Look, reported: frozenset[str]) -> Iterator[str]:

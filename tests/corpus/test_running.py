@@ -16,8 +16,10 @@ from chronolet.pod.status import plain_status
 from chronolet.ports import labels
 from tests.corpus import images
 from tests.corpus.expected import CONFIG_ERROR, EXPECTED, Taken
+from tests.corpus.looks import Look
 from tests.corpus.manifests import batches, content, paths, rewritten
 from tests.corpus.manifests import images as images_of
+from tests.corpus.own import hooks
 from tests.corpus.seen import differences
 from tests.corpus.standing import stands_as
 from tests.e2e.node import Node, running_node
@@ -38,6 +40,8 @@ class One(NamedTuple):
     """What `apply` said: path, and whether it cannot start."""
     pod: Mapping[str, Any]
     docker: Mapping[str, Any]
+    """Docker's inspect by container name, the sandbox as POD."""
+    hooks: Mapping[tuple[str, str], str]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +79,7 @@ def test_what_is_honoured_is_seen(became: Mapping[str, One], file: str) -> None:
         return
     made = {each["name"] for each in _definitions(one.manifest)} - _never_made(expected)
     assert set(one.docker) == {"POD", *made}
-    assert differences(one.manifest, one.pod, one.docker, expected.warns) == []
+    assert differences(Look(one.manifest, one.pod, one.docker, one.hooks), expected.warns) == []
 
 
 def _never_made(expected: Taken) -> set[str]:
@@ -103,9 +107,14 @@ def _applied(node: Node) -> dict[str, One]:
         node.journal.wait_for("all pods to settle", lambda: all(map(_settled(node, keys), TAKEN)), SETTLES_WITHIN)
     pods, docker = _shown(node), _inspected(node)
     return {
-        file: One(manifests[file], frozenset(told[file]), pods[keys[file]], docker.get(keys[file], {}))
-        for file in TAKEN
+        file: One(manifests[file], frozenset(told[file]), *_found(node, key, pods, docker))
+        for file, key in keys.items()
     }
+
+
+def _found(node: Node, key: str, pods: Mapping[str, Any], docker: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    namespace, _, name = key.partition("/")
+    return pods[key], docker.get(key, {}), hooks(node, name, namespace)
 
 
 def _apply(node: Node, folder: Path, namespace: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
