@@ -189,6 +189,14 @@ class TerminationRequested(PodEvent, frozen=True, kw_only=True):
 
 
 @registered
+class PodFailed(PodEvent, frozen=True, kw_only=True):
+    """The pod is over, whatever its containers are: they are stopped, and the pod stays, with this reason."""
+
+    reason: str
+    message: str
+
+
+@registered
 class SandboxBlocked(PodEvent, frozen=True, kw_only=True):
     """The pod may not have a sandbox as it is written: `message` names the field that is not honoured."""
 
@@ -317,12 +325,14 @@ class ContainerBlocked(ContainerEvent, frozen=True, kw_only=True):
 class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
     """Intent: create and start the container in the sandbox `sandbox_id`. `spec_hash` is its definition's.
 
-    A death of this attempt that the runtime dates before `requested_at` is about an earlier life of the pod.
+    `post_start` is its hook, to be run when it runs. A death of this attempt that the runtime dates before
+    `requested_at` is about an earlier life of the pod.
     """
 
     sandbox_id: str
     spec_hash: str
     requested_at: int
+    post_start: LifecycleHandler | None = None
 
 
 @registered
@@ -396,12 +406,26 @@ class StrayFound(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStopRequested(ContainerEvent, frozen=True, kw_only=True):
-    """Intent: stop this attempt: TERM, and KILL at `deadline` (`grace_period_seconds` after the request)."""
+    """Intent: stop this attempt: TERM, and KILL at `deadline` (`grace_period_seconds` after the request).
+
+    Held, it gets no signal before ContainerStopReleased: its hook `pre_stop` comes first, or other containers do. The
+    grace runs all the time. Asked for once more, only the deadline is another one.
+    """
 
     id: str
     grace_period_seconds: int
     deadline: int
     reason: StopReason
+    pre_stop: LifecycleHandler | None = None
+    held: bool = False
+
+
+@registered
+class ContainerStopReleased(ContainerEvent, frozen=True, kw_only=True):
+    """Intent: a stop that was held goes on: TERM now, KILL at `deadline`, which leaves it two seconds at least."""
+
+    id: str
+    deadline: int
 
 
 class HookEvent(ContainerEvent, frozen=True, kw_only=True):

@@ -162,7 +162,7 @@ EXPECTED: Final[dict[str, Expectation]] = {
         },
         note="its page is in a network that the test's machine does not reach",
     ),
-    "pods_lifecycle-events.yaml": Taken(blocks=_first("lifecycle.postStart", "lifecycle.preStop")),
+    "pods_lifecycle-events.yaml": Taken(),
     # -- probes --------------------------------------------------------------------------------------------------------
     "pods_probe_exec-liveness.yaml": _PROBED,
     "pods_probe_http-liveness.yaml": _PROBED,

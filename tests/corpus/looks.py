@@ -241,6 +241,7 @@ _CONTAINER: Final[dict[str, Check]] = {
     "resources.requests.memory": lambda value, look: Compared(amount(value), look.host["Memory"]),
     # Of a sidecar; nothing else may have one.
     "restartPolicy": lambda value, look: Compared(value == "Always", look.container["State"]["Running"]),
+    "lifecycle": _anything,  # hooks have tests of their own
     "tty": _config("Tty"),
     "stdin": _config("OpenStdin"),
     "stdinOnce": _config("StdinOnce"),

@@ -4,7 +4,8 @@ from chronolet_schemas import pod
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 
-_STAYS = "trap 'exit 0' TERM; sleep 3600 & wait"
+_WAITS = "sleep 3600 & wait"
+_STAYS = f"trap 'exit 0' TERM; {_WAITS}"
 
 
 def test_init_containers_run_in_order_and_a_sidecar_outlives_the_work(node: Node) -> None:
@@ -48,3 +49,65 @@ def test_an_init_container_that_fails_holds_its_pod_back(node: Node) -> None:
     node.write("never.yaml", never)
     node.wait_for_column("never", "Init:Error")
     assert not node.journal.events(pod.ContainerStartRequested, pod="default/never", container="app")
+
+
+def test_a_hook_runs_once_even_if_the_agent_is_killed_in_the_middle(node: Node) -> None:
+    written = node.root / "written"
+    written.mkdir()
+    mounts = {"volumeMounts": [{"name": "written", "mountPath": "/written"}]}
+    hooks = {
+        "postStart": {
+            "exec": {"command": ["sh", "-c", "echo began >> /written/after; sleep 2; echo ended >> /written/after"]}
+        },
+        "preStop": {
+            "exec": {"command": ["sh", "-c", "echo began >> /written/before; sleep 2; echo ended >> /written/before"]}
+        },
+    }
+    one = a_pod(
+        "hooked",
+        shell("app", f"trap 'echo term >> /written/before; exit 0' TERM; {_WAITS}", lifecycle=hooks, **mounts),
+        shell("later", "date > /written/later; sleep 3600", **mounts),
+        volumes=[{"name": "written", "hostPath": {"path": str(written)}}],
+        terminationGracePeriodSeconds=20,
+    )
+    node.write("hooked.yaml", one)
+    node.journal.wait_for_event(pod.HookPrepared, pod="default/hooked", hook="PostStart")
+    node.journal.wait_for("the hook's first line", (written / "after").exists)
+    node.kill9()
+    node.start()
+    node.wait_until_running("hooked")
+    assert (written / "after").read_text().split() == ["began", "ended"]
+    assert node.journal.events(pod.HookEnded, hook="PostStart")[0].outcome == "Succeeded"
+
+    (node.folder / "hooked.yaml").unlink()
+    node.journal.wait_for("the hook's first line", (written / "before").exists)
+    node.kill9()
+    node.start()
+    node.wait_until_gone("hooked")
+    assert (written / "before").read_text().split() == ["began", "ended", "term"]
+
+
+def test_a_hook_that_fails_ends_its_container_and_one_that_hangs_ends_with_the_grace(node: Node) -> None:
+    fails = {"postStart": {"exec": {"command": ["no-such-command"]}}}
+    node.write("fails.yaml", a_pod("fails", shell("app", lifecycle=fails)))
+    node.wait_for_column("fails", "CrashLoopBackOff")
+    described = node.chronolet("describe", "pod", "fails").out
+    assert "PostStartHook failed" in described, described
+
+    hangs = {"preStop": {"exec": {"command": ["sleep", "3600"]}}}
+    node.write("hangs.yaml", a_pod("hangs", shell("app", lifecycle=hangs), terminationGracePeriodSeconds=3))
+    node.wait_until_running("hangs")
+    (node.folder / "hangs.yaml").unlink()
+    node.wait_until_gone("hangs")
+    assert [one.outcome for one in node.journal.events(pod.HookEnded, pod="default/hangs")] == ["Unfinished"]
+
+
+def test_a_pod_past_its_deadline_fails_and_says_its_last_word(node: Node) -> None:
+    said = "trap 'echo -n out of time > /dev/termination-log; exit 7' TERM; " + _WAITS
+    node.write("late.yaml", a_pod("late", shell("app", said), activeDeadlineSeconds=2))
+    node.wait_for_column("late", "DeadlineExceeded")
+    node.journal.wait_for_event(pod.ExitRead, pod="default/late", message="out of time")
+    node.journal.wait_for("the end of the sandbox", lambda: not node.running("late"))
+    described = node.chronolet("describe", "pod", "late").out
+    for words in ("Status:           Failed", "Reason:           DeadlineExceeded", "out of time", "Exit Code:    7"):
+        assert words in described, described

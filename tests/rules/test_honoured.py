@@ -94,7 +94,6 @@ WARNED = [
     ("automountServiceAccountToken", True),
 ]
 BLOCKED = [
-    ("activeDeadlineSeconds", 1),
     ("dnsPolicy", "None"),
     ("dnsConfig", {"nameservers": ["1.1.1.1"]}),
     ("hostAliases", [{"ip": "1.1.1.1"}]),
@@ -201,8 +200,6 @@ PROBE = {"exec": {"command": ["true"]}}
         (WARNING, "readinessProbe", {"readinessProbe": PROBE}),
         (WARNING, "startupProbe", {"startupProbe": PROBE}),
         (WARNING, "resizePolicy", {"resizePolicy": [{"resourceName": "cpu"}]}),
-        (WARNING, "terminationMessagePath", {"terminationMessagePath": "/x"}),
-        (WARNING, "terminationMessagePolicy", {"terminationMessagePolicy": "FallbackToLogsOnError"}),
         (WARNING, "resources.requests.cpu", {"resources": {"requests": {"cpu": "1"}}}),
         (WARNING, "resources.requests.memory", {"resources": {"limits": {"memory": "2"}, "requests": {"memory": "1"}}}),
         (WARNING, "resources.limits.ephemeral-storage", {"resources": {"limits": {"ephemeral-storage": "1"}}}),
@@ -219,8 +216,8 @@ PROBE = {"exec": {"command": ["true"]}}
         (BLOCKING, "volumeMounts[0].mountPropagation", {"volumeMounts": [{"mountPropagation": "Bidirectional"}]}),
         (BLOCKING, "volumeMounts[0].recursiveReadOnly", {"volumeMounts": [{"recursiveReadOnly": "Enabled"}]}),
         (BLOCKING, "volumeDevices", {"volumeDevices": [{"name": "v"}]}),
-        (BLOCKING, "lifecycle.preStop", {"lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}),
-        (BLOCKING, "lifecycle.postStart", {"lifecycle": {"postStart": PROBE}}),
+        (BLOCKING, "lifecycle.preStop.tcpSocket", {"lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}),
+        (BLOCKING, "lifecycle.postStart.tcpSocket", {"lifecycle": {"postStart": {"tcpSocket": {"port": 1}}}}),
         (BLOCKING, "lifecycle.stopSignal", {"lifecycle": {"stopSignal": "SIGINT"}}),
         (BLOCKING, "securityContext.runAsUser", {"securityContext": {"runAsUser": 1000}}),
         (BLOCKING, "securityContext.privileged", {"securityContext": {"privileged": True}}),

@@ -4,9 +4,9 @@ Comes in: what the sources want (`manifests`), what runs (`pleg`), what ran befo
 effects (`signals`), and Due. Goes out:
 events of the pod. Next: the host, which runs what `outstanding` names. Source: pkg/kubelet/pod_workers.go, kuberuntime.
 
-A decision has two halves. `record` and `runtime_news` say which facts follow from the message; then `plan` is asked,
-with the state after them, what the pod does next, again and again until there is nothing. Every event is checked
-against the arrows in `phases` and followed by the KubeEvents that `telling` knows for it.
+A decision has two halves. `record`, `answers` and `runtime_news` say which facts follow from the message; then `plan`
+is asked, with the state after them, what the pod does next, again and again until there is nothing. Every event is
+checked against the arrows in `phases` and followed by the KubeEvents that `telling` knows for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from chronolet.kernel.decider import Decider, Due, EffectFailed
-from chronolet.pod import adoption, phases, pull_secrets, record, runtime_news, signals, telling
+from chronolet.pod import adoption, answers, phases, pull_secrets, record, runtime_news, signals, telling
 from chronolet.pod.evolve import evolve
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.plan import plan
@@ -60,7 +60,7 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
         case pleg.ContainerDied():
             return runtime_news.died(state, message, now)
         case signals.Answer() | EffectFailed():
-            return record.answered(state, message, now)
+            return answers.answered(state, message, now)
         case Due():
             return ()
         case _:

@@ -16,6 +16,7 @@ from chronolet.pod.state import (
     Cleanup,
     Container,
     Dead,
+    Failure,
     Sandbox,
     State,
     Stray,
@@ -50,8 +51,8 @@ def _pod_event(state: State, event: pod.PodEvent) -> State:
             return state_of(event)
         case pod.SuccessorAwaits():
             return replace(state, successor=_successor(event))
-        case pod.TerminationRequested():
-            return replace(state, termination=_termination(event))
+        case pod.TerminationRequested() | pod.PodFailed():
+            return _to_end(state, event)
         case pod.SpecKept() | pod.SandboxBlocked() | pod.PullSecretsChanged():
             return _spec(state, event)
         case _:
@@ -64,6 +65,12 @@ def _spec(state: State, event: pod.SpecKept | pod.SandboxBlocked | pod.PullSecre
     if isinstance(event, pod.PullSecretsChanged):
         return replace(state, pull_secrets=event.pull_secrets)
     return replace(state, sandbox=replace(state.sandbox, blocked=event.message))
+
+
+def _to_end(state: State, event: pod.TerminationRequested | pod.PodFailed) -> State:
+    if isinstance(event, pod.PodFailed):
+        return replace(state, failure=Failure(reason=event.reason, message=event.message))
+    return replace(state, termination=_termination(event))
 
 
 def _cleanup(before: Cleanup | None, event: pod.PodEvent) -> Cleanup | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronolet.pod.state import BackOff, Container, Exit, Stop
+from chronolet.pod.state import POST_START_ERROR, BackOff, Container, Exit, Hook, Stop
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
@@ -69,6 +69,7 @@ def _started(one: Container, event: pod.ContainerStarted) -> Container:
         started_at=event.started_at,
         start_failures=0,
         stop=None,
+        hook=None,
         back_off=back_off,
         **_NO_REASON,
     )
@@ -93,6 +94,7 @@ def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
         reason="ContainerCannotRun",
         message=event.message,
         finished_at=event.failed_at,
+        read=True,
     )
     return replace(
         one,
@@ -117,7 +119,15 @@ def _exited(one: Container, event: pod.ContainerExited) -> Container:
         started_at=event.started_at,
         finished_at=event.finished_at,
     )
-    return replace(one, phase="exited", id=event.id, exit=ended, **_NO_REASON)
+    why = _NO_WAIT if one.reason == POST_START_ERROR else _NO_REASON
+    return replace(one, phase="exited", id=event.id, exit=ended, post_start=None, hook=None, **why)
+
+
+def _exit_read(one: Container, event: pod.ExitRead) -> Container:
+    if one.exit is None or one.exit.id != event.id:
+        return one
+    reason = "OOMKilled" if event.oom_killed else one.exit.reason
+    return replace(one, exit=replace(one.exit, read=True, reason=reason, message=event.message or one.exit.message))
 
 
 def _image_back_off(one: Container, event: pod.ImageBackOffBegan) -> Container:
@@ -137,6 +147,7 @@ def _starting(one: Container, event: pod.ContainerStartRequested) -> Container:
         requested_at=event.requested_at,
         id="",
         sandbox_id=event.sandbox_id,
+        post_start=event.post_start,
         **_NO_WAIT,
     )
 
@@ -153,7 +164,29 @@ def _backing_off(one: Container, event: pod.RestartScheduled) -> Container:
 
 
 def _stopping(one: Container, event: pod.ContainerStopRequested) -> Container:
-    return replace(one, phase="stopping", stop=stop_of(event, one.stop))
+    # A postStart hook is of no use any more.
+    hook = one.hook if one.hook and one.hook.hook == "PreStop" else None
+    return replace(one, phase="stopping", post_start=None, hook=hook, stop=stop_of(event, one.stop))
+
+
+def _released(one: Container, event: pod.ContainerStopReleased) -> Container:
+    return replace(one, stop=replace(one.stop, held=False, deadline=event.deadline) if one.stop else None)
+
+
+def _hook_requested(one: Container, event: pod.HookRequested) -> Container:
+    hook = Hook(hook=event.hook, handler=event.handler, requested_at=event.requested_at)
+    stop = replace(one.stop, pre_stop=None) if one.stop else None
+    return replace(one, hook=hook, post_start=None, stop=stop)
+
+
+def _hook_prepared(one: Container, event: pod.HookPrepared) -> Container:
+    return replace(one, hook=replace(one.hook, exec_id=event.exec_id) if one.hook else None)
+
+
+def _hook_ended(one: Container, event: pod.HookEnded) -> Container:
+    if event.hook == "PostStart" and event.outcome in ("Failed", "Unfinished"):
+        return replace(one, hook=None, reason=POST_START_ERROR, message=event.message)
+    return replace(one, hook=None)
 
 
 def _stop_failed(one: Container, event: pod.ContainerStopFailed) -> Container:
@@ -167,6 +200,8 @@ def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
         deadline=event.deadline,
         reason=event.reason,
         tries=before.tries if before else 0,
+        held=before.held if before else event.held,
+        pre_stop=before.pre_stop if before else event.pre_stop,
     )
 
 
@@ -187,5 +222,10 @@ _CHANGES: Mapping[type[Event], Callable[[Container, Any], Container]] = {
     pod.ContainerExited: _exited,
     pod.RestartScheduled: _backing_off,
     pod.ContainerStopRequested: _stopping,
+    pod.ContainerStopReleased: _released,
+    pod.HookRequested: _hook_requested,
+    pod.HookPrepared: _hook_prepared,
+    pod.HookEnded: _hook_ended,
+    pod.ExitRead: _exit_read,
     pod.ContainerStopFailed: _stop_failed,
 }

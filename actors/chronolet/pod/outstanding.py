@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from chronolet.pod import pull_secrets, wanted
-from chronolet.pod.state import Container, State, Stop, Stray, Termination
+from chronolet.pod import lifecycle, pull_secrets, wanted
+from chronolet.pod.state import ON_ITS_WAY, Container, State, Stop, Stray, Termination
 from chronolet.pod.wanted import Wanted
 from chronolet_schemas.pod import Ending
 
@@ -21,7 +21,16 @@ def outstanding(state: State) -> Sequence[Wanted]:
     """What should be running now."""
     if not state.uid:
         return ()
-    found = (*_spec(state), *_sandbox(state), *_containers(state), *_strays(state), *_dead(state), *_cleanup(state))
+    found = (
+        *_spec(state),
+        *_sandbox(state),
+        *_containers(state),
+        *_hooks(state),
+        *_exits(state),
+        *_strays(state),
+        *_dead(state),
+        *_cleanup(state),
+    )
     if state.termination is None:
         return found
     ending = _ending(state.termination)
@@ -82,15 +91,41 @@ def _origin(state: State) -> wanted.Origin:
 def _containers(state: State) -> Iterator[Wanted]:
     for one in state.containers:
         match one.phase:
-            case "pulling" if state.termination is None:
+            case "pulling" if state.termination is None and state.failure is None:
                 yield _ensure_image(state, one)
             case "starting":
                 # During termination too: its answer says whether there is a container to be stopped.
                 yield _start(state, one)
-            case "stopping" if one.stop is not None and not one.stop.retry_at:
+            case "stopping" if one.stop is not None and not one.stop.held and not one.stop.retry_at:
                 yield _stop(state, f"container/{one.name}", one, one.stop)
             case _:
                 continue
+
+
+def _hooks(state: State) -> Iterator[Wanted]:
+    for one in state.containers:
+        yield from lifecycle.effects(state, one)
+
+
+def _exits(state: State) -> Iterator[Wanted]:
+    """The last words of the dead: nothing waits for them but the clean-up, and no start is to wait behind them."""
+    for one in state.containers:
+        dead = one.exit
+        if dead is None or dead.read or (one.phase in ON_ITS_WAY and state.termination is None):
+            continue
+        definition = state.definition(one.name)
+        yield wanted.ReadExit(
+            subject=f"exit/{dead.id}",
+            intent=f"read/{dead.id}",
+            pod=state.pod,
+            uid=state.uid,
+            container=one.name,
+            attempt=dead.attempt,
+            id=dead.id,
+            path=definition.termination_message_path,
+            policy=definition.termination_message_policy,
+            exit_code=dead.exit_code,
+        )
 
 
 def _ensure_image(state: State, one: Container) -> Wanted:

@@ -21,8 +21,11 @@ passed over.
     running         ContainerStopRequested         stopping
     running         ContainerExited                exited
     stopping        ContainerStopRequested         stopping         refused before, or to end sooner than asked before
+    stopping        ContainerStopReleased          stopping         its hook has ended, its turn has come
     stopping        ContainerStopFailed            stopping
     stopping        ContainerExited                exited
+    running         HookRequested, -Prepared, -Ended    running     postStart
+    stopping        HookRequested, -Prepared, -Ended    stopping    preStop
     exited          RestartScheduled               backing_off      CrashLoopBackOff unless at once
     exited          ContainerStarted               running          somebody else started the very container again
     backing_off     ContainerStarted               running          likewise
@@ -59,7 +62,11 @@ CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
     pod.ContainerStarted: frozenset(("starting", "exited", "backing_off")),
     pod.ContainerStartFailed: frozenset(("starting",)),
     pod.ContainerStopRequested: frozenset(("running", "stopping")),
+    pod.ContainerStopReleased: frozenset(("stopping",)),
     pod.ContainerStopFailed: frozenset(("stopping",)),
+    pod.HookRequested: frozenset(("running", "stopping")),
+    pod.HookPrepared: frozenset(("running", "stopping")),
+    pod.HookEnded: frozenset(("running", "stopping")),
     pod.ContainerExited: frozenset(("running", "stopping")),
     pod.RestartScheduled: frozenset(("exited", "backing_off")),
 }

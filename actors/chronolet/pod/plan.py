@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 
 from chronolet.pod import acceptance, pull_secrets
 from chronolet.pod.actions import Actions, pod_actions
+from chronolet.pod.deadline import DEADLINE_EXCEEDED, DEADLINE_MESSAGE, deadline_passed
+from chronolet.pod.lifecycle import begins
+from chronolet.pod.lifecycle import steps as steps_of_hook
 from chronolet.pod.starting import advance
-from chronolet.pod.state import State, Termination
+from chronolet.pod.state import ON_ITS_WAY, POST_START_ERROR, Container, State, Termination
 from chronolet.pod.termination import stop, stops, strays
 from chronolet.pod.views import pod_view, sandbox_good
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
-
-_ON_ITS_WAY = ("pulling", "image_ready", "starting")
 
 
 def plan(state: State, now: int) -> Sequence[Event]:
@@ -28,7 +29,8 @@ def plan(state: State, now: int) -> Sequence[Event]:
         return _successor(state, now)
     if state.termination:
         return tuple(_ending(state, state.termination, now))
-    return (*strays(state, now), *_removals(state), *_living(state, now))
+    rest = _failed(state, now) if state.failure else _living(state, now)
+    return (*strays(state, now), *_removals(state), *rest)
 
 
 def _successor(state: State, now: int) -> Sequence[Event]:
@@ -52,19 +54,36 @@ def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]
             return
         case "running" | "stopping":
             yield from _sandbox_stop(state, now)
+        case _ if any(one.exit is not None and not one.exit.read for one in state.containers):
+            return  # their messages lie where the clean-up would find them
         case _:
             if state.cleanup is None or (state.cleanup.retry_at and now >= state.cleanup.retry_at):
                 yield pod.CleanupRequested(pod=state.pod, uid=state.uid)
 
 
+def _failed(state: State, now: int) -> Iterator[Event]:
+    """Nothing is started any more; what is dead stays to be looked at."""
+    yield from stops(state, "PodFailed", now)
+    if not any(one.alive for one in state.containers) and state.sandbox.phase in ("running", "stopping"):
+        yield from _sandbox_stop(state, now)
+
+
 def _living(state: State, now: int) -> Iterator[Event]:
+    actions = pod_actions(pod_view(state))
+    over = actions.kill_pod and not actions.create_sandbox
+    if not over and deadline_passed(state, now):
+        yield pod.PodFailed(pod=state.pod, uid=state.uid, reason=DEADLINE_EXCEEDED, message=DEADLINE_MESSAGE)
+    else:
+        yield from _acting(state, actions, now)
+
+
+def _acting(state: State, actions: Actions, now: int) -> Iterator[Event]:
     sandbox = state.sandbox
     if sandbox.phase == "starting":
         return
     if sandbox.phase == "stopping":
         yield from _sandbox_stop(state, now)
         return
-    actions = pod_actions(pod_view(state))
     if actions.kill_pod:
         yield from _kill(state, actions, now)
         return
@@ -83,10 +102,19 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         ready = in_turn or one.kind == "ephemeral"
         if one.name in actions.to_kill or one.phase == "stopping":
             yield from stop(state, one, "SpecChanged", now)
+        elif one.phase == "running" and one.reason == POST_START_ERROR:
+            yield from stop(state, one, "FailedPostStartHook", now)
         elif one.name in to_start and not one.blocked and (ready or one.phase != "image_ready"):
             steps = tuple(advance(state, one, now))
             yield from steps
-        in_turn = in_turn and not steps and (bool(one.blocked) or one.phase not in _ON_ITS_WAY)
+        elif begins(one):
+            yield from steps_of_hook(state, one, now)
+        in_turn = in_turn and not steps and not _holds_up(one)
+
+
+def _holds_up(one: Container) -> bool:
+    """What starts after it waits for it."""
+    return begins(one) or (one.phase in ON_ITS_WAY and not one.blocked)
 
 
 def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:

@@ -1,7 +1,7 @@
 """What pleg says about a pod's containers, as facts of the pod. Pure.
 
 Comes in: State, `pleg.ContainerStarted` or `pleg.ContainerDied`, now. Goes out: events of the pod; none for what is
-known already, or older than what is known. Next: `record`'s caller, `decider`.
+known already, or older than what is known. Next: `decider`.
 
 Who is who: the current attempt of a container of this uid is the pod's own; the last dead one is known; anything else
 that runs under the pod's name is a stray and is stopped (DESIGN 5, "Whose truth").
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chronolet.pod.record import sandbox_down
+from chronolet.pod.answers import sandbox_down
 from chronolet.pod.state import SANDBOX, Container, State
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Event

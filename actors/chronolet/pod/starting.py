@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chronolet.pod.backoff import PULL_FAILED, advanced, wait_seconds
+from chronolet.pod.lifecycle import handler_of
 from chronolet.pod.state import Container, State
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
@@ -84,6 +85,7 @@ def _start(state: State, one: Container, spec_hash: str, now: int) -> Event:
         sandbox_id=state.sandbox.id,
         spec_hash=spec_hash,
         requested_at=now,
+        post_start=handler_of(state, one.name, "PostStart"),
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.podspec import Container as Definition
-from chronolet_schemas.podspec import Pod
+from chronolet_schemas.podspec import LifecycleHandler, Pod
 
 ContainerPhase = Literal[
     "waiting",
@@ -30,6 +30,12 @@ ContainerPhase = Literal[
 ]
 ContainerKind = Literal["init", "sidecar", "app", "ephemeral"]
 """What a container is to its pod. A sidecar is an init container whose own restart policy is Always."""
+ON_ITS_WAY: tuple[ContainerPhase, ...] = ("pulling", "image_ready", "starting")
+"""The phases between the decision to start a container and its start."""
+
+POST_START_ERROR = "PostStartHookError"
+"""The reason of a container whose postStart hook has failed: it is to go, or went because of it."""
+
 SandboxPhase = Literal["absent", "starting", "failed", "running", "stopping", "dead"]
 
 
@@ -37,8 +43,25 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of the state's parts."""
 
 
+class Hook(Record, frozen=True, kw_only=True):
+    """A hook that is under way. `exec_id` is known when its exec has been made."""
+
+    hook: pod.HookName
+    handler: LifecycleHandler
+    requested_at: int
+    exec_id: str = ""
+
+    @property
+    def sleeps_until(self) -> int:
+        """When its sleep is over; 0 where it is none."""
+        return self.requested_at + self.handler.sleep.seconds * 1000 if self.handler.sleep else 0
+
+
 class Exit(Record, frozen=True, kw_only=True):
-    """How an attempt ended. `reason` is the word that `lastState` shows; `sandbox_id` is the sandbox it ran in."""
+    """How an attempt ended. `reason` is the word that `lastState` shows; `sandbox_id` is the sandbox it ran in.
+
+    `read`: whatever message it left has been read, or there can be none.
+    """
 
     attempt: int
     id: str
@@ -48,16 +71,22 @@ class Exit(Record, frozen=True, kw_only=True):
     message: str = ""
     started_at: int = 0
     finished_at: int = 0
+    read: bool = False
 
 
 class Stop(Record, frozen=True, kw_only=True):
-    """A stop that was asked for. `retry_at` is set after a refusal, until it is asked for again."""
+    """A stop that was asked for. `retry_at` is set after a refusal, until it is asked for again.
+
+    Held, it waits: for the hook `pre_stop`, which is to be asked for yet, for the hook at hand, or for its turn.
+    """
 
     grace_period_seconds: int
     deadline: int
     reason: pod.StopReason
     tries: int = 0
     retry_at: int = 0
+    held: bool = False
+    pre_stop: LifecycleHandler | None = None
 
 
 class BackOff(Record, frozen=True, kw_only=True):
@@ -73,7 +102,8 @@ class Container(Record, frozen=True, kw_only=True):
     `sandbox_id` is the sandbox that the attempt at hand was started in.
     `reason` and `message` say why it waits. `blocked` is why it may not start as it is written. `spec_hash` is what the
     attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait; `waited_seconds`
-    is how long the last restart was put off.
+    is how long the last restart was put off. `post_start` is the hook to be asked for when it runs; `hook` is the
+    one under way.
     """
 
     name: str
@@ -96,6 +126,8 @@ class Container(Record, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     blocked: str = ""
+    post_start: LifecycleHandler | None = None
+    hook: Hook | None = None
     stop: Stop | None = None
     exit: Exit | None = None
     back_off: BackOff | None = None
@@ -158,6 +190,13 @@ class Dead(Record, frozen=True, kw_only=True):
     asked: bool = False
 
 
+class Failure(Record, frozen=True, kw_only=True):
+    """Why the pod is over before its time."""
+
+    reason: str
+    message: str
+
+
 class Termination(Record, frozen=True, kw_only=True):
     """The end that was asked for."""
 
@@ -204,6 +243,7 @@ class State(Record, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
     strays: tuple[Stray, ...] = ()
     dead: tuple[Dead, ...] = ()
+    failure: Failure | None = None
     termination: Termination | None = None
     cleanup: Cleanup | None = None
     successor: Successor | None = None

@@ -3,7 +3,7 @@
 Comes in: State. Goes out: `api.PodStatus`. Next: the CLI and the HTTP pages show it.
 Source: pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses, generateAPIPodStatus),
 pkg/kubelet/status/generate.go, pkg/kubelet/prober/prober_manager.go (UpdatePodStatus). There are no probes yet: a
-container is started and ready while it runs.
+container is started and ready while it runs, once its postStart hook has ended.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from chronolet.pod.api import (
     Waiting,
 )
 from chronolet.pod.backoff import FAILED_MOUNT
+from chronolet.pod.lifecycle import begins
 from chronolet.pod.phase import Phase, Status, pod_phase
-from chronolet.pod.state import Container, Exit, State
+from chronolet.pod.state import Container, Exit, Failure, State
 
 
 def pod_status(state: State) -> PodStatus:
@@ -37,8 +38,11 @@ def pod_status(state: State) -> PodStatus:
     )
     phase = _phase(state, init, apps)
     address = state.sandbox.ip if state.sandbox.phase in ("running", "stopping") else ""
+    failure = state.failure or Failure(reason="", message="")
     return PodStatus(
         phase=phase,
+        reason=failure.reason,
+        message=failure.message,
         start_time=rfc3339(state.accepted_at),
         pod_ip=address,
         pod_ips=(PodIP(ip=address),) if address else (),
@@ -63,6 +67,8 @@ def rfc3339(milliseconds: int) -> str:
 
 
 def _phase(state: State, init: tuple[ContainerStatus, ...], apps: tuple[ContainerStatus, ...]) -> Phase:
+    if state.failure is not None:
+        return "Failed"
     ended = state.termination is not None and not any(one.alive for one in state.containers)
     sidecars = {one.name for one in state.of_kind("sidecar")}
     return pod_phase(
@@ -109,6 +115,7 @@ def _condition(name: str, one: conditions.Condition) -> PodCondition:
 
 def _container_status(state: State, one: Container) -> ContainerStatus:
     runs = one.phase in ("running", "stopping")
+    goes_well = runs and not begins(one)
     now = _state(state, one)
     last = ContainerState(terminated=_terminated(one.exit)) if one.exit and not now.terminated else ContainerState()
     container_id = one.id if runs or one.exit is None else one.exit.id
@@ -118,8 +125,8 @@ def _container_status(state: State, one: Container) -> ContainerStatus:
         image=one.image or state.definition(one.name).image,
         image_id=_image_id(one),
         container_id=f"docker://{container_id}" if container_id else "",
-        ready=completed if one.kind == "init" else runs and one.kind != "ephemeral",
-        started=runs if one.kind != "ephemeral" else None,
+        ready=completed if one.kind == "init" else goes_well and one.kind != "ephemeral",
+        started=goes_well if one.kind != "ephemeral" else None,
         restart_count=one.restarts,
         state=now,
         last_state=last,

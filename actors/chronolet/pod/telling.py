@@ -29,7 +29,7 @@ _FIELDS: Mapping[ContainerKind, str] = {
 def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
     """What the kubelet would record when this happens."""
     match event:
-        case pod.SandboxEvent() | pod.SandboxBlocked() | pod.CleanupFailed():
+        case pod.SandboxEvent() | pod.SandboxBlocked() | pod.PodFailed() | pod.CleanupFailed():
             return _about_pod(state, event)
         case pod.ImageEnsureRequested():
             return _about_secrets(state)
@@ -78,6 +78,8 @@ def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Record
             return (_recorded(state, "Warning", "FailedCreatePodSandBox", text),)
         case pod.SandboxBlocked():
             return (_recorded(state, "Warning", "FailedCreatePodSandBox", f"Error: {event.message}"),)
+        case pod.PodFailed():
+            return (_recorded(state, "Normal", event.reason, event.message),)
         case pod.SandboxStopFailed() | pod.CleanupFailed():
             return (_recorded(state, "Warning", "FailedKillPod", f"error killing pod: {event.message}"),)
         case _:
@@ -163,10 +165,22 @@ def _container_stop(state: State, event: pod.ContainerEvent) -> Sequence[kube_ev
     match event:
         case pod.ContainerStopRequested():
             return _killing(state, event)
+        case pod.HookEnded():
+            return _hook_ended(state, event)
         case pod.ContainerStopFailed():
             return (_recorded(state, "Warning", "FailedKillPod", f"error killing pod: {event.message}"),)
         case _:
             return _NO_FACTS
+
+
+def _hook_ended(state: State, event: pod.HookEnded) -> Sequence[kube_events.Recorded]:
+    """Without its message: what a hook prints may be secret."""
+    if event.outcome == "Failed":
+        return (_recorded(state, "Warning", f"Failed{event.hook}Hook", f"{event.hook}Hook failed", event.container),)
+    if event.outcome == "Unknown":
+        text = f"how the {event.hook} hook ended is not known; it is not run again"
+        return (_recorded(state, "Warning", f"Failed{event.hook}Hook", text, event.container),)
+    return _NO_FACTS
 
 
 def _container_started(state: State, event: pod.ContainerStarted) -> Sequence[kube_events.Recorded]:
@@ -186,7 +200,7 @@ def _killing(state: State, event: pod.ContainerStopRequested) -> Sequence[kube_e
     one = state.container(event.container)
     if one is not None and one.id == event.id and one.phase == "stopping":
         return _NO_FACTS
-    text = f"Stopping container {event.container}"
+    text = "FailedPostStartHook" if event.reason == "FailedPostStartHook" else f"Stopping container {event.container}"
     if event.reason == "SpecChanged":
         text = f"Container {event.container} definition changed, will be restarted"
     return (_recorded(state, "Normal", "Killing", text, event.container),)

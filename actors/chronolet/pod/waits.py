@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from chronolet.pod.backoff import MAXIMUM_SECONDS, RESYNC_SECONDS
+from chronolet.pod.deadline import deadline
 from chronolet.pod.starting import IMAGE_FAILED_SHOWN_MS
 from chronolet.pod.state import Cleanup, Container, State, Stop
 
@@ -18,6 +19,11 @@ _LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
 
 def waits(state: State) -> Iterator[int]:
     """Every time at which a wait of this state ends."""
+    return (time for time in (*_short(state), *_own(state)) if time)
+
+
+def _short(state: State) -> Iterator[int]:
+    """The ends of waits whose longest is known."""
     times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
     stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
     times += [stop.retry_at for stop in stops if stop]
@@ -28,15 +34,36 @@ def waits(state: State) -> Iterator[int]:
     return (time for time in times if time)
 
 
+def _own(state: State) -> Iterator[int]:
+    """The ends of waits that are as long as the pod's spec says."""
+    yield deadline(state)
+    for one in state.containers:
+        if one.hook:
+            yield one.hook.sleeps_until
+        if one.stop and one.stop.held:
+            yield one.stop.deadline
+
+
+def _begun(state: State) -> Iterator[int]:
+    """When those waits began."""
+    yield state.accepted_at
+    for one in state.containers:
+        if one.hook:
+            yield one.hook.requested_at
+        if one.stop and one.stop.held:
+            yield one.stop.deadline - one.stop.grace_period_seconds * 1000
+
+
 def clamped(state: State, now: int) -> State:
     """The state as it is to be planned with.
 
     A wait that is longer than any is meant to be ends now: the clock was put back since.
     """
-    if all(time <= now + _LONGEST_MS for time in waits(state)):
+    if all(time <= now + _LONGEST_MS for time in _short(state)) and all(time <= now for time in _begun(state)):
         return state
     return replace(
         state,
+        accepted_at=min(state.accepted_at, now),
         sandbox=replace(state.sandbox, retry_at=_clamped(state.sandbox.retry_at, now)),
         cleanup=_cleanup(state.cleanup, now),
         containers=tuple(_container(one, now) for one in state.containers),
@@ -53,10 +80,17 @@ def _cleanup(one: Cleanup | None, now: int) -> Cleanup | None:
 
 
 def _stop(one: Stop | None, now: int) -> Stop | None:
-    return replace(one, retry_at=_clamped(one.retry_at, now)) if one else None
+    if one is None:
+        return None
+    latest = now + one.grace_period_seconds * 1000
+    return replace(one, retry_at=_clamped(one.retry_at, now), deadline=min(one.deadline, latest))
 
 
 def _container(one: Container, now: int) -> Container:
     return replace(
-        one, waits_from=min(one.waits_from, now), retry_at=_clamped(one.retry_at, now), stop=_stop(one.stop, now)
+        one,
+        waits_from=min(one.waits_from, now),
+        retry_at=_clamped(one.retry_at, now),
+        stop=_stop(one.stop, now),
+        hook=replace(one.hook, requested_at=min(one.hook.requested_at, now)) if one.hook else None,
     )

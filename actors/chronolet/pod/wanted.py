@@ -176,6 +176,16 @@ class Cleanup(PodEffect, frozen=True, kw_only=True):
 
 
 Wanted = (
-    StartSandbox | KeepSpec | StopSandbox | EnsureImage | StartContainer | StopContainer | RemoveContainer | Cleanup
+    StartSandbox
+    | KeepSpec
+    | StopSandbox
+    | EnsureImage
+    | StartContainer
+    | StopContainer
+    | PrepareHook
+    | RunHook
+    | ReadExit
+    | RemoveContainer
+    | Cleanup
 )
-"""Every effect that a pod asks for; the decider does not ask for hooks and exits before it can take their answers."""
+"""Every effect of a pod."""

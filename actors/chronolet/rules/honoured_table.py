@@ -41,7 +41,7 @@ _ACCOUNT: Final = "there are no service accounts here; the containers get no tok
 _PROBE: Final = "probes are not run yet; the container counts as healthy while it runs"
 _SECURITY: Final = "the container would run with other rights than asked for"
 _NAMESPACE: Final = "the node's namespaces are not shared with pods yet"
-_HOOK: Final = "hooks are not run yet"
+_HOOK: Final = "no kubelet runs such a hook"
 _VOLUME: Final = "this kind of volume is not supported yet"
 _REFERENCE: Final = "values from elsewhere are not supported yet, only plain values"
 _REQUEST: Final = "nothing is reserved for requests yet; limits hold"
@@ -85,7 +85,7 @@ _POD: Final = {
     "initContainers": HONOURED,
     "ephemeralContainers": HONOURED,
     "ephemeralContainers.targetContainerName": _blocks("the processes of another container are not shown yet"),
-    "activeDeadlineSeconds": _blocks("a pod's run time is not limited yet"),
+    "activeDeadlineSeconds": HONOURED,
     # Without a cluster DNS these, and ClusterFirst, which is the default, mean the node's own resolver.
     "dnsPolicy": _blocks("only the node's resolver is supported yet", "Default", "ClusterFirstWithHostNet"),
     "dnsConfig": _blocks("resolv.conf is not adapted yet"),
@@ -152,11 +152,13 @@ _CONTAINER: Final = {
     "readinessProbe": _warns(_PROBE),
     "startupProbe": _warns(_PROBE),
     "lifecycle": HONOURED,
-    "lifecycle.postStart": _blocks(_HOOK),
-    "lifecycle.preStop": _blocks(_HOOK),
+    "lifecycle.postStart": HONOURED,
+    "lifecycle.postStart.tcpSocket": _blocks(_HOOK),
+    "lifecycle.preStop": HONOURED,
+    "lifecycle.preStop.tcpSocket": _blocks(_HOOK),
     "lifecycle.stopSignal": _blocks("containers are always stopped by their image's signal yet"),
-    "terminationMessagePath": _warns("termination messages are not read yet"),
-    "terminationMessagePolicy": _warns("termination messages are not read yet"),
+    "terminationMessagePath": HONOURED,
+    "terminationMessagePolicy": HONOURED,
     "securityContext": HONOURED,
     "securityContext.*": _blocks(_SECURITY),
     "securityContext.privileged": _blocks(_SECURITY, False),

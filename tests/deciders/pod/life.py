@@ -7,7 +7,8 @@ from typing import Any, Self
 from chronolet.kernel.kind import EffectFailed
 from chronolet.pod import signals
 from chronolet.pod.decider import DECIDER
-from chronolet_schemas import manifests, pleg, podspec
+from chronolet_schemas import manifests, pleg, pod, podspec
+from chronolet_schemas.envelope import Event, Message
 from chronolet_schemas.podspec import Container, ContainerPort, ObjectMeta, Pod, PodSpec
 from tests.deciders.given import Scene
 
@@ -34,15 +35,32 @@ def with_port(port: int) -> Pod:
 
 
 class Life(Scene):
-    """One pod. Ids are `<container>-<attempt>` and `sandbox-<attempt>`."""
+    """One pod. Ids are `<container>-<attempt>` and `sandbox-<attempt>`.
 
-    def __init__(self) -> None:
+    The last words of what dies are read at once, and are empty, unless `reads` is False; `facts` leaves that out.
+    """
+
+    def __init__(self, *, reads: bool = True) -> None:
         super().__init__(DECIDER)
         self.at = T0
+        self.reads = reads
 
-    def apply(self, pod: Pod, uid: str = "u1", source: str = "apply") -> Self:
+    def when(self, message: Message, *, at: int | None = None) -> Self:
+        super().when(message, at=at)
+        said = self.said
+        while self.reads and (unread := [one for one in self.effects if one.startswith("exit/")]):
+            super().when(signals.ExitRead(subject=unread[0], intent=self.effects[unread[0]].intent))
+            said = (*said, *self.said)
+        self.said = said
+        return self
+
+    @property
+    def facts(self) -> tuple[Event, ...]:
+        return tuple(event for event in super().facts if not (self.reads and isinstance(event, pod.ExitRead)))
+
+    def apply(self, one: Pod, uid: str = "u1", source: str = "apply") -> Self:
         return self.when(
-            manifests.PodApplied(pod=pod.key, uid=uid, source=source, digest=podspec.digest(pod), manifest=pod)
+            manifests.PodApplied(pod=one.key, uid=uid, source=source, digest=podspec.digest(one), manifest=one)
         )
 
     def withdraw(self, uid: str = "u1", grace: int | None = None) -> Self:

@@ -122,7 +122,7 @@ def test_a_changed_sidecar_is_replaced_in_place() -> None:
 def test_another_sandbox_begins_with_the_first_init_container() -> None:
     life = begun(container("one"), sidecar(), restart_policy="OnFailure")
     life.start("one").dies("one", 0, reason="Completed").start("proxy").start("app").sandbox_dies()
-    life.stopped("container/proxy").stopped("container/app", 137).sandbox_up()
+    life.stopped("container/app", 137).stopped("container/proxy").sandbox_up()
     assert phases(life) == {"one": "pulling", "proxy": "exited", "app": "exited"}
     assert shown(life) == "0/2 Init:0/2"
     life.start("one").dies("one", 0, reason="Completed").start("proxy").start("app")

@@ -9,13 +9,39 @@ from hypothesis import given as with_data
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from chronolet.kernel.kind import Due, Effect
-from chronolet.pod import decider, signals, wanted
+from chronolet.kernel.kind import Due
+from chronolet.pod import decider, signals
 from chronolet.pod.status import plain_status
 from chronolet_schemas import pleg
-from chronolet_schemas.podspec import EphemeralContainer, Pod
+from chronolet_schemas.podspec import (
+    Container,
+    EphemeralContainer,
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+    Pod,
+    SleepAction,
+)
+from tests.deciders.pod.answering import bad_answer, good_answer
 from tests.deciders.pod.life import POD, Life, container, manifest, running
+from tests.deciders.pod.watch import Watched
 
+EXEC = LifecycleHandler(exec=ExecAction(command=("x",)))
+SLEEP = LifecycleHandler(sleep=SleepAction(seconds=5))
+
+
+def hooked(name: str, after: LifecycleHandler, before: LifecycleHandler | None, **fields: Any) -> Container:
+    return container(name, lifecycle=Lifecycle(post_start=after, pre_stop=before), **fields)
+
+
+HOOKED = manifest(hooked("app", EXEC, EXEC), hooked("log", SLEEP, SLEEP), termination_grace_period_seconds=8)
+ORDERED = manifest(
+    hooked("app", EXEC, None),
+    init_containers=(
+        hooked("log", SLEEP, EXEC, restart_policy="Always"),
+        container("debug", restart_policy="Always"),
+    ),
+)
 MANIFESTS = (
     manifest(container("app"), container("log")),
     manifest(container("app", "busybox:2"), container("log")),
@@ -28,6 +54,9 @@ MANIFESTS = (
         init_containers=(container("log"), container("new", restart_policy="Always")),
         restart_policy="OnFailure",
     ),
+    HOOKED,
+    ORDERED,
+    manifest(hooked("app", EXEC, None), active_deadline_seconds=1000),
     manifest(
         container("app"),
         init_containers=(container("new", restart_policy="Always"), container("log")),
@@ -36,49 +65,6 @@ MANIFESTS = (
     ),
 )
 NAMES = ("app", "log", "new", "debug", pleg.SANDBOX)
-
-
-def good_answer(effect: Effect, at: int) -> signals.Answer:
-    """What a worker says when all goes well."""
-    answer: signals.Answer
-    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
-    match effect:
-        case wanted.StartSandbox():
-            answer = signals.SandboxUp(id=f"sandbox-{effect.uid}-{effect.attempt}", ip="10.1.0.2", started_at=at, **to)
-        case wanted.StopSandbox():
-            answer = signals.SandboxDown(id=effect.id, **to)
-        case wanted.EnsureImage():
-            answer = signals.ImagePresent(image_id="i", pulled=False, **to)
-        case wanted.StartContainer():
-            answer = signals.ContainerUp(id=f"{effect.container}-{effect.uid}-{effect.attempt}", started_at=at, **to)
-        case wanted.StopContainer():
-            answer = signals.ContainerDead(id=effect.id, exit_code=0, reason="Completed", finished_at=at, **to)
-        case wanted.KeepSpec():
-            answer = signals.SpecKept(**to)
-        case wanted.RemoveContainer():
-            answer = signals.Removed(**to)
-        case _:
-            answer = signals.CleanedUp(**to)
-    return answer
-
-
-def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.Answer | None:
-    """What a worker says when it goes wrong; None for one that can only raise."""
-    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
-    match effect:
-        case wanted.StartSandbox():
-            return signals.SandboxDown(id="s", **to) if made else signals.SandboxRefused(message="no", **to)
-        case wanted.EnsureImage():
-            return signals.ImageRefused(reason="ErrImagePull", message="no", **to)
-        case wanted.StartContainer() if made:
-            name = f"{effect.container}-{effect.uid}-{effect.attempt}"
-            return signals.ContainerDead(id=name, exit_code=1, reason="Error", started_at=at, **to)
-        case wanted.StartContainer():
-            return signals.ContainerRefused(reason="RunContainerError", message="no", id="x" * (at % 2), **to)
-        case wanted.StopContainer():
-            return signals.StopRefused(message="no", **to)
-        case _:
-            return None
 
 
 def step(life: Life, data: st.DataObject) -> None:
@@ -112,7 +98,7 @@ def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
     """Something that pleg may say, true or outdated."""
     name, attempt = data.draw(st.sampled_from(NAMES)), data.draw(st.integers(0, 2))
     stem = "sandbox" if name == pleg.SANDBOX else name
-    container_id = data.draw(st.sampled_from((f"{stem}-{uid}-{attempt}", "stranger")))
+    container_id = data.draw(st.sampled_from((f"{stem}-{uid}-{attempt}", f"stranger-{name}")))
     who: dict[str, Any] = {"pod": POD, "uid": uid, "container": name, "attempt": attempt, "id": container_id}
     began = life.at - data.draw(st.sampled_from((0, 500, 1_000_000)))
     if what == "up":
@@ -140,7 +126,7 @@ def ends(life: Life) -> None:
 @settings(max_examples=120, deadline=None)
 @with_data(data=st.data())
 def test_no_sequence_of_messages_fails_and_every_end_ends(data: st.DataObject) -> None:
-    life = Life().apply(MANIFESTS[0])
+    life = Watched().apply(data.draw(st.sampled_from(MANIFESTS)))
     for _ in range(data.draw(st.integers(0, 40))):
         step(life, data)
         if life.state is not None and life.state.uid:
@@ -149,9 +135,9 @@ def test_no_sequence_of_messages_fails_and_every_end_ends(data: st.DataObject) -
 
 
 @settings(max_examples=40, deadline=None)
-@with_data(data=st.data(), wanted_one=st.sampled_from(MANIFESTS[:2]))
+@with_data(data=st.data(), wanted_one=st.sampled_from((*MANIFESTS[:2], HOOKED, ORDERED)))
 def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: Pod) -> None:
-    life = Life().apply(wanted_one)
+    life = Watched().apply(wanted_one)
     for _ in range(data.draw(st.integers(0, 25))):
         step(life, data)
     ends(life)
@@ -161,7 +147,8 @@ def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: 
             life.when(good_answer(life.effects[min(life.effects)], life.at))
         elif life.due is not None:
             life.wake()
-    assert [one.phase for one in life.state.containers] == ["running", "running"]
+    phases = [one.phase for one in life.state.containers]
+    assert phases == ["running"] * len(phases)
 
 
 def test_a_plan_that_goes_round_in_circles_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,278 @@
+"""What the answers of a pod's effects mean: the facts that follow from them, before the pod does anything about them.
+
+Comes in: State, an effect's answer, now. Goes out: events of the pod; none if the answer is outdated. Next: `decider`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from chronolet.kernel.decider import Effect, EffectFailed
+from chronolet.pod import lifecycle, signals, telling, wanted
+from chronolet.pod.backoff import FAILED_MOUNT, RESYNC_SECONDS, image_wait_seconds, mount_wait_milliseconds
+from chronolet.pod.outstanding import outstanding
+from chronolet.pod.state import State
+from chronolet_schemas import pleg, pod
+from chronolet_schemas.envelope import Event
+
+_RETRY_MS = RESYNC_SECONDS * 1000
+_NOTHING: tuple[Event, ...] = ()
+
+
+def answered(state: State, message: signals.Answer | EffectFailed, now: int) -> Sequence[Event]:
+    """An effect answers, if it is one that is still wanted."""
+    effect = next(
+        (one for one in outstanding(state) if (one.subject, one.intent) == (message.subject, message.intent)), None
+    )
+    if effect is None:
+        return _NOTHING
+    if isinstance(effect, wanted.KeepSpec):
+        return _spec(state, message)
+    answer = _refusal(effect, message) if isinstance(message, EffectFailed) else message
+    return _MEANINGS[type(effect)](state, effect, answer, now)
+
+
+def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.Answer:
+    """What a worker that raised, or did not end in time, has to be taken for."""
+    message = f"timed out: {failed.error}" if failed.timed_out else failed.error
+    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
+    match effect:
+        case wanted.EnsureImage():
+            return signals.ImageRefused(reason="ErrImagePull", message=message, **to)
+        case wanted.StartContainer():
+            return signals.ContainerRefused(reason="CreateContainerError", message=message, **to)
+        case wanted.PrepareHook() | wanted.RunHook():
+            return lifecycle.refusal(effect, message)
+        case wanted.ReadExit():
+            return signals.ExitRead(**to)
+        case _:
+            return _REFUSALS[type(effect)](message=message, **to)
+
+
+def _spec(state: State, answer: signals.Answer | EffectFailed) -> Sequence[Event]:
+    """A spec that could not be kept is still to be kept: the kernel tries again, and each time it is said."""
+    if isinstance(answer, EffectFailed):
+        return (telling.not_kept(state, answer.error),)
+    return (pod.SpecKept(pod=state.pod, uid=state.uid, digest=state.digest),)
+
+
+def _sandbox(
+    state: State, effect: wanted.StartSandbox | wanted.StopSandbox, answer: signals.Answer, now: int
+) -> Sequence[Event]:
+    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": effect.attempt}
+    match answer:
+        case signals.SandboxUp():
+            return (pod.SandboxStarted(id=answer.id, ip=answer.ip, started_at=answer.started_at, **who),)
+        case signals.SandboxRefused():
+            return (pod.SandboxStartFailed(message=answer.message, retry_at=now + _RETRY_MS, **who),)
+        case signals.StopRefused():
+            return (
+                pod.SandboxStopFailed(id=state.sandbox.id, message=answer.message, retry_at=now + _RETRY_MS, **who),
+            )
+        case signals.SandboxDown():
+            return sandbox_down(state, answer, now)
+        case _:
+            return _NOTHING
+
+
+def sandbox_down(state: State, dead: signals.SandboxDown | pleg.ContainerDied, now: int) -> Sequence[Event]:
+    """The sandbox at hand is dead; if nobody had heard of its start, that too.
+
+    One that died by itself is not made anew faster than the kubelet's pod worker would.
+    """
+    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": state.sandbox.attempt}
+    phase, began = state.sandbox.phase, state.sandbox.started_at
+    found: list[Event] = []
+    if phase == "starting":
+        began = dead.started_at or now
+        found.append(pod.SandboxStarted(id=dead.id, started_at=began, **who))
+    found.append(
+        pod.SandboxExited(
+            id=dead.id,
+            exit_code=dead.exit_code,
+            finished_at=dead.finished_at or now,
+            next_at=0 if phase == "stopping" else min(began, now) + _RETRY_MS,
+            **who,
+        )
+    )
+    return found
+
+
+def _image(state: State, effect: wanted.EnsureImage, answer: signals.Answer, now: int) -> Sequence[Event]:
+    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
+    match answer:
+        case signals.PullBegan():
+            lost = (telling.secrets_lost(state, answer.lost),) if answer.lost else ()
+            return (*lost, telling.pulling(state, effect.container, effect.image))
+        case signals.PullProgress():
+            done, total = answer.done_bytes, answer.total_bytes
+            return (pod.ImagePullProgress(image=effect.image, done_bytes=done, total_bytes=total, **who),)
+        case signals.ImagePresent():
+            return (
+                pod.ImageReady(
+                    image=effect.image,
+                    image_id=answer.image_id,
+                    digest=answer.digest,
+                    pulled=answer.pulled,
+                    milliseconds=answer.milliseconds,
+                    waited_milliseconds=answer.waited_milliseconds,
+                    size_bytes=answer.size_bytes,
+                    **who,
+                ),
+            )
+        case signals.ImageRefused():
+            one = state.container(effect.container)
+            failures = one.image_failures + 1 if one else 1
+            return (
+                pod.ImageFailed(
+                    image=effect.image,
+                    reason=answer.reason,
+                    message=answer.message,
+                    failures=failures,
+                    waits_from=now,
+                    retry_at=now + image_wait_seconds(failures, answer.reason) * 1000,
+                    **who,
+                ),
+            )
+        case _:
+            return _NOTHING
+
+
+def _start(state: State, effect: wanted.StartContainer, answer: signals.Answer, now: int) -> Sequence[Event]:
+    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
+    match answer:
+        case signals.ContainerUp():
+            return (pod.ContainerStarted(id=answer.id, started_at=answer.started_at or now, **who),)
+        case signals.ContainerDead():
+            started_at = answer.started_at or now
+            return (
+                pod.ContainerStarted(id=answer.id, started_at=started_at, **who),
+                _exited(effect, answer, answer.id, started_at, now),
+            )
+        case signals.ContainerRefused():
+            one = state.container(effect.container)
+            failures = one.start_failures + 1 if one else 1
+            wait = mount_wait_milliseconds(failures) if answer.reason == FAILED_MOUNT else _RETRY_MS
+            return (
+                pod.ContainerStartFailed(
+                    id=answer.id,
+                    reason=answer.reason,
+                    message=answer.message,
+                    exit_code=answer.exit_code,
+                    failures=failures,
+                    failed_at=now,
+                    retry_at=0 if answer.id else now + wait,
+                    **who,
+                ),
+            )
+        case _:
+            return _NOTHING
+
+
+def _stop(state: State, effect: wanted.StopContainer, answer: signals.Answer, now: int) -> Sequence[Event]:
+    match answer:
+        case signals.ContainerDead():
+            one = state.container(effect.container)
+            started_at = one.started_at if one is not None and one.id == effect.id else 0
+            return (_exited(effect, answer, effect.id, answer.started_at or started_at, now),)
+        case signals.StopRefused():
+            return (
+                pod.ContainerStopFailed(
+                    pod=state.pod,
+                    uid=effect.uid,
+                    container=effect.container,
+                    attempt=effect.attempt,
+                    id=effect.id,
+                    message=answer.message,
+                    retry_at=now + _RETRY_MS,
+                ),
+            )
+        case _:
+            return _NOTHING
+
+
+def _exited(
+    effect: wanted.StartContainer | wanted.StopContainer,
+    answer: signals.ContainerDead,
+    container_id: str,
+    started_at: int,
+    now: int,
+) -> Event:
+    return pod.ContainerExited(
+        pod=effect.pod,
+        uid=effect.uid,
+        container=effect.container,
+        attempt=effect.attempt,
+        id=container_id,
+        exit_code=answer.exit_code,
+        reason=answer.reason,
+        message=answer.message,
+        started_at=started_at,
+        finished_at=answer.finished_at or now,
+    )
+
+
+def _exit_read(state: State, effect: wanted.ReadExit, answer: signals.Answer, _now: int) -> Sequence[Event]:
+    if not isinstance(answer, signals.ExitRead):
+        return _NOTHING
+    return (
+        pod.ExitRead(
+            pod=state.pod,
+            uid=effect.uid,
+            container=effect.container,
+            attempt=effect.attempt,
+            id=effect.id,
+            message=answer.message,
+            oom_killed=answer.oom_killed,
+        ),
+    )
+
+
+def _remove(state: State, effect: wanted.RemoveContainer, answer: signals.Answer, _now: int) -> Sequence[Event]:
+    who: dict[str, Any] = {
+        "pod": state.pod,
+        "uid": effect.uid,
+        "container": effect.container,
+        "attempt": effect.attempt,
+        "id": effect.id,
+    }
+    match answer:
+        case signals.Removed():
+            return (pod.ContainerRemoved(**who),)
+        case signals.RemoveRefused():
+            return (pod.ContainerRemoveFailed(message=answer.message, **who),)
+        case _:
+            return _NOTHING
+
+
+def _cleanup(state: State, _effect: wanted.Cleanup, answer: signals.Answer, now: int) -> Sequence[Event]:
+    match answer:
+        case signals.CleanedUp():
+            return (pod.PodEnded(pod=state.pod, uid=state.uid),)
+        case signals.CleanupRefused():
+            return (pod.CleanupFailed(pod=state.pod, uid=state.uid, message=answer.message, retry_at=now + _RETRY_MS),)
+        case _:
+            return _NOTHING
+
+
+_MEANINGS: Mapping[type[Effect], Callable[[State, Any, signals.Answer, int], Sequence[Event]]] = {
+    wanted.StartSandbox: _sandbox,
+    wanted.StopSandbox: _sandbox,
+    wanted.EnsureImage: _image,
+    wanted.StartContainer: _start,
+    wanted.StopContainer: _stop,
+    wanted.PrepareHook: lifecycle.answered,
+    wanted.RunHook: lifecycle.answered,
+    wanted.ReadExit: _exit_read,
+    wanted.RemoveContainer: _remove,
+    wanted.Cleanup: _cleanup,
+}
+
+_REFUSALS: Mapping[type[Effect], Callable[..., signals.Answer]] = {
+    wanted.StartSandbox: signals.SandboxRefused,
+    wanted.StopSandbox: signals.StopRefused,
+    wanted.StopContainer: signals.StopRefused,
+    wanted.RemoveContainer: signals.RemoveRefused,
+    wanted.Cleanup: signals.CleanupRefused,
+}

@@ -1,0 +1,61 @@
+"""What the workers of a pod's effects would say, for tests that let anything happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.kernel.kind import Effect
+from chronolet.pod import signals, wanted
+
+
+def good_answer(effect: Effect, at: int) -> signals.Answer:  # noqa: C901 - a table
+    """What a worker says when all goes well."""
+    answer: signals.Answer
+    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
+    match effect:
+        case wanted.StartSandbox():
+            answer = signals.SandboxUp(id=f"sandbox-{effect.uid}-{effect.attempt}", ip="10.1.0.2", started_at=at, **to)
+        case wanted.StopSandbox():
+            answer = signals.SandboxDown(id=effect.id, **to)
+        case wanted.EnsureImage():
+            answer = signals.ImagePresent(image_id="i", pulled=False, **to)
+        case wanted.StartContainer():
+            answer = signals.ContainerUp(id=f"{effect.container}-{effect.uid}-{effect.attempt}", started_at=at, **to)
+        case wanted.StopContainer():
+            answer = signals.ContainerDead(id=effect.id, exit_code=0, reason="Completed", finished_at=at, **to)
+        case wanted.KeepSpec():
+            answer = signals.SpecKept(**to)
+        case wanted.PrepareHook():
+            answer = signals.HookPrepared(exec_id=f"exec-{effect.id}-{at}", **to)
+        case wanted.RunHook():
+            answer = signals.HookDone(**to)
+        case wanted.ReadExit():
+            answer = signals.ExitRead(message="m", **to)
+        case wanted.RemoveContainer():
+            answer = signals.Removed(**to)
+        case _:
+            answer = signals.CleanedUp(**to)
+    return answer
+
+
+def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.Answer | None:  # noqa: PLR0911 - a table
+    """What a worker says when it goes wrong; None for one that can only raise."""
+    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
+    match effect:
+        case wanted.StartSandbox():
+            return signals.SandboxDown(id="s", **to) if made else signals.SandboxRefused(message="no", **to)
+        case wanted.EnsureImage():
+            return signals.ImageRefused(reason="ErrImagePull", message="no", **to)
+        case wanted.StartContainer() if made:
+            name = f"{effect.container}-{effect.uid}-{effect.attempt}"
+            return signals.ContainerDead(id=name, exit_code=1, reason="Error", started_at=at, **to)
+        case wanted.StartContainer():
+            return signals.ContainerRefused(reason="RunContainerError", message="no", id="x" * (at % 2), **to)
+        case wanted.StopContainer():
+            return signals.StopRefused(message="no", **to)
+        case wanted.PrepareHook():
+            return signals.HookRefused(message="no", **to)
+        case wanted.RunHook():
+            return signals.HookDone(failed=True, message="no", **to) if made else signals.HookUnfinished(**to)
+        case _:
+            return None
