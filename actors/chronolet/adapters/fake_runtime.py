@@ -8,17 +8,14 @@ Goes out: the port's states and notices. Next: whoever takes a `ports.runtime.Ru
 from __future__ import annotations
 
 import itertools
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
-import msgspec
-
+from chronolet.adapters.fake_boxes import Box, FakeStream, detail, image_of, summary, used
 from chronolet.adapters.fake_execs import Exec, FakeExecs, Program
 from chronolet.ports.runtime import (
     ContainerSpec,
@@ -27,13 +24,10 @@ from chronolet.ports.runtime import (
     ExecResult,
     ExecState,
     ImageState,
-    Interface,
     Notice,
-    PortMapping,
     PullStep,
     Refusal,
     SandboxSpec,
-    State,
     Stream,
     Usage,
 )
@@ -43,39 +37,6 @@ __all__ = ["FakeRuntime", "Program"]
 
 KILLED: Final = 137
 START_FAILED: Final = 127
-
-
-@dataclass
-class _Box:
-    """One container, mutable: it stands for the runtime's own memory."""
-
-    id: str
-    spec: SandboxSpec | ContainerSpec
-    program: Program
-    created_at: int
-    state: State = "created"
-    started_at: int = 0
-    finished_at: int = 0
-    exit_code: int = 0
-    oom_killed: bool = False
-    error: str = ""
-    ip: str = ""
-    output: list[tuple[str, bytes]] = field(default_factory=list)
-
-    @property
-    def ports(self) -> Sequence[PortMapping]:
-        return self.spec.ports if isinstance(self.spec, SandboxSpec) else ()
-
-
-class _FakeStream:
-    """An open notice stream."""
-
-    def __init__(self, labels: Mapping[str, str]) -> None:
-        self.labels = labels
-        self.notices: queue.SimpleQueue[Notice | Refusal | None] = queue.SimpleQueue()
-
-    def close(self) -> None:
-        self.notices.put(None)
 
 
 class FakeRuntime:
@@ -90,14 +51,14 @@ class FakeRuntime:
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._programs = dict(programs or {})
-        self._images = {name: _image_of(name) for name in images}
+        self._images = {name: image_of(name) for name in images}
         self._pullable = set(pullable)
         self._now = now
         self._changed = threading.Condition()
         self._numbers = itertools.count(1)
-        self._boxes: dict[str, _Box] = {}
+        self._boxes: dict[str, Box] = {}
         self._history: list[Notice] = []
-        self._streams: list[_FakeStream] = []
+        self._streams: list[FakeStream] = []
         self._refusals: dict[str, deque[Refusal]] = {}
         self._down = False
         self.silent = False
@@ -160,7 +121,7 @@ class FakeRuntime:
         self._enter("inspect")
         with self._changed:
             box = self._boxes.get(container_id_or_name) or self._named(container_id_or_name)
-            return _detail(box) if box else None
+            return detail(box) if box else None
 
     def kill(self, container_id: str, signal: str = "KILL") -> None:
         self._enter("kill")
@@ -188,13 +149,13 @@ class FakeRuntime:
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         self._enter("list")
         with self._changed:
-            return [_summary(box) for box in self._boxes.values() if labels.items() <= box.spec.labels.items()]
+            return [summary(box) for box in self._boxes.values() if labels.items() <= box.spec.labels.items()]
 
     def follow(
         self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
     ) -> Iterator[Notice]:
         self._enter("follow")
-        stream = _FakeStream(labels)
+        stream = FakeStream(labels)
         with self._changed:
             for notice in self._history:
                 if since is not None and notice.at >= since and labels.items() <= notice.labels.items():
@@ -216,15 +177,7 @@ class FakeRuntime:
             box = self._boxes.get(container_id)
             if box is None or box.state != "running":
                 return None
-            return Usage(
-                at=self._now(),
-                cpu_nanoseconds=1_000_000 * max(1, self._now() - box.started_at),
-                memory_bytes=4096,
-                working_set_bytes=2048,
-                rss_bytes=1024,
-                processes=1,
-                interfaces=(Interface(name="eth0", rx_bytes=3, tx_bytes=4),),
-            )
+            return used(box, self._now())
 
     def image(self, reference: str) -> ImageState | None:
         self._enter("image")
@@ -246,13 +199,13 @@ class FakeRuntime:
             raise Refusal("not_found", f"manifest for {reference} not found: manifest unknown")
         size = len(reference)
         progress(PullStep(layer="layer", status="Downloading", done=size, total=size))
-        self._images[reference] = _image_of(reference)
+        self._images[reference] = image_of(reference)
         return self._images[reference]
 
     def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
         del archive, changes
         self._enter("import_image")
-        self._images[reference] = _image_of(reference)
+        self._images[reference] = image_of(reference)
         return self._images[reference].id
 
     def logs(
@@ -334,15 +287,15 @@ class FakeRuntime:
             # A container may name its image by id, as after a pull.
             if spec.image not in self._images and spec.image not in {image.id for image in self._images.values()}:
                 raise Refusal("not_found", f"No such image: {spec.image}")
-            box = _Box(id=f"{next(self._numbers):064x}", spec=spec, program=program, created_at=self._now())
+            box = Box(id=f"{next(self._numbers):064x}", spec=spec, program=program, created_at=self._now())
             self._boxes[box.id] = box
             self._tell("create", box)
             return box.id
 
-    def _named(self, name: str) -> _Box | None:
+    def _named(self, name: str) -> Box | None:
         return next((box for box in self._boxes.values() if box.spec.name == name), None)
 
-    def _check_start(self, box: _Box) -> None:
+    def _check_start(self, box: Box) -> None:
         if box.program.missing:
             box.exit_code, box.error = START_FAILED, box.program.missing
             raise Refusal("failed", box.program.missing)
@@ -355,10 +308,10 @@ class FakeRuntime:
             if (port.protocol, port.host_port) in taken:
                 raise Refusal("failed", f"Bind for 0.0.0.0:{port.host_port} failed: port is already allocated")
 
-    def _running(self) -> Iterator[_Box]:
+    def _running(self) -> Iterator[Box]:
         return (box for box in self._boxes.values() if box.state == "running")
 
-    def _run(self, box: _Box) -> None:
+    def _run(self, box: Box) -> None:
         box.state, box.started_at, box.finished_at = "running", self._now(), 0
         box.exit_code, box.error, box.oom_killed = 0, "", False
         box.ip = "172.17.0.2" if isinstance(box.spec, SandboxSpec) else ""
@@ -371,7 +324,7 @@ class FakeRuntime:
         if box.program.exits is not None:
             self._end(box, box.program.exits)
 
-    def _signal(self, box: _Box, signal: str) -> None:
+    def _signal(self, box: Box, signal: str) -> None:
         if box.state != "running":
             return
         if signal.removeprefix("SIG") == "KILL":
@@ -379,7 +332,7 @@ class FakeRuntime:
         elif signal.removeprefix("SIG") == "TERM" and box.program.on_term is not None:
             self._end(box, box.program.on_term)
 
-    def _end(self, box: _Box, exit_code: int, *, oom: bool = False) -> None:
+    def _end(self, box: Box, exit_code: int, *, oom: bool = False) -> None:
         box.state, box.finished_at, box.exit_code, box.oom_killed, box.ip = "exited", self._now(), exit_code, oom, ""
         self.execs.forget(box.id)
         if oom:
@@ -387,7 +340,7 @@ class FakeRuntime:
         self._tell("die", box, exit_code)
         self._changed.notify_all()
 
-    def _tell(self, action: Literal["create", "start", "die", "destroy", "oom"], box: _Box, exit_code: int = 0) -> None:
+    def _tell(self, action: Literal["create", "start", "die", "destroy", "oom"], box: Box, exit_code: int = 0) -> None:
         if self.silent:
             return
         notice = Notice(action=action, id=box.id, labels=box.spec.labels, at=self._now(), exit_code=exit_code)
@@ -395,34 +348,3 @@ class FakeRuntime:
         for stream in self._streams:
             if stream.labels.items() <= notice.labels.items():
                 stream.notices.put(notice)
-
-
-def _summary(box: _Box) -> ContainerState:
-    return ContainerState(
-        id=box.id,
-        name=box.spec.name,
-        labels=box.spec.labels,
-        state=box.state,
-        image=box.spec.image,
-        image_id=_image_of(box.spec.image).id,
-        created_at=box.created_at,
-        detailed=False,
-    )
-
-
-def _detail(box: _Box) -> ContainerState:
-    return msgspec.structs.replace(
-        _summary(box),
-        started_at=box.started_at,
-        finished_at=box.finished_at,
-        exit_code=box.exit_code,
-        oom_killed=box.oom_killed,
-        error=box.error,
-        ip=box.ip,
-        pid=int(box.id, 16) if box.state == "running" else 0,
-        detailed=True,
-    )
-
-
-def _image_of(reference: str) -> ImageState:
-    return ImageState(id=f"sha256:{reference.encode().hex()}", size_bytes=len(reference))
