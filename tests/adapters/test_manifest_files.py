@@ -399,11 +399,11 @@ def test_unknown_fields_are_findings() -> None:
 
 
 def test_strict_refuses_unknown_fields_and_what_is_not_honoured() -> None:
-    text = f"{POD}  nonsense: 1\n  hostPID: true\n"
+    text = f"{POD}  nonsense: 1\n  hostUsers: false\n"
     assert len(read(text).pods) == 1
     parsed = read_documents(text, "web.yaml", strict=True)
     assert parsed.pods == ()
-    assert [error.path for error in parsed.errors] == ["spec.nonsense", "spec.hostPID"]
+    assert [error.path for error in parsed.errors] == ["spec.nonsense", "spec.hostUsers"]
     assert len(read_documents(POD, "web.yaml", strict=True).pods) == 1
 
 

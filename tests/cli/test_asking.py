@@ -109,12 +109,12 @@ def test_findings_are_told_and_strict_refuses_them(
     node: WrittenNode, agent: Callable[[Behaviour], Agent], tmp_path: Path
 ) -> None:
     agent(lambda command: [applied(command, name) for name in asked_for(command)])
-    file = write(tmp_path, WEB.replace("image: busybox", "image: busybox, tty: true, frobnicate: 1"))
+    file = write(tmp_path, WEB.replace("image: busybox", "image: busybox, volumeDevices: [{name: raw}], frobnicate: 1"))
     said = node.run("apply", "-f", file)
     assert (said.status, said.out) == (0, "pod/web created\n")
     assert sorted(line.split(": ")[2] for line in said.err.splitlines()) == [
         "spec.containers[0].frobnicate",
-        "spec.containers[0].tty",
+        "spec.containers[0].volumeDevices",
     ]
     strict = node.run("apply", "-f", file, "--strict")
     assert (strict.status, strict.out) == (1, "")

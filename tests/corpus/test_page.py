@@ -29,4 +29,4 @@ def test_the_words_of_the_page() -> None:
     assert said["spec.runtimeClassName"] == "**blocks**"
     assert said["spec.preemptionPolicy"] == "warning; only `PreemptLowerPriority` honoured"
     assert said["spec.os.name"] == "**blocks**; only `linux` honoured"
-    assert said["spec.setHostnameAsFQDN"] == "**blocks**"
+    assert said["spec.setHostnameAsFQDN"] == "honoured"

@@ -116,12 +116,12 @@ def test_a_name_belongs_to_the_file_that_had_it_first(node: Node) -> None:
 
 
 def test_a_field_that_is_not_honoured_keeps_its_pod_waiting_and_no_other(node: Node) -> None:
-    node.write("blocked.yaml", a_pod("blocked", shell("app", securityContext={"runAsUser": 1000})))
+    node.write("blocked.yaml", a_pod("blocked", shell("app", envFrom=[{"secretRef": {"name": "s"}}])))
     node.write("beside.yaml", a_pod("beside"))
     node.wait_for_status("blocked", "CreateContainerConfigError")
     node.wait_until_running("beside")
     assert node.chronolet("get", "pods").line("blocked").split()[1:3] == ["0/1", "CreateContainerConfigError"]
-    assert "spec.containers[0].securityContext.runAsUser" in node.chronolet("describe", "pod", "blocked").out
+    assert "spec.containers[0].envFrom" in node.chronolet("describe", "pod", "blocked").out
     assert "app" not in node.running("blocked")
 
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
@@ -79,6 +80,7 @@ class World:
             volumes=HostVolumes(root),
             specs=SpecFiles(root),
             requests=HttpRequests(),
+            host=LinuxHost(root),
             node=NODE,
             pause_image="pause",
             builtin=lambda _: None,

@@ -76,6 +76,22 @@ class HostVolumes:
         except OSError as error:
             raise VolumeRefusal(_said(error)) from error
 
+    def pod_file(self, uid: str, name: str, content: str) -> str:
+        path = self._folder(uid) / _part(name)
+        try:
+            path.parent.mkdir(_PODS_MODE, parents=True, exist_ok=True)
+            # In place: a container has this very file mounted, not the name.
+            opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(opened, "r+", encoding="utf-8", newline="") as file:
+                if file.read() != content:
+                    file.seek(0)
+                    file.write(content)
+                    file.truncate()
+                os.fchmod(opened, _MADE_FILE_MODE)
+        except OSError as error:
+            raise VolumeRefusal(_said(error)) from error
+        return str(path)
+
     def _last_words(self, uid: str, container: str, attempt: int) -> Path:
         return self._folder(uid) / "containers" / _part(container) / str(attempt) / "termination-log"
 

@@ -16,6 +16,7 @@ import msgspec
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.kept_specs import SpecFiles
@@ -187,6 +188,7 @@ def _kinds(
         pulls=_pulls(settings, secrets),
         specs=specs,
         requests=HttpRequests(),
+        host=LinuxHost(settings.root_dir),
         run=run,
     )
     makers: dict[str, Callable[[], Kind[Any]]] = {

@@ -6,20 +6,22 @@ Comes in: `wanted.StartContainer`, `StopContainer`, `RemoveContainer`. Goes out:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from chronolet.kernel.kind import EffectContext
-from chronolet.pod import signals, specs, wanted
+from chronolet.pod import mounting, rights, signals, specs, wanted
 from chronolet.pod.making import found_or_made, ran
 from chronolet.pod.outside import Outside
+from chronolet.pod.rights import ConfigRefusal
 from chronolet.pod.stopping import stopped
+from chronolet.ports import labels
 from chronolet.ports.fenced import FencedRuntime
-from chronolet.ports.runtime import ContainerState, Mount, Refusal
+from chronolet.ports.runtime import ContainerSpec, ContainerState, Refusal
 from chronolet.ports.specs import SpecRefusal
 from chronolet.ports.volumes import VolumeRefusal
+from chronolet.rules.downward import UnknownReferenceError
 from chronolet_schemas.envelope import Signal
-from chronolet_schemas.podspec import Container
+from chronolet_schemas.podspec import Container, EphemeralContainer
 
 StartReason = Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError", "FailedMount"]
 
@@ -43,40 +45,56 @@ class ContainerWorker:
             return _container_refused(effect, "CreateContainerConfigError", said)
         try:
             self._outside.keep(effect, context)
-            context.fence("volumes.prepare")
-            mounts = self._mounts(effect, definition)
-            context.done("volumes.prepare")
-        except SpecRefusal as refusal:
+            making = self._making(runtime, effect, definition, context)
+            spec = specs.container(effect, definition, making)
+        except (SpecRefusal, ConfigRefusal, UnknownReferenceError) as refusal:
             return _container_refused(effect, "CreateContainerConfigError", str(refusal))
         except VolumeRefusal as refusal:
             return _container_refused(effect, "FailedMount", str(refusal))
-        spec = specs.container(
-            effect, definition, mounts, node=self._outside.node, cause=context.cause, run=self._outside.run()
-        )
+        except Refusal as refusal:
+            return _container_refused(effect, "CreateContainerError", str(refusal))
         try:
             made = found_or_made(runtime, spec, lambda: runtime.create_container(spec))
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
-        return self._run(runtime, effect, made)
+        return self._run(runtime, effect, spec, made)
 
-    def _mounts(self, effect: wanted.StartContainer, definition: Container) -> Sequence[Mount]:
-        """Where each volume is, and the file for the container's last words. Raises `VolumeRefusal`."""
-        volumes = self._outside.volumes
-        paths = volumes.prepare(effect.uid, effect.manifest.spec.volumes)
-        mounts = [
-            Mount(source=paths[mount.name], target=mount.mount_path, read_only=mount.read_only)
-            for mount in definition.volume_mounts
-        ]
-        if definition.termination_message_path:
-            written = volumes.last_words_file(effect.uid, effect.container, effect.attempt)
-            mounts.append(Mount(source=written, target=definition.termination_message_path))
-        return mounts
+    def _making(
+        self, runtime: FencedRuntime, effect: wanted.StartContainer, definition: Container, context: EffectContext
+    ) -> specs.Making:
+        """All that the manifest does not say. Raises ConfigRefusal, VolumeRefusal, Refusal."""
+        outside = self._outside
 
-    def _run(self, runtime: FencedRuntime, effect: wanted.StartContainer, made: ContainerState) -> Signal:
+        def image_user() -> str:
+            found = runtime.image(effect.image_id or definition.image)
+            return found.user if found is not None else ""
+
+        granted = rights.granted(effect.manifest, definition, outside.host, image_user)
+        place = outside.place(effect)
+        context.fence("volumes.prepare")
+        mounts = mounting.mounts(outside, effect, definition, place)
+        context.done("volumes.prepare")
+        return specs.Making(
+            node=outside.node,
+            cause=context.cause,
+            run=outside.run(),
+            place=place,
+            mounts=mounts,
+            granted=granted,
+            target_id=_target(runtime, outside.node, effect, definition),
+        )
+
+    def _run(
+        self, runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec, made: ContainerState
+    ) -> Signal:
         try:
             found = ran(runtime, made)
         except Refusal as refusal:
+            if _lost_its_sandbox(runtime, effect):
+                # Nothing of this attempt has run: it is made again, in the next sandbox.
+                return _container_refused(effect, "CreateContainerError", _discarded(runtime, made.id, refusal))
             said = f'failed to start container "{effect.container}": {refusal}'
+            said += rights.lacking(self._outside.host) if spec.privileged else ""
             if refusal.kind in ("unavailable", "timeout"):
                 # It may run or not: without an id the same attempt is made again and finds out.
                 return _container_refused(effect, "RunContainerError", said)
@@ -110,6 +128,35 @@ class ContainerWorker:
         except Refusal as refusal:
             return signals.RemoveRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
         return signals.Removed(subject=effect.subject, intent=effect.intent)
+
+
+def _target(runtime: FencedRuntime, node: str, effect: wanted.StartContainer, definition: Container) -> str:
+    """The id of the container that an ephemeral one looks at. ConfigRefusal if it does not run."""
+    name = definition.target_container_name if isinstance(definition, EphemeralContainer) else ""
+    if not name:
+        return ""
+    found = runtime.list({**labels.of_uid(node, effect.uid), labels.CONTAINER_NAME: name})
+    running = [one.id for one in found if one.state == "running"]
+    if not running:
+        raise ConfigRefusal(f"unable to find target container {name}")
+    return running[0]
+
+
+def _lost_its_sandbox(runtime: FencedRuntime, effect: wanted.StartContainer) -> bool:
+    try:
+        sandbox = runtime.inspect(effect.sandbox_id)
+    except Refusal:
+        return False
+    return sandbox is None or sandbox.state == "exited"
+
+
+def _discarded(runtime: FencedRuntime, container_id: str, why: Refusal) -> str:
+    """Removes what was made for nothing; what cannot be removed gives way to the next try."""
+    try:
+        runtime.remove(container_id)
+    except Refusal:
+        return str(why)
+    return str(why)
 
 
 def _code_of_failed_start(runtime: FencedRuntime, container_id: str) -> int:

@@ -13,10 +13,12 @@ from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
 from chronolet.pod.images import Pulls
 from chronolet.ports.fenced import FencedRuntime
+from chronolet.ports.host import Host
 from chronolet.ports.requests import Requests
 from chronolet.ports.runtime import BuiltImage, Runtime
 from chronolet.ports.specs import KeptSpec, Specs
 from chronolet.ports.volumes import Volumes
+from chronolet.rules.downward import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Outside:
     specs: Specs
     requests: Requests
     pulls: Pulls
+    host: Host
     run: Callable[[], str] = lambda: ""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
@@ -59,6 +62,17 @@ class Outside:
             )
         )
         context.done("spec.keep")
+
+    def place(self, effect: wanted.StartContainer) -> Place:
+        """Where a pod's container runs, as it may be told."""
+        return Place(
+            node=self.node,
+            host_ip=self.host.address(),
+            pod_ip=effect.sandbox_ip,
+            cpu_milli=self.host.cpu_milli(),
+            memory_bytes=self.host.memory_bytes(),
+            storage_bytes=self.host.storage_bytes(),
+        )
 
 
 def milliseconds_now() -> int:

@@ -18,7 +18,8 @@ from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.runtime import ContainerState, Refusal
 from chronolet.ports.specs import SpecRefusal
 from chronolet.ports.volumes import VolumeRefusal
-from chronolet.rules import names
+from chronolet.rules import names, security
+from chronolet.rules.hostnames import HostnameError
 from chronolet_schemas.envelope import Signal
 
 
@@ -31,7 +32,13 @@ class SandboxWorker:
     def start(self, effect: wanted.StartSandbox, context: EffectContext) -> Signal:
         runtime = self._outside.fenced(context)
         image = self._outside.pause_image
-        spec = specs.sandbox(effect, node=self._outside.node, image=image, cause=context.cause, run=self._outside.run())
+        outside = self._outside
+        if refused := security.forbidden_sysctl(effect.manifest):
+            return _refused(effect, refused)
+        try:
+            spec = specs.sandbox(effect, node=outside.node, image=image, cause=context.cause, run=outside.run())
+        except HostnameError as error:
+            return _refused(effect, str(error))
 
         def make() -> str:
             try:
@@ -45,16 +52,18 @@ class SandboxWorker:
         try:
             self._outside.keep(effect, context)
         except SpecRefusal as refusal:
-            return signals.SandboxRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
+            return _refused(effect, str(refusal))
         try:
             found = ran(runtime, found_or_made(runtime, spec, make))
         except Refusal as refusal:
             self._discard(runtime, spec.name, spec.labels)
-            return signals.SandboxRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
+            return _refused(effect, str(refusal))
         if found.state == "exited":
             return _sandbox_down(effect, found.id, found)
+        # On the node's network the pod's address is the node's.
+        ip = outside.host.address() if spec.host_network else found.ip
         return signals.SandboxUp(
-            subject=effect.subject, intent=effect.intent, id=found.id, ip=found.ip, started_at=found.started_at
+            subject=effect.subject, intent=effect.intent, id=found.id, ip=ip, started_at=found.started_at
         )
 
     def keep_spec(self, effect: wanted.KeepSpec, context: EffectContext) -> Signal:
@@ -103,6 +112,10 @@ class SandboxWorker:
         except (Refusal, VolumeRefusal) as refusal:
             return signals.CleanupRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
         return signals.CleanedUp(subject=effect.subject, intent=effect.intent)
+
+
+def _refused(effect: wanted.StartSandbox, message: str) -> Signal:
+    return signals.SandboxRefused(subject=effect.subject, intent=effect.intent, message=message)
 
 
 def _sandbox_down(

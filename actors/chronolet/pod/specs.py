@@ -9,21 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
+import msgspec
+
 from chronolet.pod import wanted
+from chronolet.pod.rights import Granted
 from chronolet.pod.state import definitions
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
-from chronolet.rules import expansion, names, quantities
+from chronolet.rules import downward, expansion, hostnames, names, quantities
 from chronolet_schemas.podspec import Container, Pod
 
-_LONGEST_HOSTNAME = 63
 _LEAST_SHARES, _MOST_SHARES = 2, 262_144
 _SHARES_OF_A_CPU = 1024
 _PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
 
 
+class Making(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container is made with that its manifest does not say."""
+
+    node: str
+    cause: str
+    run: str = ""
+    place: downward.Place = downward.Place()
+    mounts: Sequence[Mount] = ()
+    granted: Granted = Granted()
+    target_id: str = ""
+    """The container whose processes an ephemeral container is to see."""
+
+
 def sandbox(effect: wanted.StartSandbox, *, node: str, image: str, cause: str, run: str = "") -> SandboxSpec:
-    """The container that holds the pod's namespaces and host ports."""
+    """The container that holds the pod's namespaces and host ports. Raises HostnameError."""
     owner = labels.Owner(
         pod=effect.pod,
         uid=effect.uid,
@@ -33,39 +48,39 @@ def sandbox(effect: wanted.StartSandbox, *, node: str, image: str, cause: str, r
         run=run,
         spec_hash=effect.spec_hash,
     )
+    spec = effect.manifest.spec
+    context = spec.security_context
     return SandboxSpec(
         name=_name(owner),
         labels=labels.written(node, owner),
         image=image,
-        hostname=effect.pod.partition("/")[2][:_LONGEST_HOSTNAME].rstrip("-."),
-        ports=tuple(_ports(effect.manifest)),
+        hostname=hostnames.kernel_name(effect.manifest),
+        ports=() if spec.host_network else tuple(_ports(effect.manifest)),
+        host_network=spec.host_network,
+        host_pid=spec.host_pid,
+        host_ipc=spec.host_ipc,
+        sysctls={one.name.replace("/", "."): one.value for one in context.sysctls} if context else {},
     )
 
 
-def container(
-    effect: wanted.StartContainer,
-    definition: Container,
-    mounts: Sequence[Mount],
-    *,
-    node: str,
-    cause: str,
-    run: str = "",
-) -> ContainerSpec:
-    """One container."""
+def container(effect: wanted.StartContainer, definition: Container, making: Making) -> ContainerSpec:
+    """One container. Raises UnknownReferenceError."""
     owner = labels.Owner(
         pod=effect.pod,
         uid=effect.uid,
         container=effect.container,
         attempt=effect.attempt,
-        cause=cause,
-        run=run,
+        cause=making.cause,
+        run=making.run,
         spec_hash=effect.spec_hash,
     )
-    env = expansion.environment(definition.env)
+    spec = effect.manifest.spec
+    env = environment(effect.manifest, definition, making.place)
     limits = definition.resources.limits
+    rights = making.granted.rights
     return ContainerSpec(
         name=_name(owner),
-        labels=labels.written(node, owner),
+        labels=labels.written(making.node, owner),
         sandbox_id=effect.sandbox_id,
         # The id and not the name: this very image was found good, wherever its tag has moved since.
         image=effect.image_id or definition.image,
@@ -73,11 +88,36 @@ def container(
         args=expansion.expand_all(definition.args, env),
         env=env,
         working_dir=definition.working_dir,
-        mounts=mounts,
+        mounts=making.mounts,
         cpu_milli=quantities.cpu_milli(limits["cpu"]) if "cpu" in limits else 0,
         memory_bytes=quantities.memory_bytes(limits["memory"]) if "memory" in limits else 0,
         cpu_shares=_shares(definition),
+        pid=_processes(effect, making.target_id),
+        host_ipc=spec.host_ipc,
+        tty=definition.tty,
+        stdin=definition.stdin,
+        stdin_once=definition.stdin_once,
+        user=making.granted.user,
+        groups=rights.groups,
+        privileged=rights.privileged,
+        cap_add=rights.add,
+        cap_drop=rights.drop,
+        read_only_root=rights.read_only_root,
+        security_options=making.granted.options,
+        stop_signal=definition.lifecycle.stop_signal if definition.lifecycle else "",
     )
+
+
+def environment(manifest: Pod, definition: Container, place: downward.Place) -> Mapping[str, str]:
+    """The variables of a container. Raises UnknownReferenceError."""
+    return expansion.environment(definition.env, lambda source: downward.value(source, manifest, definition, place))
+
+
+def _processes(effect: wanted.StartContainer, target_id: str) -> str:
+    spec = effect.manifest.spec
+    if spec.host_pid:
+        return "host"
+    return effect.sandbox_id if spec.share_process_namespace else target_id
 
 
 def definition(manifest: Pod, name: str) -> Container | None:
@@ -93,9 +133,10 @@ def _name(owner: labels.Owner) -> str:
 
 
 def _ports(manifest: Pod) -> Iterator[PortMapping]:
-    for one in manifest.spec.containers:
+    for kind, one in definitions(manifest):
         for port in one.ports:
-            if port.host_port:
+            # Containers that come and go while others run have no port of their own on the host.
+            if port.host_port and kind in ("app", "sidecar"):
                 yield PortMapping(
                     host_ip=port.host_ip,
                     host_port=port.host_port,

@@ -30,6 +30,8 @@ class Mount(Plain, frozen=True, kw_only=True):
     source: str
     target: str
     read_only: bool = False
+    propagation: Literal["", "rslave", "rshared"] = ""
+    """What is mounted later on one side and seen on the other: nothing, what the host mounts, both ways."""
 
 
 class PortMapping(Plain, frozen=True, kw_only=True):
@@ -42,13 +44,17 @@ class PortMapping(Plain, frozen=True, kw_only=True):
 
 
 class SandboxSpec(Plain, frozen=True, kw_only=True):
-    """The container that holds a pod's namespaces."""
+    """The container that holds a pod's namespaces. On the host's network it has the host's name and no ports."""
 
     name: str
     labels: Mapping[str, str]
     image: str
     hostname: str
     ports: Sequence[PortMapping] = ()
+    host_network: bool = False
+    host_pid: bool = False
+    host_ipc: bool = False
+    sysctls: Mapping[str, str] = {}
 
 
 class ContainerSpec(Plain, frozen=True, kw_only=True):
@@ -67,6 +73,23 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     """Limit in thousandths of a processor; 0 is none."""
     memory_bytes: int = 0
     cpu_shares: int = 2
+    pid: str = ""
+    """Whose processes it sees: empty its own, `host`, or those of the container with this id."""
+    host_ipc: bool = False
+    tty: bool = False
+    stdin: bool = False
+    stdin_once: bool = False
+    user: str = ""
+    """`uid[:gid]`, empty for the image's own."""
+    groups: Sequence[int] = ()
+    privileged: bool = False
+    cap_add: Sequence[str] = ()
+    cap_drop: Sequence[str] = ()
+    read_only_root: bool = False
+    security_options: Sequence[str] = ()
+    """As Docker writes them: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`, `label=...`."""
+    stop_signal: str = ""
+    """Empty for the image's own."""
 
 
 State = Literal["created", "running", "exited", "removed", "unknown"]
@@ -159,11 +182,14 @@ class BuiltImage(Plain, frozen=True, kw_only=True):
 
 
 class ImageState(Plain, frozen=True, kw_only=True):
-    """An image that is there. `digests` are by what names registries know it: `host/path@sha256:...`."""
+    """An image that is there. `digests` are by what names registries know it: `host/path@sha256:...`; `user` is whom it
+    is to run as, empty for root.
+    """
 
     id: str
     size_bytes: int
     digests: Sequence[str] = ()
+    user: str = ""
 
 
 class PullStep(Plain, frozen=True, kw_only=True):

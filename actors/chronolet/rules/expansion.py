@@ -8,9 +8,9 @@ Answers to: third_party/forked/golang/expansion/expand.go, pkg/kubelet/kubelet_p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from chronolet_schemas.podspec import EnvVar
+from chronolet_schemas.podspec import EnvVar, EnvVarSource
 
 # Left to right, without overlap: an escape, else a closed reference. A lone `$` and an unclosed `$(` match nothing.
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
@@ -25,11 +25,15 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(replacement, text)
 
 
-def environment(variables: Iterable[EnvVar]) -> dict[str, str]:
-    """The environment of a container: each value sees the variables written before it; the last of equal names wins."""
+def environment(variables: Iterable[EnvVar], resolved: Callable[[EnvVarSource], str] = lambda _: "") -> dict[str, str]:
+    """The environment of a container: each value sees the variables written before it; the last of equal names wins.
+
+    `resolved` says what a reference stands for; nothing is expanded in that.
+    """
     known: dict[str, str] = {}
     for variable in variables:
-        known[variable.name] = expand(variable.value, known)
+        source = variable.value_from
+        known[variable.name] = expand(variable.value, known) if source is None else resolved(source)
     return known
 
 

@@ -40,10 +40,9 @@ _SCHEDULER: Final = "only a scheduler reads this; the pod runs on this node anyw
 _ACCOUNT: Final = "there are no service accounts here; the containers get no token"
 _PROBE: Final = "probes are not run yet; the container counts as healthy while it runs"
 _SECURITY: Final = "the container would run with other rights than asked for"
-_NAMESPACE: Final = "the node's namespaces are not shared with pods yet"
 _HOOK: Final = "no kubelet runs such a hook"
 _VOLUME: Final = "this kind of volume is not supported yet"
-_REFERENCE: Final = "values from elsewhere are not supported yet, only plain values"
+_REFERENCE: Final = "values from other objects are not supported yet, only plain values and the pod's own fields"
 _REQUEST: Final = "nothing is reserved for requests yet; limits hold"
 _RESTART: Final = "a container restarts as its pod's restartPolicy says; only a sidecar has one of its own: Always"
 _RESOURCE: Final = "only limits of cpu and memory are supported yet"
@@ -84,21 +83,22 @@ _POD: Final = {
     "containers": HONOURED,
     "initContainers": HONOURED,
     "ephemeralContainers": HONOURED,
-    "ephemeralContainers.targetContainerName": _blocks("the processes of another container are not shown yet"),
+    "ephemeralContainers.targetContainerName": HONOURED,
     "activeDeadlineSeconds": HONOURED,
     # Without a cluster DNS these, and ClusterFirst, which is the default, mean the node's own resolver.
-    "dnsPolicy": _blocks("only the node's resolver is supported yet", "Default", "ClusterFirstWithHostNet"),
-    "dnsConfig": _blocks("resolv.conf is not adapted yet"),
-    "hostAliases": _blocks("/etc/hosts is not adapted yet"),
-    "hostname": _blocks("the host name is always the pod's name yet"),
-    "hostnameOverride": _blocks("the host name is always the pod's name yet"),
-    "subdomain": _blocks("there is no cluster domain here"),
-    "setHostnameAsFQDN": _blocks("there is no cluster domain here", False),
-    "hostNetwork": _blocks(_NAMESPACE),
-    "hostPID": _blocks(_NAMESPACE),
-    "hostIPC": _blocks(_NAMESPACE),
+    "dnsPolicy": HONOURED,
+    "dnsConfig": HONOURED,
+    "hostAliases": HONOURED,
+    # There is no cluster domain: a subdomain's name ends with `svc`.
+    "hostname": HONOURED,
+    "hostnameOverride": HONOURED,
+    "subdomain": HONOURED,
+    "setHostnameAsFQDN": HONOURED,
+    "hostNetwork": HONOURED,
+    "hostPID": HONOURED,
+    "hostIPC": HONOURED,
     "hostUsers": _blocks("containers have no user namespace of their own yet", True),
-    "shareProcessNamespace": _blocks("containers do not share their processes yet", False),
+    "shareProcessNamespace": HONOURED,
     "os": HONOURED,
     "os.name": _blocks("this is a Linux node", "linux"),
     "runtimeClassName": _blocks("containers always run under Docker's default runtime yet"),
@@ -108,9 +108,19 @@ _POD: Final = {
     "resources.limits": _blocks("limits of a whole pod are not supported yet, only limits of a container"),
     "resources.claims": _blocks("dynamic resources are not supported"),
     "securityContext": HONOURED,
-    "securityContext.*": _blocks(_SECURITY),
-    "securityContext.runAsNonRoot": _blocks(_SECURITY, False),
+    "securityContext.seLinuxOptions": HONOURED,
+    "securityContext.runAsUser": HONOURED,
+    "securityContext.runAsGroup": HONOURED,
+    "securityContext.runAsNonRoot": HONOURED,
+    "securityContext.supplementalGroups": HONOURED,
+    "securityContext.fsGroup": HONOURED,
+    "securityContext.fsGroupChangePolicy": HONOURED,
+    "securityContext.sysctls": HONOURED,
+    "securityContext.seccompProfile": HONOURED,
+    "securityContext.appArmorProfile": HONOURED,
     "securityContext.supplementalGroupsPolicy": _blocks(_SECURITY, "Merge"),
+    # A volume is labelled as a whole or not at all by Docker; its files keep theirs here.
+    "securityContext.seLinuxChangePolicy": _warns("volumes are not relabelled"),
     "securityContext.windowsOptions": _warns("only Windows nodes read this"),
 }
 
@@ -125,7 +135,10 @@ _CONTAINER: Final = {
     "env": HONOURED,
     "env.name": HONOURED,
     "env.value": HONOURED,
-    "env.valueFrom": _blocks(_REFERENCE),
+    "env.valueFrom": HONOURED,
+    "env.valueFrom.configMapKeyRef": _blocks(_REFERENCE),
+    "env.valueFrom.secretKeyRef": _blocks(_REFERENCE),
+    "env.valueFrom.fileKeyRef": _blocks(_REFERENCE),
     "envFrom": _blocks(_REFERENCE),
     "resources": HONOURED,
     "resources.limits": HONOURED,
@@ -143,10 +156,12 @@ _CONTAINER: Final = {
     "restartPolicy": _blocks(_RESTART),
     "restartPolicyRules": _blocks(_RESTART),
     "volumeMounts": HONOURED,
-    "volumeMounts.recursiveReadOnly": _blocks("mounts below a read-only mount are not made read-only yet", "Disabled"),
+    "volumeMounts.recursiveReadOnly": _blocks(
+        "mounts below a read-only mount cannot be made read-only by Docker", "Disabled", "IfPossible"
+    ),
     "volumeMounts.subPath": _blocks("only whole volumes can be mounted yet"),
     "volumeMounts.subPathExpr": _blocks("only whole volumes can be mounted yet"),
-    "volumeMounts.mountPropagation": _blocks("mounts are not propagated yet", "None"),
+    "volumeMounts.mountPropagation": HONOURED,
     "volumeDevices": _blocks("raw block volumes are not supported"),
     "livenessProbe": _warns(_PROBE),
     "readinessProbe": _warns(_PROBE),
@@ -156,20 +171,25 @@ _CONTAINER: Final = {
     "lifecycle.postStart.tcpSocket": _blocks(_HOOK),
     "lifecycle.preStop": HONOURED,
     "lifecycle.preStop.tcpSocket": _blocks(_HOOK),
-    "lifecycle.stopSignal": _blocks("containers are always stopped by their image's signal yet"),
+    "lifecycle.stopSignal": HONOURED,
     "terminationMessagePath": HONOURED,
     "terminationMessagePolicy": HONOURED,
     "securityContext": HONOURED,
-    "securityContext.*": _blocks(_SECURITY),
-    "securityContext.privileged": _blocks(_SECURITY, False),
-    "securityContext.runAsNonRoot": _blocks(_SECURITY, False),
-    "securityContext.readOnlyRootFilesystem": _blocks(_SECURITY, False),
-    "securityContext.allowPrivilegeEscalation": _blocks(_SECURITY, True),
+    "securityContext.capabilities": HONOURED,
+    "securityContext.privileged": HONOURED,
+    "securityContext.seLinuxOptions": HONOURED,
+    "securityContext.runAsUser": HONOURED,
+    "securityContext.runAsGroup": HONOURED,
+    "securityContext.runAsNonRoot": HONOURED,
+    "securityContext.readOnlyRootFilesystem": HONOURED,
+    "securityContext.allowPrivilegeEscalation": HONOURED,
+    "securityContext.seccompProfile": HONOURED,
+    "securityContext.appArmorProfile": HONOURED,
     "securityContext.procMount": _blocks(_SECURITY, "Default"),
     "securityContext.windowsOptions": _warns("only Windows nodes read this"),
-    "stdin": _blocks("containers have no standard input yet"),
-    "stdinOnce": _blocks("containers have no standard input yet"),
-    "tty": _blocks("containers have no terminal yet"),
+    "stdin": HONOURED,
+    "stdinOnce": HONOURED,
+    "tty": HONOURED,
 }
 
 _VOLUMES: Final = {
@@ -180,9 +200,7 @@ _VOLUMES: Final = {
     "emptyDir.medium": _blocks("only the node's disk is supported yet"),
     "emptyDir.sizeLimit": _warns("the size of the volume is not limited yet"),
     "hostPath": HONOURED,
-    "hostPath.type": _blocks(
-        "this type is not checked yet", "", "Directory", "DirectoryOrCreate", "File", "FileOrCreate"
-    ),
+    "hostPath.type": HONOURED,
 }
 
 

@@ -14,6 +14,8 @@ from tests.deciders.given import Scene
 
 POD = "default/web"
 T0 = 1_700_000_000_000
+RAW: dict[str, Any] = {"volume_devices": (podspec.VolumeDevice(name="raw"),)}
+"""What no container may have here."""
 
 
 def container(name: str = "app", image: str = "busybox:1", **fields: Any) -> Container:

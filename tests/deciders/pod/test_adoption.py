@@ -145,7 +145,10 @@ def test_another_definition_is_put_right() -> None:
 
 
 def test_what_may_not_run_as_it_is_written_may_not_now() -> None:
-    life = adopted(SANDBOX, one=manifest(container(), security_context=podspec.PodSecurityContext(run_as_user=1)))
+    life = adopted(
+        SANDBOX,
+        one=manifest(container(), host_users=False),
+    )
     assert life.only(pod.SandboxBlocked).message
 
 

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from chronolet.pod import signals, wanted
 from chronolet_schemas import pod, podspec
-from tests.deciders.pod.life import POD, T0, Life, container, manifest, running, with_port
+from tests.deciders.pod.life import POD, RAW, T0, Life, container, manifest, running, with_port
 
 
 def test_the_same_spec_again_says_nothing() -> None:
@@ -131,15 +131,15 @@ def test_a_ready_image_that_is_no_longer_wanted_is_not_started() -> None:
 
 
 def test_a_change_to_what_is_not_honoured_stops_and_stays_so() -> None:
-    life = running().apply(manifest(container(tty=True)))
+    life = running().apply(manifest(container(**RAW)))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "ContainerStopRequested"]
     assert life.stopped().kinds == ["ContainerExited"]
     assert (life.kept().effects, life.due) == ({}, None)
     assert life.apply(manifest()).kinds == ["SpecAccepted", "RestartScheduled", "ImageEnsureRequested"]
 
 
-def test_a_change_to_host_namespaces_stops_the_sandbox_too() -> None:
-    life = running().apply(manifest(host_network=True)).stopped()
+def test_a_change_to_users_of_its_own_stops_the_sandbox_too() -> None:
+    life = running().apply(manifest(host_users=False)).stopped()
     assert life.kinds == ["ContainerExited", "SandboxStopRequested"]
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert (life.kept().effects, life.due) == ({}, None)

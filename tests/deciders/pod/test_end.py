@@ -88,7 +88,7 @@ def test_a_clean_up_that_fails_is_tried_again() -> None:
 
 
 def test_an_unfit_answer_of_the_clean_up_is_passed_over() -> None:
-    life = Life().apply(manifest(host_network=True)).withdraw()
+    life = Life().apply(manifest(host_users=False)).withdraw()
     life.answer("pod", signals.Removed).then()
 
 

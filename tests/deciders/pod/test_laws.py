@@ -23,7 +23,7 @@ from chronolet_schemas.podspec import (
     SleepAction,
 )
 from tests.deciders.pod.answering import bad_answer, good_answer
-from tests.deciders.pod.life import POD, Life, container, manifest, running
+from tests.deciders.pod.life import POD, RAW, Life, container, manifest, running
 from tests.deciders.pod.watch import Watched
 
 EXEC = LifecycleHandler(exec=ExecAction(command=("x",)))
@@ -47,8 +47,8 @@ MANIFESTS = (
     manifest(container("app", "busybox:2"), container("log")),
     manifest(container("app"), container("new"), restart_policy="OnFailure"),
     manifest(container("app", args=("x",)), restart_policy="Never"),
-    manifest(container("app", tty=True)),
-    manifest(host_network=True),
+    manifest(container("app", **RAW)),
+    manifest(host_users=False),
     manifest(
         container("app"),
         init_containers=(container("log"), container("new", restart_policy="Always")),

@@ -12,7 +12,7 @@ from chronolet_schemas import pod, podspec
 from chronolet_schemas.kube_events import Recorded
 from chronolet_schemas.podspec import Container
 from tests.deciders.given import Scene
-from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
+from tests.deciders.pod.life import POD, RAW, T0, Life, container, manifest, running
 
 
 def test_a_spec_asks_for_a_sandbox_then_images_then_starts() -> None:
@@ -56,7 +56,17 @@ def test_containers_start_in_the_specs_order() -> None:
 
 
 def test_one_that_waits_holds_up_nobody() -> None:
-    life = Life().apply(manifest(container("odd", tty=True), container("absent"), container("app"))).sandbox_up()
+    life = (
+        Life()
+        .apply(
+            manifest(
+                container("odd", **RAW),
+                container("absent"),
+                container("app"),
+            )
+        )
+        .sandbox_up()
+    )
     life.answer("container/absent", signals.ImageRefused, reason="ErrImagePull", message="no").start("app")
     assert [one.phase for one in life.state.containers] == ["waiting", "image_failed", "running"]
     life.wake().dies("app").start("app")
@@ -210,21 +220,21 @@ def test_a_sandbox_found_dead_by_its_start_is_made_anew_after_a_while() -> None:
 
 
 def test_a_field_that_is_not_honoured_keeps_its_container_waiting() -> None:
-    blocked = container("odd", tty=True)
+    blocked = container("odd", **RAW)
     life = Life().apply(manifest(blocked, container("app")))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "SandboxStartRequested"]
-    assert life.told[0][1].startswith("Error: spec.containers[0].tty: ")
+    assert life.told[0][1].startswith("Error: spec.containers[0].volumeDevices: ")
     assert life.sandbox_up().kinds == ["SandboxStarted", "ImageEnsureRequested"]
     assert life.state.container("odd").phase == "waiting"
 
 
 def test_a_field_of_the_pod_that_the_sandbox_has_no_part_in_lets_it_run() -> None:
-    life = Life().apply(manifest(init_containers=(container("first", tty=True),)))
+    life = Life().apply(manifest(init_containers=(container("first", **RAW),)))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "SandboxStartRequested"]
 
 
-def test_host_namespaces_start_no_sandbox() -> None:
-    life = Life().apply(manifest(host_network=True))
+def test_a_pod_with_users_of_its_own_starts_no_sandbox() -> None:
+    life = Life().apply(manifest(host_users=False))
     assert life.kinds == ["SpecAccepted", "SandboxBlocked", "ContainerBlocked"]
     assert life.told[0][0] == "FailedCreatePodSandBox"
     assert (life.effects, life.due) == ({}, None)

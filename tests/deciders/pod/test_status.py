@@ -7,7 +7,7 @@ from typing import Any
 from chronolet.pod import signals
 from chronolet.pod.state import State
 from chronolet.pod.status import plain_status, rfc3339
-from tests.deciders.pod.life import T0, Life, container, manifest, running
+from tests.deciders.pod.life import RAW, T0, Life, container, manifest, running
 
 START = "2023-11-14T22:13:20Z"
 
@@ -80,10 +80,10 @@ def test_troubles_with_sandbox_image_and_start_have_their_words() -> None:
 
 
 def test_what_is_not_honoured_is_a_config_error() -> None:
-    life = Life().apply(manifest(container(tty=True)))
+    life = Life().apply(manifest(container(**RAW)))
     assert app(life)["state"]["waiting"]["reason"] == "CreateContainerConfigError"
-    assert app(life)["state"]["waiting"]["message"].startswith("spec.containers[0].tty: ")
-    assert app(Life().apply(manifest(host_network=True)))["state"]["waiting"]["message"].startswith("spec.hostNetwork")
+    assert app(life)["state"]["waiting"]["message"].startswith("spec.containers[0].volumeDevices: ")
+    assert app(Life().apply(manifest(host_users=False)))["state"]["waiting"]["message"].startswith("spec.hostUsers")
 
 
 def test_a_crash_loop() -> None:

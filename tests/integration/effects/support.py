@@ -11,6 +11,7 @@ from typing import Any
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
@@ -85,6 +86,7 @@ class World:
             volumes=HostVolumes(self.root),
             specs=SpecFiles(self.root),
             requests=HttpRequests(),
+            host=LinuxHost(self.root),
             node=self.node,
             pause_image=PAUSE.reference,
             builtin=builtin,
@@ -145,7 +147,7 @@ def start_sandbox(manifest: Pod, *, attempt: int = 0) -> wanted.StartSandbox:
 
 
 def start_container(
-    manifest: Pod, sandbox_id: str, *, name: str = "app", attempt: int = 0, spec_hash: str = "h"
+    manifest: Pod, sandbox_id: str, *, name: str = "app", attempt: int = 0, spec_hash: str = "h", sandbox_ip: str = ""
 ) -> wanted.StartContainer:
     return wanted.StartContainer(
         subject=f"container/{name}",
@@ -155,7 +157,7 @@ def start_container(
         container=name,
         attempt=attempt,
         sandbox_id=sandbox_id,
-        sandbox_ip="",
+        sandbox_ip=sandbox_ip,
         spec_hash=spec_hash,
         image_id="",
         manifest=manifest,

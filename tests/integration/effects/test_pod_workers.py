@@ -180,7 +180,7 @@ def test_what_an_earlier_cause_ran_is_the_attempt_and_what_it_never_started_give
     assert isinstance(dead, signals.ContainerDead)
     assert (dead.id, dead.exit_code) == (running.id, 137)
     world.runtime.remove(running.id)
-    spec = specs.container(effect, manifest.spec.containers[0], {}, node=NODE, cause="1-1")
+    spec = specs.container(effect, manifest.spec.containers[0], specs.Making(node=NODE, cause="1-1"))
     never_started = world.runtime.create_container(spec)
     fresh = world.run(effect, Context(cause="2-2"))
     assert isinstance(fresh, signals.ContainerUp)
@@ -230,8 +230,9 @@ def test_a_dead_sandbox_refuses_its_containers(world: World) -> None:
     world.runtime.kill(sandbox.id)
     assert world.runtime.wait(sandbox.id, 10)
     answer = world.run(start_container(manifest, sandbox.id))
-    assert (answer.reason, answer.exit_code) == ("RunContainerError", 128)
+    assert (answer.reason, answer.id) == ("CreateContainerError", "")
     assert "non running container" in answer.message
+    assert len(world.ours()) == 1, "what was made for nothing is gone"
     assert isinstance(world.sandbox(manifest), signals.SandboxDown)
 
 

@@ -71,9 +71,14 @@ class _Exec(_Reply):
     ExitCode: int | None = None
 
 
+class _ImageConfig(_Reply):
+    User: str = ""
+
+
 class _Image(_Reply):
     Id: str
     Size: int
+    Config: _ImageConfig | None = None
     RepoDigests: list[str] | None = None
 
 
@@ -150,7 +155,8 @@ def execution(body: bytes) -> ExecState:
 def image(body: bytes) -> ImageState:
     """The reply of /images/<reference>/json."""
     found = _image.decode(body)
-    return ImageState(id=found.Id, size_bytes=found.Size, digests=tuple(found.RepoDigests or ()))
+    user = found.Config.User if found.Config else ""
+    return ImageState(id=found.Id, size_bytes=found.Size, digests=tuple(found.RepoDigests or ()), user=user)
 
 
 def engine(version: bytes, info: bytes) -> Engine:

@@ -46,22 +46,23 @@ def registry_auth(credential: Credential | None, image: ImageName) -> Mapping[st
 
 def sandbox(spec: SandboxSpec) -> bytes:
     """The body of the sandbox's create call."""
-    return _encode(
-        {
-            "Image": spec.image,
-            "Hostname": spec.hostname,
-            "Labels": spec.labels,
-            "Tty": False,
-            "ExposedPorts": {_port(mapping): {} for mapping in spec.ports},
-            "HostConfig": {
-                # The daemon's default may be private, which no other container can join.
-                "IpcMode": "shareable",
-                "PortBindings": _bindings(spec.ports),
-                "CpuShares": _SANDBOX_CPU_SHARES,
-                "LogConfig": _LOG,
-            },
-        }
-    )
+    host: dict[str, Any] = {
+        # The daemon's default may be private, which no other container can join.
+        "IpcMode": "host" if spec.host_ipc else "shareable",
+        "CpuShares": _SANDBOX_CPU_SHARES,
+        "LogConfig": _LOG,
+        "Sysctls": spec.sysctls,
+    }
+    body: dict[str, Any] = {"Image": spec.image, "Labels": spec.labels, "Tty": False, "HostConfig": host}
+    if spec.host_pid:
+        host["PidMode"] = "host"
+    if spec.host_network:
+        host["NetworkMode"] = "host"
+    else:
+        body["Hostname"] = spec.hostname
+        body["ExposedPorts"] = {_port(mapping): {} for mapping in spec.ports}
+        host["PortBindings"] = _bindings(spec.ports)
+    return _encode(body)
 
 
 def container(spec: ContainerSpec) -> bytes:
@@ -69,11 +70,14 @@ def container(spec: ContainerSpec) -> bytes:
     body: dict[str, Any] = {
         "Image": spec.image,
         "Labels": spec.labels,
-        "Tty": False,
+        "Tty": spec.tty,
+        "OpenStdin": spec.stdin,
+        "StdinOnce": spec.stdin_once,
+        "User": spec.user,
         "Env": [f"{name}={value}" for name, value in spec.env.items()],
         "HostConfig": {
             "NetworkMode": f"container:{spec.sandbox_id}",
-            "IpcMode": f"container:{spec.sandbox_id}",
+            "IpcMode": "host" if spec.host_ipc else f"container:{spec.sandbox_id}",
             "CpuShares": spec.cpu_shares,
             "Memory": spec.memory_bytes,
             # No swap on top of the limit, as a kubelet's container has none.
@@ -81,6 +85,7 @@ def container(spec: ContainerSpec) -> bytes:
             "Binds": [_bind(mount) for mount in spec.mounts],
             "LogConfig": _LOG,
             **_cpu_limit(spec.cpu_milli),
+            **_rights(spec),
         },
     }
     # An entrypoint given makes Docker drop the image's arguments as well; empty fields keep the image's own.
@@ -90,6 +95,8 @@ def container(spec: ContainerSpec) -> bytes:
         body["Cmd"] = spec.args
     if spec.working_dir:
         body["WorkingDir"] = spec.working_dir
+    if spec.stop_signal:
+        body["StopSignal"] = spec.stop_signal
     return _encode(body)
 
 
@@ -106,6 +113,22 @@ def execution(command: Sequence[str], env: Mapping[str, str], *, tty: bool, stdi
             "DetachKeys": _NEVER_TYPED,
         }
     )
+
+
+def _rights(spec: ContainerSpec) -> Mapping[str, Any]:
+    """What it may do on the host and see of it."""
+    found: dict[str, Any] = {
+        "Privileged": spec.privileged,
+        "ReadonlyRootfs": spec.read_only_root,
+        "CapAdd": spec.cap_add,
+        "CapDrop": spec.cap_drop,
+        "GroupAdd": [str(group) for group in spec.groups],
+    }
+    if spec.security_options:
+        found["SecurityOpt"] = spec.security_options
+    if spec.pid:
+        found["PidMode"] = "host" if spec.pid == "host" else f"container:{spec.pid}"
+    return found
 
 
 def _cpu_limit(milli: int) -> Mapping[str, int]:
@@ -128,4 +151,5 @@ def _bindings(ports: Sequence[PortMapping]) -> Mapping[str, list[Mapping[str, st
 
 
 def _bind(mount: Mount) -> str:
-    return f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}"
+    how = "ro" if mount.read_only else "rw"
+    return f"{mount.source}:{mount.target}:{how}{',' if mount.propagation else ''}{mount.propagation}"

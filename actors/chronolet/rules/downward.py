@@ -1,0 +1,128 @@
+"""What a pod may tell its containers of itself: fields and resources, as text. Pure.
+
+Comes in: a Pod, where it runs, a reference. Goes out: the text, or `ReferenceError` in the kubelet's words. Next: the
+environment of containers, files of downwardAPI volumes. Answers to pkg/fieldpath/fieldpath.go,
+pkg/api/v1/resource/helpers.go, pkg/kubelet/kubelet_pods.go (podFieldSelectorRuntimeValue).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from chronolet.rules import quantities
+from chronolet_schemas.podspec import Container, EnvVarSource, Pod
+
+_KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+IN_ENV = frozenset(
+    {
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "spec.nodeName",
+        "spec.serviceAccountName",
+        "status.hostIP",
+        "status.hostIPs",
+        "status.podIP",
+        "status.podIPs",
+    }
+)
+IN_VOLUMES = frozenset(
+    {"metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations"}
+)
+RESOURCES = frozenset(
+    f"{side}.{name}" for side in ("limits", "requests") for name in ("cpu", "memory", "ephemeral-storage")
+)
+
+
+class UnknownReferenceError(ValueError):
+    """There is no such field; the message is the kubelet's."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a pod runs. The capacity stands in for a limit that is not set; ephemeral storage in bytes, too."""
+
+    node: str = ""
+    host_ip: str = ""
+    pod_ip: str = ""
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    storage_bytes: int = 0
+
+
+def keyed(path: str) -> tuple[str, str] | None:
+    """`metadata.labels['k']` as (`labels`, `k`), None for a path of another form."""
+    found = _KEYED.fullmatch(path)
+    return (found[1], found[2]) if found else None
+
+
+def value(source: EnvVarSource, pod: Pod, container: Container, place: Place) -> str:
+    """What a reference stands for in `container`."""
+    if source.field_ref is not None:
+        return field(source.field_ref.field_path, pod, place)
+    if source.resource_field_ref is None:
+        raise UnknownReferenceError("the variable's source is not supported; expected fieldRef or resourceFieldRef")
+    asked = source.resource_field_ref
+    if asked.container_name:
+        found = _container(pod, asked.container_name)
+        if found is None:
+            raise UnknownReferenceError(f"container {asked.container_name} not found")
+        container = found
+    return resource(asked.resource, asked.divisor, container, place)
+
+
+def field(path: str, pod: Pod, place: Place) -> str:
+    """A field of the pod, or of where it runs."""
+    metadata = pod.metadata
+    key = keyed(path)
+    if key is not None:
+        return (metadata.labels if key[0] == "labels" else metadata.annotations).get(key[1], "")
+    found: Mapping[str, str] = {
+        "metadata.name": metadata.name,
+        "metadata.namespace": metadata.namespace,
+        "metadata.uid": metadata.uid,
+        "metadata.labels": _lines(metadata.labels),
+        "metadata.annotations": _lines(metadata.annotations),
+        "spec.nodeName": place.node,
+        "spec.serviceAccountName": pod.spec.service_account_name or pod.spec.service_account,
+        "status.hostIP": place.host_ip,
+        "status.hostIPs": place.host_ip,
+        "status.podIP": place.pod_ip,
+        "status.podIPs": place.pod_ip,
+    }
+    if path not in found:
+        raise UnknownReferenceError(f"unsupported fieldPath: {path}")
+    return found[path]
+
+
+def resource(name: str, divisor: str, container: Container, place: Place) -> str:
+    """A limit or request in units of `divisor`, rounded up; a limit that is not set is all that the node has."""
+    if name not in RESOURCES:
+        raise UnknownReferenceError(f"unsupported container resource : {name}")
+    side, _, kind = name.partition(".")
+    units = quantities.parse(divisor) if divisor and quantities.parse(divisor) else 1
+    resources = container.resources
+    written = resources.limits.get(kind) if side == "limits" else resources.requests.get(kind)
+    if written is None and side == "limits":
+        capacity = {"cpu": place.cpu_milli, "memory": place.memory_bytes, "ephemeral-storage": place.storage_bytes}
+        written = f"{capacity[kind]}m" if kind == "cpu" else str(capacity[kind])
+    return str(math.ceil(quantities.parse(written or "0") / units))
+
+
+def _container(pod: Pod, name: str) -> Container | None:
+    every = (*pod.spec.containers, *pod.spec.init_containers)
+    return next((one for one in every if one.name == name), None)
+
+
+def _lines(values: Mapping[str, str]) -> str:
+    """One `key="value"` a line, sorted."""
+    return "\n".join(f'{key}="{_escaped(values[key])}"' for key in sorted(values))
+
+
+def _escaped(text: str) -> str:
+    return "".join(_ESCAPES.get(one, one) for one in text)

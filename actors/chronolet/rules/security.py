@@ -1,0 +1,121 @@
+"""What a container may do: its own security context over its pod's, and the kubelet's checks of it. Pure.
+
+Comes in: a Pod, one of its containers, the user that its image names. Goes out: one plain record, or the kubelet's
+words of refusal. Next: the pod's workers. Answers to pkg/securitycontext/util.go,
+pkg/kubelet/kuberuntime/security_context.go, pkg/kubelet/sysctl/allowlist.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from chronolet_schemas.podspec import Container, Pod, PodSecurityContext, Profile, SecurityContext, SELinuxOptions
+
+_SAFE_OF_IPC = frozenset({"kernel.shm_rmid_forced"})
+_SAFE_OF_NETWORK = frozenset(
+    {
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_wmem",
+    }
+)
+
+
+class Rights(msgspec.Struct, frozen=True, kw_only=True):
+    """The rights of one container. `user` and `group` None: the image's."""
+
+    user: int | None = None
+    group: int | None = None
+    non_root: bool = False
+    groups: Sequence[int] = ()
+    privileged: bool = False
+    add: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    read_only_root: bool = False
+    no_new_privileges: bool = False
+    seccomp: Profile = Profile()
+    app_armor: Profile = Profile()
+    se_linux: SELinuxOptions = SELinuxOptions()
+
+
+class ImageUser(msgspec.Struct, frozen=True):
+    """The user that an image is to run as: a number, or a name that only the image knows the number of."""
+
+    uid: int | None
+    name: str = ""
+
+
+def image_user(text: str) -> ImageUser:
+    """An image's `USER`: `uid`, `uid:gid`, `name`; nothing is root."""
+    user = text.partition(":")[0]
+    if not user:
+        return ImageUser(0)
+    return ImageUser(int(user)) if user.isascii() and user.isdigit() else ImageUser(None, user)
+
+
+def rights(pod: Pod, container: Container) -> Rights:
+    """What a container says of itself counts, else what its pod says."""
+    whole = pod.spec.security_context or PodSecurityContext()
+    own = container.security_context or SecurityContext()
+    capabilities = own.capabilities
+    return Rights(
+        user=own.run_as_user if own.run_as_user is not None else whole.run_as_user,
+        group=own.run_as_group if own.run_as_group is not None else whole.run_as_group,
+        non_root=bool(own.run_as_non_root if own.run_as_non_root is not None else whole.run_as_non_root),
+        groups=(*whole.supplemental_groups, *((whole.fs_group,) if whole.fs_group is not None else ())),
+        privileged=bool(own.privileged),
+        add=capabilities.add if capabilities else (),
+        drop=capabilities.drop if capabilities else (),
+        read_only_root=bool(own.read_only_root_filesystem),
+        no_new_privileges=own.allow_privilege_escalation is False,
+        seccomp=own.seccomp_profile or whole.seccomp_profile or Profile(),
+        app_armor=own.app_armor_profile or whole.app_armor_profile or Profile(),
+        se_linux=own.se_linux_options or whole.se_linux_options or SELinuxOptions(),
+    )
+
+
+def breaks_non_root(asked: Rights, image: ImageUser, pod: Pod, container: str) -> str:
+    """Why a container that must not run as root is not started, in the kubelet's words; empty if it may."""
+    if not asked.non_root:
+        return ""
+    where = f'(pod: "{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})", container: {container})'
+    if asked.user is not None:
+        return f"container's runAsUser breaks non-root policy {where}" if asked.user == 0 else ""
+    if image.uid is None:
+        return (
+            f"container has runAsNonRoot and image has non-numeric user ({image.name}), cannot verify user is non-root "
+            f"{where}"
+        )
+    return f"container has runAsNonRoot and image will run as root {where}" if image.uid == 0 else ""
+
+
+def user_of(asked: Rights, image: ImageUser) -> str:
+    """As the runtime takes it: `uid[:gid]`, empty for the image's own. A group alone goes with the image's user."""
+    if asked.user is None and asked.group is None:
+        return ""
+    user = str(asked.user) if asked.user is not None else image.name or str(image.uid)
+    return user if asked.group is None else f"{user}:{asked.group}"
+
+
+def forbidden_sysctl(pod: Pod) -> str:
+    """Why the pod's kernel parameters are not set, in the kubelet's words; empty if all of them are safe."""
+    context = pod.spec.security_context or PodSecurityContext()
+    for sysctl in context.sysctls:
+        name = sysctl.name.replace("/", ".")
+        if name in _SAFE_OF_NETWORK and pod.spec.host_network:
+            return f'forbidden sysctl: "{name}" not allowed with host net enabled'
+        if name in _SAFE_OF_IPC and pod.spec.host_ipc:
+            return f'forbidden sysctl: "{name}" not allowed with host ipc enabled'
+        if name not in _SAFE_OF_NETWORK | _SAFE_OF_IPC:
+            return f'forbidden sysctl: "{name}" not allowlisted'
+    return ""

@@ -1,0 +1,152 @@
+"""Whose rights count, which user runs, and what is refused in the kubelet's words."""
+
+from typing import Any
+
+import pytest
+
+from chronolet.rules import security
+from chronolet.rules.security import ImageUser, Rights
+from chronolet_schemas.podspec import Pod, Profile, SELinuxOptions, from_plain
+
+WHERE = '(pod: "web_default(u-1)", container: app)'
+
+
+def pod(context: dict[str, Any] | None = None, own: dict[str, Any] | None = None, **spec: Any) -> Pod:
+    container = {"name": "app", **({"securityContext": own} if own is not None else {})}
+    whole = {"securityContext": context} if context is not None else {}
+    metadata = {"name": "web", "namespace": "default", "uid": "u-1"}
+    return from_plain({"metadata": metadata, "spec": {"containers": [container], **whole, **spec}})
+
+
+def rights(context: dict[str, Any] | None = None, own: dict[str, Any] | None = None) -> Rights:
+    manifest = pod(context, own)
+    return security.rights(manifest, manifest.spec.containers[0])
+
+
+def test_nobody_says_anything() -> None:
+    assert rights() == Rights()
+
+
+def test_the_pod_speaks_for_a_container_that_says_nothing() -> None:
+    context = {
+        "runAsUser": 0,
+        "runAsGroup": 2,
+        "runAsNonRoot": True,
+        "supplementalGroups": [3, 4],
+        "fsGroup": 5,
+        "seccompProfile": {"type": "Unconfined"},
+        "appArmorProfile": {"type": "Localhost", "localhostProfile": "p"},
+        "seLinuxOptions": {"level": "s0"},
+    }
+    assert rights(context) == Rights(
+        user=0,
+        group=2,
+        non_root=True,
+        groups=(3, 4, 5),
+        seccomp=Profile(type="Unconfined"),
+        app_armor=Profile(type="Localhost", localhost_profile="p"),
+        se_linux=SELinuxOptions(level="s0"),
+    )
+
+
+def test_a_containers_own_word_counts() -> None:
+    context = {"runAsUser": 1, "runAsGroup": 2, "runAsNonRoot": True, "seccompProfile": {"type": "Unconfined"}}
+    own = {
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "runAsNonRoot": False,
+        "privileged": True,
+        "capabilities": {"add": ["NET_ADMIN"], "drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "appArmorProfile": {"type": "Unconfined"},
+        "seLinuxOptions": {"type": "t"},
+    }
+    assert rights(context, own) == Rights(
+        user=0,
+        group=0,
+        privileged=True,
+        add=("NET_ADMIN",),
+        drop=("ALL",),
+        read_only_root=True,
+        no_new_privileges=True,
+        seccomp=Profile(type="RuntimeDefault"),
+        app_armor=Profile(type="Unconfined"),
+        se_linux=SELinuxOptions(type="t"),
+    )
+    assert not rights({}, {"allowPrivilegeEscalation": True}).no_new_privileges
+
+
+@pytest.mark.parametrize(
+    ("text", "user"),
+    [
+        ("", ImageUser(0)),
+        ("0", ImageUser(0)),
+        ("1000:1000", ImageUser(1000)),
+        ("nobody", ImageUser(None, "nobody")),
+        ("nobody:nogroup", ImageUser(None, "nobody")),
+    ],
+)
+def test_the_user_of_an_image(text: str, user: ImageUser) -> None:
+    assert security.image_user(text) == user
+
+
+@pytest.mark.parametrize(
+    ("asked", "image", "said"),
+    [
+        (Rights(), ImageUser(0), ""),
+        (Rights(non_root=True, user=0), ImageUser(5), f"container's runAsUser breaks non-root policy {WHERE}"),
+        (Rights(non_root=True, user=7), ImageUser(0), ""),
+        (Rights(non_root=True), ImageUser(0), f"container has runAsNonRoot and image will run as root {WHERE}"),
+        (Rights(non_root=True), ImageUser(9), ""),
+        (
+            Rights(non_root=True),
+            ImageUser(None, "web"),
+            "container has runAsNonRoot and image has non-numeric user (web), cannot verify user is non-root " + WHERE,
+        ),
+    ],
+)
+def test_who_may_not_be_root(asked: Rights, image: ImageUser, said: str) -> None:
+    assert security.breaks_non_root(asked, image, pod(), "app") == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "image", "user"),
+    [
+        (Rights(), ImageUser(5), ""),
+        (Rights(user=0), ImageUser(5), "0"),
+        (Rights(user=1, group=0), ImageUser(5), "1:0"),
+        (Rights(group=3), ImageUser(5), "5:3"),
+        (Rights(group=3), ImageUser(None, "web"), "web:3"),
+    ],
+)
+def test_the_user_that_the_runtime_is_told(asked: Rights, image: ImageUser, user: str) -> None:
+    assert security.user_of(asked, image) == user
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "said"),
+    [
+        ("net.ipv4.tcp_syncookies", {}, ""),
+        ("net/ipv4/tcp_syncookies", {}, ""),
+        ("kernel.shm_rmid_forced", {}, ""),
+        ("kernel.msgmax", {}, 'forbidden sysctl: "kernel.msgmax" not allowlisted'),
+        (
+            "net.ipv4.tcp_rmem",
+            {"hostNetwork": True},
+            'forbidden sysctl: "net.ipv4.tcp_rmem" not allowed with host net enabled',
+        ),
+        (
+            "kernel.shm_rmid_forced",
+            {"hostIPC": True},
+            'forbidden sysctl: "kernel.shm_rmid_forced" not allowed with host ipc enabled',
+        ),
+    ],
+)
+def test_kernel_parameters(name: str, spec: dict[str, Any], said: str) -> None:
+    assert security.forbidden_sysctl(pod({"sysctls": [{"name": name, "value": "1"}]}, **spec)) == said
+
+
+def test_no_kernel_parameters() -> None:
+    assert security.forbidden_sysctl(pod()) == ""
