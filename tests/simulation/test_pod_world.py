@@ -1,7 +1,8 @@
 """A pod's decider, pleg's decider and their workers on the shipped runtime in memory, with a clock of their own.
 
-Whatever dies, is refused or is killed half-way, in whatever order: a container never runs twice at a time, a pod that
-is left alone comes to run, and one that is withdrawn leaves nothing behind.
+Whatever dies, is refused or is killed half-way, in whatever order: a container never runs twice at a time, no hook's
+command begins twice, what has an order keeps it (`watch`), a pod that is left alone comes to run, and one that is
+withdrawn leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chronolet.adapters.fake_execs import Program
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
@@ -31,11 +33,13 @@ from chronolet.ports.registries import NoKeys
 from chronolet.ports.runtime import Refusal
 from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Signal
+from chronolet_schemas.podspec import ExecAction, Lifecycle, LifecycleHandler
 from tests.deciders.given import Scene
-from tests.deciders.pod.life import T0, Life, container, manifest
+from tests.deciders.pod.life import T0, container, manifest
+from tests.deciders.pod.watch import Watched
 
 NODE = "sim"
-REFUSED = ("create_sandbox", "create_container", "start", "inspect", "remove", "image")
+REFUSED = ("create_exec", "inspect_exec", "create_sandbox", "create_container", "start", "inspect", "remove", "image")
 
 
 class Killed(BaseException):
@@ -72,9 +76,16 @@ class World:
     """One node with one pod."""
 
     def __init__(self, root: Path) -> None:
-        self.pod = Life()
+        self.pod = Watched()
+        self.begun: dict[str, tuple[str, bytes]] = {}
         self.pleg = Scene(pleg_decider.DECIDER)
-        self.runtime = FakeRuntime(images=("pause", "busybox:1", "busybox:2"), now=lambda: self.pod.at)
+        self.runtime = FakeRuntime(
+            images=("pause", "busybox:1", "busybox:2"),
+            now=lambda: self.pod.at,
+            programs={
+                one.exec.command: Program(exits=0, stdout=one.exec.command[0].encode()) for one in HOOKS if one.exec
+            },
+        )
         outside = effects.Outside(
             runtime=self.runtime,
             volumes=HostVolumes(root),
@@ -136,6 +147,13 @@ class World:
         owners = [labels.read(one) for one in found]
         return [(one.uid, one.container) for one in owners if one is not None]
 
+    def hooks(self) -> Counter[tuple[str, bytes]]:
+        """How many commands of each hook were begun in each container, ever."""
+        for key, one in self.runtime.execs.all.items():
+            if one.started:
+                self.begun[key] = (one.container_id, one.program.stdout)
+        return Counter(self.begun.values())
+
     def vanish(self, container_id: str) -> None:
         """Somebody removes a container by force."""
         with suppress(Refusal):
@@ -145,7 +163,17 @@ class World:
         self.listing.__exit__(None, None, None)
 
 
+AFTER = LifecycleHandler(exec=ExecAction(command=("after",)))
+BEFORE = LifecycleHandler(exec=ExecAction(command=("before",)))
+HOOKS = (AFTER, BEFORE)
+HOOKED = manifest(
+    container("app", lifecycle=Lifecycle(post_start=AFTER, pre_stop=BEFORE)),
+    init_containers=(
+        container("log", lifecycle=Lifecycle(post_start=AFTER, pre_stop=BEFORE), restart_policy="Always"),
+    ),
+)
 MANIFESTS = (
+    HOOKED,
     manifest(container("app"), container("log")),
     manifest(container("app", "busybox:2"), container("log")),
     manifest(container("app"), container("log"), restart_policy="OnFailure"),
@@ -184,16 +212,17 @@ def test_a_pod_survives_everything_and_leaves_nothing(data: st.DataObject) -> No
     with tempfile.TemporaryDirectory() as root:
         world = World(Path(root))
         try:
-            world.pod.apply(MANIFESTS[0])
+            world.pod.apply(data.draw(st.sampled_from(MANIFESTS)))
             for _ in range(data.draw(st.integers(0, 40))):
                 step(world, data)
                 assert max(Counter(world.running()).values(), default=0) <= 1
+                assert max(world.hooks().values(), default=0) <= 1
             while world.pod.state is not None:
                 world.pod.withdraw(world.pod.state.uid)
                 world.settle()
             assert world.runtime.list(labels.of_node(NODE)) == []
             world.pod.at = max(world.pod.at, T0) + 1
-            world.pod.apply(MANIFESTS[0], uid="u3")
+            world.pod.apply(HOOKED, uid="u3")
             world.settle()
             assert sorted(world.running()) == [("u3", pleg.SANDBOX), ("u3", "app"), ("u3", "log")]
         finally:

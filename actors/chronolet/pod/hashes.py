@@ -59,7 +59,7 @@ def container_hashes(pod: Pod) -> dict[str, str]:
 def sandbox_hash(pod: Pod) -> str:
     """Of the sandbox: what changes the pod's namespaces or its published ports."""
     spec = {key: value for key, value in plain(pod.spec).items() if key in _SANDBOX}
-    ports = [plain(port) for _, one in definitions(pod) for port in one.ports if port.host_port]
+    ports = [plain(port) for one in pod.spec.containers for port in one.ports if port.host_port]
     return _hash({"spec": spec, "ports": ports})
 
 

@@ -114,6 +114,8 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
 
 def _holds_up(one: Container) -> bool:
     """What starts after it waits for it."""
+    if one.kind == "sidecar" and (one.phase == "stopping" or one.reason == POST_START_ERROR):
+        return True  # another one of it comes first
     return begins(one) or (one.phase in ON_ITS_WAY and not one.blocked)
 
 

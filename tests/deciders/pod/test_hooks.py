@@ -116,6 +116,19 @@ def test_a_hook_that_fails_ends_its_container(fails: Any) -> None:
     assert life.state.container("app").reason == "CrashLoopBackOff"
 
 
+def test_what_comes_after_a_sidecar_whose_hook_failed_waits_for_the_next_one() -> None:
+    life = Life().apply(manifest(init_containers=(hooked("proxy", after=EXEC, restart_policy="Always"),))).sandbox_up()
+    life.start("proxy").image_there("app")
+    life.fail("hook/proxy")
+    assert (life.kinds, list(life.effects)) == (["HookEnded", "ContainerStopRequested"], ["container/proxy"])
+    life.stopped("container/proxy", 1).start("proxy")
+    assert life.state.container("app").phase == "image_ready"
+    assert prepared(life, "proxy").answer("hook/proxy", signals.HookDone).kinds == [
+        "HookEnded",
+        "ContainerStartRequested",
+    ]
+
+
 def test_an_outcome_that_nobody_knows_is_no_failure_and_no_second_try() -> None:
     life = prepared(began(hooked(after=EXEC)))
     life.answer("hook/app", signals.HookOutcomeUnknown, message="no such exec")

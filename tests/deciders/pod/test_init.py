@@ -10,7 +10,7 @@ from chronolet.pod.state import Container
 from chronolet.pod.status import plain_status
 from chronolet_schemas import podspec
 from chronolet_schemas.podspec import EphemeralContainer, Pod
-from tests.deciders.pod.life import Life, container, manifest, with_port
+from tests.deciders.pod.life import Life, container, manifest
 
 
 def sidecar(name: str = "proxy", **fields: object) -> podspec.Container:
@@ -128,13 +128,6 @@ def test_another_sandbox_begins_with_the_first_init_container() -> None:
     life.start("one").dies("one", 0, reason="Completed").start("proxy").start("app")
     assert phases(life) == {"one": "exited", "proxy": "running", "app": "running"}
     assert [one.restarts for one in life.state.containers] == [1, 1, 1]
-
-
-def test_a_port_of_a_sidecar_belongs_to_the_sandbox() -> None:
-    port = with_port(80).spec.containers[0].ports
-    life = begun(sidecar(ports=port)).start("proxy").start("app")
-    life.apply(manifest(init_containers=(sidecar(),)))
-    assert {one.stop.reason for one in life.state.containers} == {"SandboxGone"}
 
 
 def ephemeral(name: str = "debug") -> EphemeralContainer:
