@@ -180,12 +180,14 @@ class SuccessorAwaits(PodEvent, frozen=True, kw_only=True):
 class TerminationRequested(PodEvent, frozen=True, kw_only=True):
     """The pod is to end: containers first, then its sandbox, all gone by `deadline` plus what removal takes.
 
-    Asked for again with an earlier deadline, the earlier one holds.
+    Asked for again with an earlier deadline, the earlier one holds. `resumed`: it had been asked for in a log that was
+    lost, and preStop hooks may have been begun: none is run.
     """
 
     reason: EndReason
     grace_period_seconds: int
     deadline: int
+    resumed: bool = False
 
 
 @registered

@@ -73,6 +73,7 @@ def _going_on_to_end(command: pod.AdoptPod) -> Sequence[Event]:
             reason=ending.reason,
             grace_period_seconds=ending.grace_period_seconds,
             deadline=ending.deadline,
+            resumed=True,
         ),
     )
 

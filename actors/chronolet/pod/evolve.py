@@ -97,7 +97,12 @@ def _successor(event: pod.SuccessorAwaits) -> Successor | None:
 
 
 def _termination(event: pod.TerminationRequested) -> Termination:
-    return Termination(reason=event.reason, grace_period_seconds=event.grace_period_seconds, deadline=event.deadline)
+    return Termination(
+        reason=event.reason,
+        grace_period_seconds=event.grace_period_seconds,
+        deadline=event.deadline,
+        resumed=event.resumed,
+    )
 
 
 def _accepted(state: State, event: pod.SpecAccepted) -> State:

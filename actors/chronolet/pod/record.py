@@ -51,12 +51,18 @@ def _terminate(state: State, reason: pod.EndReason, grace: int | None, now: int)
     asked = state.manifest.spec.termination_grace_period_seconds if grace is None else grace
     seconds = max(asked, MINIMUM_GRACE_SECONDS)
     deadline = now + seconds * 1000
+    resumed = state.termination is not None and state.termination.resumed
     if state.termination is not None and deadline >= state.termination.deadline:
         return _NOTHING
     late = (one for one in state.containers if one.phase == "stopping" and one.stop and one.stop.deadline > deadline)
     return (
         pod.TerminationRequested(
-            pod=state.pod, uid=state.uid, reason=reason, grace_period_seconds=seconds, deadline=deadline
+            pod=state.pod,
+            uid=state.uid,
+            reason=reason,
+            grace_period_seconds=seconds,
+            deadline=deadline,
+            resumed=resumed,
         ),
         *(stop_requested(state, one, reason, seconds, deadline) for one in late),
     )

@@ -198,11 +198,12 @@ class Failure(Record, frozen=True, kw_only=True):
 
 
 class Termination(Record, frozen=True, kw_only=True):
-    """The end that was asked for."""
+    """The end that was asked for. `resumed`: it began in a log that was lost."""
 
     reason: pod.EndReason
     grace_period_seconds: int
     deadline: int
+    resumed: bool = False
 
 
 class Cleanup(Record, frozen=True, kw_only=True):

@@ -48,7 +48,8 @@ def stop(state: State, one: Container, reason: pod.StopReason, now: int) -> Iter
 
 def stop_requested(state: State, one: Container, reason: pod.StopReason, grace: int, deadline: int) -> Event:
     """The stop of the attempt at hand."""
-    pre_stop = lifecycle.handler_of(state, one.name, "PreStop")
+    resumed = state.termination is not None and state.termination.resumed
+    pre_stop = None if resumed else lifecycle.handler_of(state, one.name, "PreStop")
     return pod.ContainerStopRequested(
         pod=state.pod,
         uid=state.uid,

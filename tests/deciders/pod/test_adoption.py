@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chronolet.pod import signals
-from chronolet.pod.hashes import container_hash, sandbox_hash
+from chronolet.pod.hashes import container_hash, container_hashes, sandbox_hash
 from chronolet.pod.status import pod_status
 from chronolet_schemas import pleg, pod, podspec
 from chronolet_schemas.pod import FoundContainer
@@ -187,3 +187,76 @@ def test_it_can_be_ended() -> None:
     life.stopped().answer("sandbox", signals.SandboxDown, id="POD-0").answer("pod", signals.CleanedUp)
     assert life.kinds == ["PodEnded"]
     assert life.state is None
+
+
+WITH_ALL = manifest(
+    container(),
+    init_containers=(container("first"), container("proxy", restart_policy="Always")),
+    ephemeral_containers=(podspec.EphemeralContainer(name="debug", image="busybox:1"),),
+)
+
+
+def part(name: str, state: str = "running", attempt: int = 0, **fields: Any) -> FoundContainer:
+    """A container of WITH_ALL, by its definition there."""
+    spec_hash = container_hashes(WITH_ALL)[name]
+    return found(name, attempt, state, spec_hash=spec_hash, **fields)
+
+
+def well(name: str, **fields: Any) -> FoundContainer:
+    return part(name, "exited", exit_code=0, reason="Completed", **fields)
+
+
+def test_init_containers_that_are_done_and_sidecars_that_run_are_left_alone() -> None:
+    life = adopted(SANDBOX, well("first"), part("proxy"), part("app"), well("debug"), one=WITH_ALL)
+    assert (life.kinds, life.effects) == (["PodAdopted"], {})
+    status = pod_status(life.state)
+    assert status.phase == "Running"
+    assert [one.ready for one in status.init_container_statuses] == [True, True]
+    assert {one.type: one.status for one in status.conditions}["Initialized"] == "True"
+    assert status.ephemeral_container_statuses[0].state.terminated is not None
+
+
+def test_an_app_that_runs_says_that_what_came_before_it_was_done() -> None:
+    life = adopted(SANDBOX, part("app"), part("debug"), one=WITH_ALL)
+    assert life.kinds == ["PodAdopted", "ImageEnsureRequested"]
+    assert life.only(pod.ImageEnsureRequested).container == "proxy"
+
+
+def test_initialisation_goes_on_where_it_was() -> None:
+    life = adopted(SANDBOX, well("first"), one=WITH_ALL)
+    assert {one.container for one in life.facts if isinstance(one, pod.ImageEnsureRequested)} == {"proxy", "debug"}
+
+
+def test_what_was_done_in_an_earlier_sandbox_is_done_again() -> None:
+    newer = found(pleg.SANDBOX, 1, started_at=T0 - 100, ip="10.1.0.2")
+    life = adopted(newer, well("first"), part("app", "exited"), well("debug"), one=WITH_ALL)
+    assert life.only(pod.RestartScheduled).container == "first"
+
+
+def test_a_sandbox_that_is_gone_begins_everything_anew() -> None:
+    life = adopted(well("first"), part("app", "exited"), well("debug"), one=WITH_ALL)
+    assert life.kinds == ["PodAdopted", "SandboxStartRequested"]
+    assert life.sandbox_up().only(pod.RestartScheduled).container == "first"
+
+
+def test_a_pod_that_was_past_its_deadline_is_so_again() -> None:
+    late = manifest(active_deadline_seconds=4)
+    life = adopted(found(pleg.SANDBOX, 0, "exited"), found(state="exited", exit_code=143), one=late)
+    assert life.kinds == ["PodAdopted", "PodFailed"]
+    assert pod_status(life.state).reason == "DeadlineExceeded"
+
+
+HANDLER = podspec.LifecycleHandler(exec=podspec.ExecAction(command=("x",)))
+HOOKED = manifest(container(lifecycle=podspec.Lifecycle(post_start=HANDLER, pre_stop=HANDLER)))
+
+
+def test_no_hook_is_run_for_what_ran_before_the_log_but_that_of_its_own_end() -> None:
+    life = adopted(SANDBOX, found(), one=HOOKED)
+    assert life.effects == {}
+    assert life.withdraw().kinds == ["TerminationRequested", "ContainerStopRequested", "HookRequested"]
+
+
+def test_a_hook_of_an_end_that_had_begun_may_have_been_begun_too() -> None:
+    life = Life().when(command(SANDBOX, found(), one=HOOKED, ending=ENDING))
+    assert life.only(pod.TerminationRequested).resumed
+    assert list(life.effects) == ["container/app"]
