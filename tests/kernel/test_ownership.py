@@ -13,7 +13,7 @@ from chronolet.kernel import failures, notices, seat, supervisor
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.lease import LifeLock
-from chronolet.kernel.observer import NoObserver
+from chronolet.kernel.observer import Observer
 from chronolet.kernel.store import Acquired, Committed, HistoryMissing, Snapshot, Step
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.envelope import START, Entry, Position, Record
@@ -144,7 +144,27 @@ def test_who_stands_by_does_so_again_after_the_server_was_emptied(rig: Rig) -> N
     assert second.phase == "standing by"
 
 
-class Refusals(NoObserver):
+class Recoveries(Observer):
+    def __init__(self) -> None:
+        self.counted: list[tuple[int, int]] = []
+
+    def recovered(self, shards: int, events: int, seconds: float) -> None:
+        assert seconds > 0
+        self.counted.append((shards, events))
+
+
+def test_a_recovery_is_told_with_what_it_read(rig: Rig) -> None:
+    first = rig.process(tally.kind(1), chore.kind())
+    for _ in range(5):
+        rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told, 5)
+    first.retire()
+    recoveries = Recoveries()
+    rig.process(tally.kind(1), chore.kind(), observer=recoveries)
+    assert recoveries.counted == [(2, len(rig.log()))]
+
+
+class Refusals(Observer):
     def __init__(self) -> None:
         self.reasons: list[str] = []
 

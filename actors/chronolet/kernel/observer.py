@@ -1,13 +1,13 @@
 """What the kernel tells those who measure it: steps, effects, restarts, the lease.
 
-Comes in: nothing. Goes out: the Protocol that hosts, runner, lease and supervisor call, and one that is deaf.
+Comes in: nothing. Goes out: what hosts, runner and supervisor call; deaf as it stands, whoever measures overrides it.
 Calls come from many threads, must return at once and must not raise. Next: `node.metrics`, which counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
@@ -16,8 +16,8 @@ Outcome = Literal["done", "failed", "timed_out", "cancelled", "fenced"]
 """How an effect ended: with its result, by an exception, too late, unwanted, or without a valid lease."""
 
 
-class Observer(Protocol):
-    """Told of what has happened, after it has happened. All durations in seconds."""
+class Observer:
+    """Told of what has happened, after it has happened; this one makes nothing of it. All durations in seconds."""
 
     def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
         """A step was committed with these events; `seconds` is the store's part of it."""
@@ -45,34 +45,3 @@ class Observer(Protocol):
 
     def recovered(self, shards: int, events: int, seconds: float) -> None:
         """A recovery of that many shards has read that many events."""
-
-
-class NoObserver:
-    """Nobody measures."""
-
-    def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
-        """Pass on."""
-
-    def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
-        """Pass on."""
-
-    def effect_started(self, kind: str, effect: str) -> None:
-        """Pass on."""
-
-    def effect_done(self, kind: str, effect: str, seconds: float, outcome: Outcome) -> None:
-        """Pass on."""
-
-    def dead_lettered(self, kind: str) -> None:
-        """Pass on."""
-
-    def host_restarted(self, shard: Shard) -> None:
-        """Pass on."""
-
-    def shards_owned(self, count: int) -> None:
-        """Pass on."""
-
-    def lease_valid(self, valid: bool) -> None:
-        """Pass on."""
-
-    def recovered(self, shards: int, events: int, seconds: float) -> None:
-        """Pass on."""

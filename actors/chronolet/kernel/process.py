@@ -27,7 +27,7 @@ from chronolet.kernel.host import Services
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.lease import TTL_MILLISECONDS, Lease, LifeLock
 from chronolet.kernel.notices import HostFailed, LeaseRegained, Retire
-from chronolet.kernel.observer import NoObserver, Observer
+from chronolet.kernel.observer import Observer
 from chronolet.kernel.recovery import History
 from chronolet.kernel.routing import Router
 from chronolet.kernel.seat import Seat
@@ -57,7 +57,7 @@ class Setup:
     locks: Path | None = None
     address: str = ""
     faults: Faults = field(default_factory=NoFaults)
-    observer: Observer = field(default_factory=NoObserver)
+    observer: Observer = field(default_factory=Observer)
     adopt: Adopt | None = None
     """What a new log has to be told before its shards are taken."""
     clock: Clock = field(default_factory=Clock)

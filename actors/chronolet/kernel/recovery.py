@@ -57,6 +57,8 @@ class Recovery:
         self._router = router
         self._store = store
         self._history = history
+        self.read = 0
+        """How many entries `run` has read."""
         self._unreadable: dict[str, dict[str, tuple[Event, DeadLetter]]] = {}
         """By the shard as an entity: its own events that cannot be read, by position, as far as nobody has said so."""
 
@@ -70,6 +72,7 @@ class Recovery:
         unread = min(each.ledger.log_cursor for each in recovered.values())
         owners = _Owners(self._router, recovered)
         for entry in self._history(start):
+            self.read += 1
             newest = entry.position
             each, key = owners[entry.entity]
             if each is not None and newest > each.snapshot_at:

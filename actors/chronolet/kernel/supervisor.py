@@ -228,7 +228,10 @@ class Supervisor(pykka.ThreadingActor):
     def _recover(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
         recovery = Recovery(self._given.kinds, self._router, self._store, self._given.history)
         acquired = {shard: (claim.head.token, claim.head) for shard, claim in claims.items()}
-        return recovery.run(acquired, self._failures.of(claims))
+        begun = time.monotonic()
+        recovered = recovery.run(acquired, self._failures.of(claims))
+        self._given.services.around.observer.recovered(len(recovered), recovery.read, time.monotonic() - begun)
+        return recovered
 
     def _notes(self, shard: Shard, claim: Claim) -> list[Event]:
         """What the new host tells first."""

@@ -22,7 +22,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from chronolet.kernel.observer import Outcome
+from chronolet.kernel.observer import Observer, Outcome
 from chronolet.node.http import Answer, Query
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
@@ -35,7 +35,7 @@ _STEP_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1,
 CONTAINER_STATES = ("created", "running", "exited", "unknown")
 
 
-class Metrics:
+class Metrics(Observer):
     """The process's metrics; a kernel `Observer`."""
 
     def __init__(self, node: str) -> None:
