@@ -21,7 +21,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHES)} (default: all)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the JSON there (default: print it)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and events: to see that it runs")
-    parser.add_argument("--only", action="append", metavar="PART", help="engine: only these parts (repeat)")
+    parser.add_argument("--only", action="append", metavar="PART", help="only these parts of a benchmark (repeat)")
+    parser.add_argument("--churn", type=float, metavar="SECONDS", help="pods: how long the churn lasts (default: 180)")
+    parser.add_argument(
+        "--profile", type=Path, metavar="DIR", help="pods: sample a part that missed a goal in a second run"
+    )
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in BENCHES]
     if unknown:

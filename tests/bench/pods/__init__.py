@@ -1,0 +1,87 @@
+"""The agent as a whole: pods from a folder of manifests on a real Docker Engine, measured from outside.
+
+Comes in: how thoroughly, and which parts. Goes out: what `agent_bench` finds, beside the goals and what bare Docker
+calls take in the same run, made before and after each test. The engine and the agent's Redis are its own. Next: `agent`
+(what is measured), `parts` (each a row or some), `profile` (what explains a missed goal).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from chronolet.adapters.images import LocalImage
+from chronolet.kernel.redis_store import RedisStore
+from tests.bench.bare_docker import Bare
+from tests.bench.figures import Figure
+from tests.bench.pods import churn, many, parts, profile
+from tests.bench.pods.agent import NODE, Agent, running
+from tests.support.images import BUSYBOX, PAUSE
+
+Part = Callable[[Agent, Bare, argparse.Namespace], list[Figure]]
+
+PARTS: dict[str, Part] = {
+    "a": lambda agent, bare, given: parts.single(agent, bare, 3 if given.quick else 10),
+    "b": lambda agent, bare, given: parts.restart(agent, bare, 3 if given.quick else 10),
+    "batch": lambda agent, bare, given: parts.batch(agent, bare, (5, 10) if given.quick else (10, 30, 60)),
+    "g": lambda agent, _, given: parts.termination(agent),
+    "e": lambda agent, _, given: parts.comeback(agent, *((5, 1) if given.quick else (30, 3))),
+    "d": lambda agent, _, given: parts.steady(agent, (0, 10) if given.quick else (0, 30, 60), quick=given.quick),
+    "110": lambda agent, bare, given: many.figures(agent, bare, 12 if given.quick else 110, quick=given.quick),
+    "churn": lambda agent, _, given: churn.figures(agent, given.churn or (30 if given.quick else 180)),
+    "log": lambda agent, _, given: parts.comeback_of_many(agent, *((50_000, 1) if given.quick else (1_000_000, 3))),
+}
+"""By the harness's own names; `log` is e with a long log, `110` as many pods as the kubelet takes. In this order."""
+
+
+def figures(options: argparse.Namespace) -> Sequence[Figure]:
+    """Every part's figures, or those of the parts asked for."""
+    os.environ["PYTHONUNBUFFERED"] = "1"
+    with running() as agent:
+        bare = Bare(agent.docker.host.removeprefix("unix://"), _name(PAUSE), _name(BUSYBOX))
+        bare.one()  # the engine's first pod takes longer than any other
+        bare.remove()
+        found: list[Figure] = []
+        for name, part in PARTS.items():
+            if not options.only or name in options.only:
+                print(f"==> pods: {name}", file=sys.stderr, flush=True)  # noqa: T201
+                found += _explained(name, part, agent, bare, options)
+        return found
+
+
+def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.Namespace) -> list[Figure]:
+    """A part's figures; if one misses its goal and profiles are wanted, the part runs again in a sampled agent."""
+    found = _attempted(lambda: part(agent, bare, options))
+    if not options.profile or all(figure.met is not False for figure in found):
+        return found
+    begun = profile.begin(options.profile, name)
+    store = RedisStore(agent.url, NODE)
+    before = store.last()
+    agent.restart(sampled=begun)
+    _attempted(lambda: part(agent, bare, options))
+    agent.restart()
+    said = profile.summary(begun, store.scan(before))
+    store.close()
+    return [_noted(figure, said) if figure.met is False else figure for figure in found]
+
+
+def _noted(figure: Figure, said: str) -> Figure:
+    return msgspec.structs.replace(figure, note="; ".join(filter(None, (figure.note, said))))
+
+
+def _attempted(part: Callable[[], list[Figure]]) -> list[Figure]:
+    """A part that fails is a row that says so; the others are measured all the same."""
+    try:
+        return part()
+    except (TimeoutError, AssertionError, KeyError, subprocess.CalledProcessError) as error:
+        return [Figure(name="could not be measured", ours=math.inf, unit="", goal=0, note=repr(error))]
+
+
+def _name(image: LocalImage) -> str:
+    return f"{image.repository}:{image.tag}"

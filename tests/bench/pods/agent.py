@@ -1,0 +1,124 @@
+"""The agent under measurement, as an operator would start it, with all it owns below one folder.
+
+Comes in: an engine. Goes out: an `Agent` to be started, killed and measured by `agent_bench`. Next: `parts`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.bench.child import REPOSITORY
+from tests.support import scratch
+from tests.support.docker import PrivateDocker, private_docker
+from tests.support.images import BUSYBOX
+
+NODE = "bench"
+HARNESS = Path(__file__).parent.with_name("agent_bench.py")
+
+
+class Agent:
+    """`chronolet run` on a folder of manifests."""
+
+    def __init__(self, folder: Path, docker: PrivateDocker) -> None:
+        self.folder = folder
+        self.docker = docker
+        self.manifests = folder / "manifests"
+        self.state = folder / "state"
+        self.pidfile = folder / "pid"
+        self.log = folder / "log"
+        self.manifests.mkdir()
+        self.start_command = self._start_command(None)
+
+    def start(self) -> None:
+        subprocess.run(["bash", "-c", self.start_command], check=True, cwd=REPOSITORY)
+        scratch.wait_until(lambda: bool(self.redis()), f"the agent's redis-server; see {self.log}")
+
+    @property
+    def pid(self) -> int:
+        return int(self.pidfile.read_text())
+
+    @property
+    def url(self) -> str:
+        """Of its redis-server."""
+        return f"unix://{self.state}/redis/redis.sock"
+
+    def kill(self) -> None:
+        """kill -9 of the agent; its redis-server lives on."""
+        scratch.kill([self.pid])
+
+    def restart(self, sampled: Path | None = None) -> None:
+        """Kill and start it again; from now on, whoever starts it, it writes samples of its threads below a path."""
+        self.kill()
+        self.start_command = self._start_command(sampled)
+        self.start()
+
+    def redis(self) -> list[int]:
+        """The redis-server it has started."""
+        named = scratch.pids_naming(f"{self.folder}/")
+        return [pid for pid in named if "redis-server" in Path(f"/proc/{pid}/comm").read_text()]
+
+    def measure(self, tests: str, *options: str) -> dict[str, Any]:
+        """Run tests of `agent_bench`: what it found."""
+        out = self.folder / f"{tests}.json"
+        values = {
+            "tests": tests,
+            "out": out,
+            "manifests": self.manifests,
+            "pidfile": self.pidfile,
+            "agent-start": self.start_command,
+            "image": f"{BUSYBOX.repository}:{BUSYBOX.tag}",
+            "dockerd-pid": self.docker.pid,
+            "containerd-pid": self._containerd(),
+            "docker-sock": self.docker.host.removeprefix("unix://"),
+        }
+        words = [word for name, value in values.items() for word in (f"--{name}", str(value))]
+        subprocess.run([sys.executable, str(HARNESS), *words, *options], check=True, stdout=sys.stderr, cwd=REPOSITORY)
+        found: dict[str, Any] = json.loads(out.read_text())
+        return found
+
+    def destroy(self) -> None:
+        """Agent, redis-server and files."""
+        scratch.kill(scratch.pids_naming(f"{self.folder}/"))
+
+    def _containerd(self) -> int:
+        """The engine's own: by its name alone the harness would count those of other engines, too."""
+        return next(
+            pid
+            for pid in scratch.children(self.docker.pid)
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "containerd"
+        )
+
+    def _start_command(self, sampled: Path | None) -> str:
+        """In the background, in a session of its own, its pid in the file: `agent_bench` starts it again by this."""
+        program = ["chronolet.cli"] if sampled is None else ["tests.bench.pods.sampled", str(sampled)]
+        words = [
+            *(sys.executable, "-m", *program, "run", "--port", "0", "--hostname-override", NODE),
+            *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),
+        ]
+        return f"setsid {shlex.join(words)} >>{self.log} 2>&1 </dev/null & echo $! >{self.pidfile}"
+
+
+@contextmanager
+def running() -> Iterator[Agent]:
+    """An engine with the local images, and an agent on it; both gone at the end, whatever happened."""
+    with private_docker() as docker, on(docker, docker.folder / "agent") as agent:
+        yield agent
+
+
+@contextmanager
+def on(docker: PrivateDocker, folder: Path) -> Iterator[Agent]:
+    """An agent at work on an engine; it is gone at the end."""
+    folder.mkdir()
+    agent = Agent(folder, docker)
+    try:
+        agent.start()
+        yield agent
+    finally:
+        agent.destroy()

@@ -1,0 +1,222 @@
+"""Churn: pods come and go, round after round; what the agent and its Redis hold must not grow with those that are gone.
+
+Comes in: an agent, for how long. Goes out: figures: pods that went through, threads and files at the end beside those
+after the warm-up, what was left behind. Next: `pods`; `tests/e2e/test_churn.py`, which has the same loop in a hurry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import redis
+
+from chronolet.pleg.effects import STEADY_SECONDS
+from chronolet.ports import labels
+from tests.bench.agent_bench import Docker
+from tests.bench.figures import Figure
+from tests.bench.pods.agent import NODE, Agent
+from tests.support import scratch
+from tests.support.images import BUSYBOX
+
+PODS = 10
+WARM_UP_ROUNDS = 3
+LOOKS = 10
+THREAD_SLACK, FILE_SLACK = 2, 4
+
+SLEEPS = "trap 'exit 0' TERM; sleep 1000000 & wait"
+WORDS = {"ends": "exit 0", "crashes": "sleep 0.1; exit 3"}
+
+
+class Held(NamedTuple):
+    """What two processes hold while nothing runs."""
+
+    agent_threads: int
+    agent_files: int
+    redis_threads: int
+    redis_files: int
+    agent_mib: float
+    redis_mib: float
+
+
+class Churned(NamedTuple):
+    """What a churn found."""
+
+    pods: int
+    rounds: int
+    warm: Held
+    """The most after any of the rounds that warmed up."""
+    end: Held
+    """The most after any of as many rounds at the end."""
+    left: list[str]
+    """Containers, mounts, files and keys that were not there after the warm-up."""
+
+
+def figures(agent: Agent, seconds: float) -> list[Figure]:
+    """One churn, told."""
+    found = churn(agent, seconds)
+    warm, end = found.warm, found.end
+    return [
+        Figure(
+            name=f"churn: pods in {seconds:g} s",
+            ours=found.pods,
+            unit="pods",
+            note=f"{found.rounds} rounds",
+        ),
+        _grown("threads of the agent", warm.agent_threads, end.agent_threads, THREAD_SLACK),
+        _grown("open files of the agent", warm.agent_files, end.agent_files, FILE_SLACK),
+        _grown("threads of Redis", warm.redis_threads, end.redis_threads, THREAD_SLACK),
+        _grown("open files of Redis", warm.redis_files, end.redis_files, FILE_SLACK),
+        _grown("resident memory of the agent", warm.agent_mib, end.agent_mib, None),
+        _grown("resident memory of Redis", warm.redis_mib, end.redis_mib, None),
+        Figure(name="churn: left behind", ours=len(found.left), unit="things", goal=0, note=", ".join(found.left[:5])),
+    ]
+
+
+def _grown(what: str, warm: float, end: float, slack: float | None) -> Figure:
+    unit = "MiB" if slack is None else ""
+    note = f"{warm:g} after the warm-up, {end:g} at the end"
+    return Figure(name=f"churn: {what}, growth", ours=end - warm, unit=unit, goal=slack, note=note)
+
+
+def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> Churned:
+    """Rounds until the time is over, the warm-up not counted."""
+    rounds = Rounds(agent)
+    # The first pods stay until they were listed: what looks at them is made only then, and kept.
+    warm = [rounds.one(STEADY_SECONDS + 1), *(rounds.one() for _ in range(WARM_UP_ROUNDS - 1))]
+    before = set(leavings(agent))
+    deadline = time.monotonic() + seconds
+    seen: list[Held] = []
+    while time.monotonic() < deadline or len(seen) < least_rounds:
+        seen.append(rounds.one())
+    left = sorted(set(leavings(agent)) - before)
+    return Churned(rounds.pods, rounds.number, _most(warm), _most(seen[-WARM_UP_ROUNDS:]), left)
+
+
+class Rounds:
+    """Each round pods come, do what their kind does, and go: long-lived, ending, crashing, one without an image."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._docker = Docker(agent.docker.host.removeprefix("unix://"))
+        self._stage = agent.folder / "stage"
+        self._stage.mkdir(exist_ok=True)
+        self.number = 0
+        self.pods = 0
+
+    def one(self, stay_seconds: float = 0.0) -> Held:
+        """A round, whose pods stay for a while; what is held when all of them have gone."""
+        self.number += 1
+        names = {f"churn-{self.number}-{index}": _kind(index) for index in range(PODS)}
+        for name, kind in names.items():
+            self._write(name, kind)
+        long_lived = [name for name, kind in names.items() if kind == "runs"]
+        scratch.wait_until(lambda: self._runs(long_lived), f"the start of {long_lived}", 120)
+        before = self._apps()[long_lived[0]]
+        self._docker.kill(before)
+        scratch.wait_until(lambda: self._apps().get(long_lived[0], before) != before, "the next attempt", 60)
+        time.sleep(stay_seconds)
+        for name in names:
+            (self._agent.manifests / f"{name}.json").unlink()
+        scratch.wait_until(lambda: not containers(self._agent, everyone=True), "the end of all containers", 120)
+        scratch.wait_until(lambda: not list((self._agent.state / "pods").iterdir()), "the end of all pods' folders", 60)
+        self.pods += len(names)
+        return held(self._agent)
+
+    def _write(self, name: str, kind: str) -> None:
+        staged = self._stage / name
+        staged.write_text(json.dumps(_manifest(name, kind)))
+        staged.rename(self._agent.manifests / f"{name}.json")
+
+    def _runs(self, names: list[str]) -> bool:
+        return self._apps().keys() >= set(names)
+
+    def _apps(self) -> dict[str, str]:
+        """The running app containers' ids by their pods' names."""
+        return {
+            one["Labels"][labels.POD_NAME]: one["Id"]
+            for one in containers(self._agent)
+            if one["Labels"][labels.CONTAINER_NAME] == "app"
+        }
+
+
+def _kind(index: int) -> str:
+    return {0: "ends", 1: "crashes", 2: "starves"}.get(index, "runs")
+
+
+def _manifest(name: str, kind: str) -> dict[str, Any]:
+    container: dict[str, Any] = {
+        "name": "app",
+        "image": "nowhere/none:1" if kind == "starves" else f"{BUSYBOX.repository}:{BUSYBOX.tag}",
+        "imagePullPolicy": "Never",
+        "command": ["/bin/sh", "-c", WORDS.get(kind, SLEEPS)],
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    }
+    spec = {
+        "containers": [container],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "restartPolicy": "Never" if kind == "ends" else "Always",
+        "terminationGracePeriodSeconds": 2,
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def containers(agent: Agent, *, everyone: bool = False) -> list[dict[str, Any]]:
+    """The agent's running containers; with `everyone` the dead ones, too."""
+    found: list[dict[str, Any]] = Docker(agent.docker.host.removeprefix("unix://")).ps(all=everyone)
+    return [one for one in found if one["Labels"].get(labels.NODE) == NODE]
+
+
+# -- what is held ------------------------------------------------------------------------------------------------------
+
+
+def held(agent: Agent) -> Held:
+    """The least of some looks within a second: threads that are just ending are not held."""
+    looks = []
+    for _ in range(LOOKS):
+        looks.append(_look(agent.pid, agent.redis()[0]))
+        time.sleep(0.1)
+    return Held(*map(min, zip(*looks, strict=True)))
+
+
+def _look(agent: int, server: int) -> Held:
+    return Held(
+        *(_status(agent, "Threads"), _files(agent), _status(server, "Threads"), _files(server)),
+        *(_status(agent, "VmRSS") / 1024, _status(server, "VmRSS") / 1024),
+    )
+
+
+def _status(pid: int, name: str) -> int:
+    found = re.search(rf"^{name}:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found is not None, f"{name} of {pid}"
+    return int(found[1])
+
+
+def _files(pid: int) -> int:
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def _most(looks: list[Held]) -> Held:
+    return Held(*map(max, zip(*looks, strict=True)))
+
+
+def leavings(agent: Agent) -> Iterator[str]:
+    """What pods may leave behind: containers, volumes, mounts, the state folder's entries, Redis's keys."""
+    yield from (f"container {one['Names']}" for one in containers(agent, everyone=True))
+    for pid in (agent.pid, agent.docker.pid):
+        for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
+            if str(agent.docker.folder) in line or str(agent.folder) in line:
+                yield f"mount {line.split()[4]}"
+    for path in agent.state.rglob("*"):
+        if "redis" not in path.parts and "archive" not in path.parts:
+            yield f"file {path}"
+    client = redis.Redis.from_url(agent.url)
+    try:
+        # Snapshots come in their own time, one for each shard.
+        yield from (f"key {key.decode()}" for key in client.scan_iter() if b":snapshot:" not in key)
+    finally:
+        client.close()

@@ -1,0 +1,219 @@
+"""What the tests of `agent_bench` find, as figures beside their goals: the table's rows without probes.
+
+Comes in: an agent, bare calls to compare with. Goes out: figures. Next: `pods`, which runs the parts.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.node.wiring import SHARDS
+from chronolet_schemas import codec, kube_events, registry
+from chronolet_schemas.envelope import START, Position, Record
+from chronolet_schemas.keys import shard_for, shards_of
+from tests.bench.bare_docker import Bare
+from tests.bench.child import Writer
+from tests.bench.figures import Figure
+from tests.bench.pods.agent import NODE, Agent
+from tests.support import scratch
+
+CPU_GOALS = {0: 0.75, 30: 1.2, 60: 2.0}
+MEMORY_GOALS = {30: 100.0, 60: 110.0}
+COMEBACK_GOAL = 1.0
+BARE_GOAL = 1.15
+ENDING_GOAL = 0.5
+
+
+def single(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
+    """One pod's start and removal."""
+    singles = [bare.one() for _ in range(reps)]
+    found = agent.measure("a", "--reps", str(reps))
+    singles += [bare.one() for _ in range(reps)]
+    bare.remove()
+    start, stop = found["a_single_start"], found["f_single_remove_all_stopped"]
+    reference = statistics.median(singles)
+    return [
+        timed("a. manifest to the app's start, one pod, median", value(start, "median"), reference, BARE_GOAL),
+        timed("a. the same, p99", value(start, "p99"), reference),
+        Figure(name="f. manifest removed to all stopped, one pod", ours=value(stop, "median"), unit="s", goal=0.089),
+    ]
+
+
+def value(found: dict[str, Any], name: str) -> float:
+    """A value that was measured; infinite where nothing ever happened."""
+    value = found.get(name)
+    return math.inf if value is None else float(value)
+
+
+def timed(name: str, ours: float, reference: float, goal: float | None = None) -> Figure:
+    """A time beside that of bare calls; the goal is for their ratio."""
+    return Figure(name=name, ours=ours, unit="s", reference=reference, reference_name="s by bare calls", goal=goal)
+
+
+def restart(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
+    """From a container's death to the next attempt's start."""
+    bares = bare.restarts(reps)
+    found = agent.measure("b", "--reps", str(reps))["b_restart_kill_to_start"]
+    bares += bare.restarts(reps)
+    bare.remove()
+    note = f"bare create and start: {statistics.median(bares):.3f} s"
+    return [
+        Figure(
+            name="b. docker kill to the new start, median", ours=value(found, "median"), unit="s", goal=0.15, note=note
+        ),
+        Figure(name="b. the same, p99", ours=value(found, "p99"), unit="s", goal=0.30),
+    ]
+
+
+def batch(agent: Agent, bare: Bare, counts: Sequence[int]) -> list[Figure]:
+    """Pods at once; the largest batch has the goal."""
+    before = {count: bare_batch(bare, count) for count in counts}
+    found = agent.measure("batch", "--batches", ",".join(map(str, counts)))["a_batch"]
+    after = {count: bare_batch(bare, count) for count in counts}
+    goals = {max(counts): BARE_GOAL}
+    return [
+        timed(
+            f"batch of {one['n']} pods, last start",
+            value(one, "last"),
+            (before[one["n"]] + after[one["n"]]) / 2,
+            goals.get(one["n"]),
+        )
+        for one in found
+    ]
+
+
+def bare_batch(bare: Bare, count: int) -> float:
+    """Pods at once by bare calls: seconds to the last start."""
+    seconds = bare.batch(count)
+    bare.remove()
+    time.sleep(3)  # the engine goes on tidying up after the last answer
+    return seconds
+
+
+def comeback(agent: Agent, pods: int, reps: int) -> list[Figure]:
+    """The agent killed and started again beside running pods."""
+    found = agent.measure("e", "--restart-reps", str(reps), "--restart-pods", str(pods))
+    return [returned(found, f"e. agent started again to acting, {pods} pods, median", COMEBACK_GOAL)]
+
+
+def returned(found: dict[str, Any], name: str, goal: float) -> Figure:
+    """What test e found."""
+    disturbed = sum(one["disturbed"] for one in found["e_agent_restart"]["reps"])
+    return Figure(
+        name=name,
+        ours=value(found["e_agent_restart"]["ready_to_act"], "median"),
+        unit="s",
+        goal=goal,
+        note=f"killed by kill -9, a container killed meanwhile; from the start of the agent to the container's;"
+        f" {disturbed} other containers were disturbed",
+    )
+
+
+def comeback_of_many(agent: Agent, events: int, reps: int) -> list[Figure]:
+    """The same with so many events in the agent's log, and the snapshots that it took of them itself."""
+    agent.kill()
+    store = RedisStore(agent.url, NODE)
+    upto = _fill(Writer(store, shard_for("pod", SHARDS["pod"], "default/gone")), events)
+    agent.start()
+    every = [shard for kind, count in SHARDS.items() for shard in shards_of(kind, count)]
+    shards = [shard for shard, head in store.heads(every).items() if head.token]
+
+    def snapshots_taken() -> bool:
+        found = [store.read_snapshot(shard) for shard in shards]
+        return all(snapshot is not None and snapshot.position >= upto for snapshot in found)
+
+    scratch.wait_until(snapshots_taken, f"the snapshots of {len(shards)} shards; see {agent.log}", 300)
+    store.close()
+    pods = 2 * reps  # each is killed once: the second time a container is held back by its back-off
+    found = agent.measure("e", "--restart-reps", str(reps), "--restart-pods", str(pods))
+    return [returned(found, f"e. the same, {pods} pods, {events:,} events in the log", 2.0)]
+
+
+def _fill(writer: Writer, events: int) -> Position:
+    """Events about a pod that is gone, which leave nothing behind; the last one's position."""
+    told = kube_events.Recorded(
+        object_kind="Pod", namespace="default", name="gone", severity="Normal", reason="Pulled", message="again " * 12
+    )
+    record = Record(
+        registry.type_of(kube_events.Recorded), "pod/default/gone", told.subject(), writer.actor, "", codec.encode(told)
+    )
+    at = START
+    for _ in range(0, events, 500):
+        at = writer.commit([record] * 500).at
+    return at
+
+
+def steady(agent: Agent, counts: Sequence[int], *, quick: bool) -> list[Figure]:
+    """CPU and memory of agent and Redis while nothing happens to so many pods."""
+    redis = [word for pid in agent.redis() for word in ("--agent-pid", str(pid))]
+    timing = ["--window", "15", "--settle", "5"] if quick else []
+    found = agent.measure("d", "--steady", ",".join(f"{count}:none" for count in counts), *redis, *timing)["d_steady"]
+    return [
+        figure
+        for one in found
+        for figure in (
+            Figure(
+                name=f"d. agent and Redis, {one['pods']} pods",
+                ours=one["agent_cpu_s_per_min"],
+                unit="CPU s/min",
+                goal=CPU_GOALS.get(one["pods"]),
+                note=f"dockerd and containerd: {one['dockerd_cpu_s_per_min'] + one['containerd_cpu_s_per_min']:.2f}",
+            ),
+            Figure(
+                name=f"d. resident memory of both, {one['pods']} pods",
+                ours=one["agent_rss_mib"],
+                unit="MiB",
+                goal=MEMORY_GOALS.get(one["pods"]),
+            ),
+        )
+    ]
+
+
+class Ending(NamedTuple):
+    """How a container of test g has to end, by the kubelet's rules: seconds after the manifest went, and its exit code.
+
+    preStop counts against the grace period, and at least two seconds remain after it
+    (pkg/kubelet/kuberuntime/kuberuntime_container.go, minimumGracePeriodInSeconds).
+    """
+
+    after: float
+    exit_code: int
+
+
+ENDINGS = {
+    "no_handler_grace2": Ending(2, 137),
+    "prestop2s_handler_grace10": Ending(2, 0),
+    "prestop3s_ignoreterm_grace6": Ending(6, 137),
+    "prestop20s_ignoreterm_grace4": Ending(6, 137),
+    "vol_no_handler_grace2": Ending(2, 137),
+    "vol_no_handler_grace5": Ending(5, 137),
+    "vol_prestop2s_handler_grace10": Ending(2, 0),
+    "vol_prestop3s_ignoreterm_grace6": Ending(6, 137),
+    "vol_prestop20s_ignoreterm_grace4": Ending(6, 137),
+}
+
+
+def termination(agent: Agent) -> list[Figure]:
+    """How far from the time that its grace gives each container ended. The harness's own cases."""
+    found = agent.measure("g")["g_termination"]
+    return [_ended(case, found[case], ending) for case, ending in ENDINGS.items()]
+
+
+def _ended(case: str, seen: Sequence[Sequence[Any]], ending: Ending) -> Figure:
+    deaths = {who: (at, int(code)) for action, _, code, who, at in seen if action == "die"}
+    app, code = deaths.get("app", (math.inf, -1))
+    in_order = app <= deaths.get("sandbox", (-math.inf, 0))[0]
+    right = in_order and code == ending.exit_code
+    return Figure(
+        name=f"g. {case}: the app's end, off its time by",
+        ours=abs(app - ending.after) if right else math.inf,
+        unit="s",
+        goal=ENDING_GOAL,
+        note=f"at {app:g} s with exit code {code}{'' if in_order else ', not before its sandbox'};"
+        f" expected: {ending.after:g} s, {ending.exit_code}",
+    )

@@ -1,0 +1,95 @@
+"""`chronolet` with a thread beside it that notes what the others do, a hundred times a second.
+
+    python -m tests.bench.pods.sampled PATH ARGUMENT...
+
+Comes in: where to write; chronolet's own arguments. Goes out: `<PATH>-<pid>.cpu` and `.wall`, folded stacks as
+flamegraph.pl and speedscope read them: `thread;module:function;... microseconds`. Written every second, for the agent
+is ended by kill -9. Next: `profile`, which reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+
+PERIOD_SECONDS = 0.01
+WRITE_SECONDS = 1.0
+DEEPEST = 60
+UNSEEN = "threads that have ended;not seen"
+
+
+class Sampler(threading.Thread):
+    """Adds up, stack by stack, what CPU time each thread had since the last look, and how long it stood there."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(name="sampler", daemon=True)
+        self._path = path
+        self._cpu: Counter[str] = Counter()
+        self._wall: Counter[str] = Counter()
+        self._had: dict[int, int] = {}
+
+    def run(self) -> None:
+        looked = written = time.monotonic()
+        while True:
+            time.sleep(PERIOD_SECONDS)
+            now = time.monotonic()
+            self._look(round((now - looked) * 1e6))
+            looked = now
+            if now - written > WRITE_SECONDS:
+                written = now
+                # What threads used that were gone before the next look, and between looks before they ended.
+                unseen = time.process_time() - time.thread_time() - self._cpu.total() / 1e6
+                self._write(self._cpu | {UNSEEN: max(round(unseen * 1e6), 0)}, "cpu")
+                self._write(self._wall, "wall")
+
+    def _look(self, passed: int) -> None:
+        frames = sys._current_frames()
+        for thread in threading.enumerate():
+            frame, number = frames.get(thread.ident or 0), thread.native_id
+            if thread is self or frame is None or number is None:
+                continue
+            stack = _folded(thread.name, frame)
+            self._wall[stack] += passed
+            used = _cpu_nanoseconds(number)
+            spent = (used - self._had.get(number, 0)) // 1000
+            self._had[number] = used
+            if spent > 0:
+                self._cpu[stack] += spent
+
+    def _write(self, found: Mapping[str, int], kind: str) -> None:
+        unfinished = self._path.with_name(f"{self._path.name}-{os.getpid()}.{kind}.new")
+        unfinished.write_text("".join(f"{stack} {amount}\n" for stack, amount in found.items()))
+        unfinished.rename(unfinished.with_suffix(""))
+
+
+def _folded(thread: str, frame: FrameType | None) -> str:
+    """The stack, outermost first, below its thread; an effect's thread by kind and effect alone."""
+    names: list[str] = []
+    while frame is not None and len(names) < DEEPEST:
+        module = frame.f_globals.get("__name__", "?")
+        names.append(f"{module}:{frame.f_code.co_qualname}")
+        frame = frame.f_back
+    words = thread.split()
+    owner = f"{words[0].partition('/')[0]} {words[1]}" if len(words) == 2 and "/" in words[0] else words[0]
+    return ";".join([owner, *reversed(names)])
+
+
+def _cpu_nanoseconds(number: int) -> int:
+    """Of one thread of this process so far; 0 once it is gone."""
+    try:
+        return int(Path(f"/proc/self/task/{number}/schedstat").read_text().split()[0])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+if __name__ == "__main__":
+    Sampler(Path(sys.argv[1])).start()
+    sys.argv = ["chronolet", *sys.argv[2:]]
+    runpy.run_module("chronolet.cli", run_name="__main__")
