@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.rules.expansion import environment, expand, expand_all
+from chronolet.rules.expansion import MissingVariableError, environment, expand, expand_all, expand_known
 from chronolet_schemas.podspec import EnvVar
 
 KNOWN = {"A": "1", "B": "$(A)", "C": "", "D": "$$"}
@@ -67,3 +67,9 @@ def test_no_variables_change_nothing_but_escapes(text: str) -> None:
     assert expand(text.replace("$", "$$"), KNOWN) == text
     if "$$" not in text:
         assert expand(text, {}) == text
+
+
+def test_what_must_be_known() -> None:
+    assert expand_known("a/$(A)/$$(B)", {"A": "1"}) == "a/1/$(B)"
+    with pytest.raises(MissingVariableError, match='missing value for "B"'):
+        expand_known("$(A)$(B)", {"A": "1"})

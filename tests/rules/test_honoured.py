@@ -125,9 +125,9 @@ def test_a_field_of_the_pod(field: str, value: Any, severity: str) -> None:
         ("volumes[1].configMap", {"volumes": [{"name": "a"}, {"name": "v", "configMap": {}}]}),
         ("volumes[0].secret", {"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}),
         ("volumes[0].projected", {"volumes": [{"name": "v", "projected": {"sources": []}}]}),
+        ("volumes[0].emptyDir.medium", {"volumes": [{"name": "v", "emptyDir": {"medium": "HugePages"}}]}),
         ("volumes[0].csi", {"volumes": [{"name": "v", "csi": {}}]}),
         ("volumes[0].persistentVolumeClaim", {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}),
-        ("volumes[0].emptyDir.medium", {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}),
     ],
 )
 def test_a_nested_field_of_the_pod_that_blocks(path: str, value: dict[str, Any]) -> None:
@@ -159,7 +159,9 @@ HONOURED_FIELDS: dict[str, Any] = {
     "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}},
     "imagePullPolicy": "Never",
     "volumeMounts": [
-        {"name": "v", "mountPath": "/v", "mountPropagation": "Bidirectional", "recursiveReadOnly": "IfPossible"}
+        {"name": "v", "mountPath": "/v", "mountPropagation": "Bidirectional", "recursiveReadOnly": "IfPossible"},
+        {"name": "v", "mountPath": "/w", "subPath": "a"},
+        {"name": "v", "mountPath": "/x", "subPathExpr": "$(A)"},
     ],
     "securityContext": {
         "privileged": True,
@@ -210,8 +212,6 @@ PROBE = {"exec": {"command": ["true"]}}
         (BLOCKING, "envFrom", {"envFrom": [{"secretRef": {"name": "s"}}]}),
         (BLOCKING, "restartPolicy", {"restartPolicy": "Always"}),
         (BLOCKING, "restartPolicyRules", {"restartPolicyRules": [{"action": "Restart"}]}),
-        (BLOCKING, "volumeMounts[0].subPath", {"volumeMounts": [{"name": "v", "subPath": "a"}]}),
-        (BLOCKING, "volumeMounts[0].subPathExpr", {"volumeMounts": [{"name": "v", "subPathExpr": "$(A)"}]}),
         (BLOCKING, "volumeMounts[0].recursiveReadOnly", {"volumeMounts": [{"recursiveReadOnly": "Enabled"}]}),
         (BLOCKING, "volumeDevices", {"volumeDevices": [{"name": "v"}]}),
         (BLOCKING, "lifecycle.preStop.tcpSocket", {"lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}),

@@ -72,7 +72,8 @@ class ContainerWorker:
         granted = rights.granted(effect.manifest, definition, outside.host, image_user)
         place = outside.place(effect)
         context.fence("volumes.prepare")
-        mounts = mounting.mounts(outside, effect, definition, place)
+        env = specs.environment(effect.manifest, definition, place)
+        mounts = mounting.mounts(outside, effect, definition, place, env)
         context.done("volumes.prepare")
         return specs.Making(
             node=outside.node,

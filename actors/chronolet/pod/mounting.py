@@ -11,10 +11,20 @@ from typing import Final, Literal
 
 from chronolet.pod import wanted
 from chronolet.pod.outside import Outside
+from chronolet.pod.rights import ConfigRefusal
 from chronolet.ports.runtime import Mount
-from chronolet.rules import hostnames
+from chronolet.ports.volumes import PodVolumes, SubPath, VolumeFile, VolumeRefusal
+from chronolet.rules import downward, expansion, hostnames, quantities
 from chronolet.rules.downward import Place
-from chronolet_schemas.podspec import Container
+from chronolet_schemas.podspec import (
+    Container,
+    DownwardAPIVolume,
+    DownwardFile,
+    EmptyDir,
+    EnvVarSource,
+    Pod,
+    VolumeMount,
+)
 
 HOSTS = "/etc/hosts"
 RESOLV_CONF = "/etc/resolv.conf"
@@ -27,23 +37,98 @@ _PROPAGATION: Final[Mapping[str | None, Literal["", "rslave", "rshared"]]] = {
 }
 
 
-def mounts(outside: Outside, effect: wanted.StartContainer, definition: Container, place: Place) -> Sequence[Mount]:
-    """All mounts of a container; its volumes are made first, where they are not there yet."""
-    return (*_volumes(outside, effect, definition), *_names(outside, effect, definition, place))
+def mounts(
+    outside: Outside,
+    effect: wanted.StartContainer,
+    definition: Container,
+    place: Place,
+    env: Mapping[str, str],
+) -> Sequence[Mount]:
+    """All mounts of a container; its volumes are made first, where they are not there yet.
+
+    Raises VolumeRefusal, and ConfigRefusal for a part of a volume that cannot be had.
+    """
+    return (*_volumes(outside, effect, definition, place, env), *_names(outside, effect, definition, place))
 
 
-def _volumes(outside: Outside, effect: wanted.StartContainer, definition: Container) -> Iterator[Mount]:
-    paths = outside.volumes.prepare(effect.uid, effect.manifest.spec.volumes)
-    for mount in definition.volume_mounts:
+def _volumes(
+    outside: Outside, effect: wanted.StartContainer, definition: Container, place: Place, env: Mapping[str, str]
+) -> Iterator[Mount]:
+    asked = pod_volumes(effect.uid, effect.manifest, place)
+    paths = outside.volumes.prepare(asked)
+    for index, mount in enumerate(definition.volume_mounts):
         yield Mount(
-            source=paths[mount.name],
+            source=_source(outside, effect, mount, env, index=index, path=paths[mount.name]),
             target=mount.mount_path,
-            read_only=mount.read_only,
+            # The kubelet's files are not a container's to change.
+            read_only=mount.read_only or mount.name in asked.files,
             propagation=_PROPAGATION.get(mount.mount_propagation, ""),
         )
     if definition.termination_message_path:
         written = outside.volumes.last_words_file(effect.uid, effect.container, effect.attempt)
         yield Mount(source=written, target=definition.termination_message_path)
+
+
+def _source(
+    outside: Outside,
+    effect: wanted.StartContainer,
+    mount: VolumeMount,
+    env: Mapping[str, str],
+    *,
+    index: int,
+    path: str,
+) -> str:
+    """The volume, or the part of it that the mount names."""
+    try:
+        part = expansion.expand_known(mount.sub_path_expr, env) if mount.sub_path_expr else mount.sub_path
+    except expansion.MissingVariableError as error:
+        raise ConfigRefusal(str(error)) from error
+    if not part:
+        return path
+    if part.startswith("/"):
+        raise ConfigRefusal(f"error SubPath `{part}` must not be an absolute path")
+    if ".." in part.split("/"):
+        raise ConfigRefusal(f"unable to provision SubPath `{part}`: must not contain '..'")
+    try:
+        return outside.volumes.sub_path(
+            SubPath(uid=effect.uid, volume=mount.name, source=path, container=effect.container, index=index, path=part)
+        )
+    except VolumeRefusal as refusal:
+        said = f'failed to prepare subPath for volumeMount "{mount.name}" of container "{effect.container}": {refusal}'
+        raise ConfigRefusal(said) from refusal
+
+
+def pod_volumes(uid: str, manifest: Pod, place: Place) -> PodVolumes:
+    """All volumes of a pod, with what only its own fields say of them. Raises UnknownReferenceError."""
+    context = manifest.spec.security_context
+    return PodVolumes(
+        uid=uid,
+        volumes=manifest.spec.volumes,
+        fs_group=context.fs_group if context else None,
+        memory_bytes={one.name: _room(manifest, one.empty_dir) for one in manifest.spec.volumes if one.empty_dir},
+        files={
+            one.name: [_file(manifest, one.downward_api, item, place) for item in one.downward_api.items]
+            for one in manifest.spec.volumes
+            if one.downward_api
+        },
+    )
+
+
+def _room(manifest: Pod, volume: EmptyDir) -> int:
+    """The smaller of its own limit and what all containers together may use; 0 where there is neither."""
+    limits = [one.resources.limits.get("memory") for one in manifest.spec.containers]
+    total = sum(quantities.memory_bytes(one) for one in limits if one) if all(limits) else 0
+    own = quantities.memory_bytes(volume.size_limit) if volume.size_limit else 0
+    return min(total, own) if total and own else total or own
+
+
+def _file(manifest: Pod, volume: DownwardAPIVolume, item: DownwardFile, place: Place) -> VolumeFile:
+    source = EnvVarSource(field_ref=item.field_ref, resource_field_ref=item.resource_field_ref)
+    return VolumeFile(
+        path=item.path,
+        content=downward.value(source, manifest, manifest.spec.containers[0], place),
+        mode=item.mode if item.mode is not None else volume.default_mode,
+    )
 
 
 def _names(outside: Outside, effect: wanted.StartContainer, definition: Container, place: Place) -> Iterator[Mount]:

@@ -25,6 +25,18 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(replacement, text)
 
 
+class MissingVariableError(ValueError):
+    """A reference that must be known is not; the message is the kubelet's."""
+
+
+def expand_known(text: str, variables: Mapping[str, str]) -> str:
+    """As `expand`, for what must not be left as it was written. Raises MissingVariableError."""
+    for found in _REFERENCE.finditer(text):
+        if found[1] is not None and found[1] not in variables:
+            raise MissingVariableError(f'missing value for "{found[1]}"')
+    return expand(text, variables)
+
+
 def environment(variables: Iterable[EnvVar], resolved: Callable[[EnvVarSource], str] = lambda _: "") -> dict[str, str]:
     """The environment of a container: each value sees the variables written before it; the last of equal names wins.
 

@@ -26,7 +26,7 @@ _CONTAINER_KEYS: Final = frozenset(("initContainers", "containers", "ephemeralCo
 
 def findings(pod: Pod) -> tuple[Finding, ...]:
     """Every given field that is not honoured; a value that Kubernetes would take anyway is no finding."""
-    content = _without_repeated_requests(plain(pod))
+    content = _without_what_holds(plain(pod))
     return tuple(
         Finding(path=path, severity=verdict.severity, message=_message(value, verdict), pod=pod.key)
         for path, value, verdict in _walk(content, "", "", HONOURED)
@@ -70,12 +70,23 @@ def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tup
         yield path, value, verdict
 
 
-def _without_repeated_requests(content: Object) -> Object:
-    """The pod without requests that only repeat their limit, as defaulting writes them."""
+def _without_what_holds(content: Object) -> Object:
+    """The pod without requests that only repeat their limit, as defaulting writes them, and without the limits of
+    volumes in memory, which hold.
+    """
     spec = dict(content.get("spec", {}))
+    if "volumes" in spec:
+        spec["volumes"] = [_volume_without(volume) for volume in spec["volumes"]]
     for key in _CONTAINER_KEYS & spec.keys():
         spec[key] = [_container_without(container) for container in spec[key]]
     return {**content, "spec": spec}
+
+
+def _volume_without(volume: Object) -> Object:
+    folder = volume.get("emptyDir", {})
+    if folder.get("medium") != "Memory":
+        return volume
+    return {**volume, "emptyDir": {key: value for key, value in folder.items() if key != "sizeLimit"}}
 
 
 def _container_without(container: Object) -> Object:

@@ -159,8 +159,8 @@ _CONTAINER: Final = {
     "volumeMounts.recursiveReadOnly": _blocks(
         "mounts below a read-only mount cannot be made read-only by Docker", "Disabled", "IfPossible"
     ),
-    "volumeMounts.subPath": _blocks("only whole volumes can be mounted yet"),
-    "volumeMounts.subPathExpr": _blocks("only whole volumes can be mounted yet"),
+    "volumeMounts.subPath": HONOURED,
+    "volumeMounts.subPathExpr": HONOURED,
     "volumeMounts.mountPropagation": HONOURED,
     "volumeDevices": _blocks("raw block volumes are not supported"),
     "livenessProbe": _warns(_PROBE),
@@ -197,8 +197,9 @@ _VOLUMES: Final = {
     "*": Verdict(BLOCKING, _VOLUME),
     "name": HONOURED,
     "emptyDir": HONOURED,
-    "emptyDir.medium": _blocks("only the node's disk is supported yet"),
-    "emptyDir.sizeLimit": _warns("the size of the volume is not limited yet"),
+    "emptyDir.medium": _blocks("only the node's disk and memory are supported", "Memory"),
+    "emptyDir.sizeLimit": _warns("the size of a volume on the disk is not limited yet"),
+    "downwardAPI": HONOURED,
     "hostPath": HONOURED,
     "hostPath.type": HONOURED,
 }

@@ -42,7 +42,7 @@ from chronolet_schemas.podspec.security import (
     SecurityContext,
     SELinuxOptions,
 )
-from chronolet_schemas.podspec.volumes import EmptyDir, HostPath, Volume
+from chronolet_schemas.podspec.volumes import DownwardAPIVolume, DownwardFile, EmptyDir, HostPath, Volume
 
 __all__ = [
     "BLOCKING",
@@ -53,6 +53,8 @@ __all__ = [
     "Capabilities",
     "Container",
     "ContainerPort",
+    "DownwardAPIVolume",
+    "DownwardFile",
     "EmptyDir",
     "EnvFromSource",
     "EnvVar",

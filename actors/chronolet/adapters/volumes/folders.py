@@ -1,20 +1,22 @@
-"""Volumes on the host: emptyDir folders below the state folder, hostPath as it is or as its type wants it made.
+"""Volumes on the host: emptyDir folders below the state folder (on the disk or in memory), hostPath as it is or as its
+type wants it made, files about the pod itself.
 
-Comes in: volumes and a pod's uid. Goes out: paths; folders made, and removed again. Next: binds of containers.
-Answers to pkg/volume/emptydir/empty_dir.go, pkg/volume/hostpath/host_path.go.
+Comes in: volumes and a pod's uid. Goes out: paths; what was made is removed again. Next: binds of containers.
+Answers to pkg/volume/emptydir/empty_dir.go, pkg/volume/hostpath/host_path.go, pkg/volume/downwardapi/downwardapi.go.
 """
 
 from __future__ import annotations
 
-import errno
-import itertools
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from chronolet.ports.volumes import VolumeRefusal
-from chronolet_schemas.podspec import HostPath, Volume
+from chronolet.adapters.volumes import mounts, subpaths
+from chronolet.adapters.volumes.removal import remove_tree
+from chronolet.ports.volumes import PodVolumes, SubPath, VolumeFile, VolumeRefusal
+from chronolet_schemas.podspec import EmptyDir, HostPath, Volume
 
 _EMPTY_DIR_MODE = 0o777  # any user of any container of the pod may write, as in the kubelet's
 _PODS_MODE = 0o750
@@ -22,17 +24,16 @@ _ANYONES_FILE_MODE = 0o666
 _MADE_FOLDER_MODE = 0o755
 _MADE_FILE_MODE = 0o644
 
-# A name that is taken. (An empty folder of the name is replaced: it was to be removed, too.)
-_TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SUBPATHS = "volume-subpaths"
+_SETGID = stat.S_ISGID
+_GROUP_READS = 0o040
 
 _IS: Mapping[str, tuple[Callable[[int], bool], str]] = {
     "Directory": (stat.S_ISDIR, "a directory"),
     "DirectoryOrCreate": (stat.S_ISDIR, "a directory"),
     "File": (stat.S_ISREG, "a file"),
     "FileOrCreate": (stat.S_ISREG, "a file"),
-    "Socket": (stat.S_ISSOCK, "a socket"),
+    "Socket": (stat.S_ISSOCK, "a socket file"),
     "CharDevice": (stat.S_ISCHR, "a character device"),
     "BlockDevice": (stat.S_ISBLK, "a block device"),
 }
@@ -43,13 +44,33 @@ class HostVolumes:
 
     def __init__(self, root: Path) -> None:
         self._pods = root / "pods"
+        # Containers of a pod may start side by side: what is looked for and then mounted is done by one at a time.
+        self._mounting = threading.Lock()
 
-    def prepare(self, uid: str, volumes: Sequence[Volume]) -> Mapping[str, str]:
-        return {volume.name: self._prepared(uid, volume) for volume in volumes}
+    def prepare(self, wanted: PodVolumes) -> Mapping[str, str]:
+        return {volume.name: self._prepared(wanted, volume) for volume in wanted.volumes}
+
+    def sub_path(self, part: SubPath) -> str:
+        place = self._folder(part.uid) / _SUBPATHS / _part(part.volume) / _part(part.container) / str(part.index)
+        try:
+            with self._mounting:
+                subpaths.shown(Path(part.source), part.path, place)
+        except subpaths.Escapes as error:
+            raise VolumeRefusal(f"{part.path!r} leads out of the volume") from error
+        except PermissionError as error:
+            raise VolumeRefusal(
+                f"a part of a volume is shown by a mount, which takes CAP_SYS_ADMIN: {_said(error)}"
+            ) from error
+        except OSError as error:
+            raise VolumeRefusal(_said(error)) from error
+        return str(place)
 
     def remove(self, uid: str) -> None:
         folder = self._folder(uid)
         try:
+            # First of all, and all of it: what is mounted here may be somebody's, and is only to vanish from here.
+            for point in mounts.below(folder):
+                mounts.unmount(point)
             remove_tree(folder)
         except OSError as error:
             raise VolumeRefusal(f"{folder}: cannot be removed: {_said(error)}") from error
@@ -95,28 +116,63 @@ class HostVolumes:
     def _last_words(self, uid: str, container: str, attempt: int) -> Path:
         return self._folder(uid) / "containers" / _part(container) / str(attempt) / "termination-log"
 
-    def _prepared(self, uid: str, volume: Volume) -> str:
+    def _prepared(self, wanted: PodVolumes, volume: Volume) -> str:
         try:
             if volume.empty_dir is not None:
-                return str(self._empty_dir(uid, volume.name))
+                return str(self._empty_dir(wanted, volume.name, volume.empty_dir))
             if volume.host_path is not None:
                 return _host_path(volume.host_path)
+            if volume.name in wanted.files:
+                return str(self._files(wanted, volume.name))
         except OSError as error:
             raise VolumeRefusal(f'MountVolume.SetUp failed for volume "{volume.name}" : {_said(error)}') from error
         except VolumeRefusal as refusal:
             raise VolumeRefusal(f'MountVolume.SetUp failed for volume "{volume.name}" : {refusal}') from refusal
-        raise VolumeRefusal(f'volume "{volume.name}": of a kind that is not supported; expected emptyDir or hostPath')
+        raise VolumeRefusal(f'volume "{volume.name}": of a kind that is not supported')
 
-    def _empty_dir(self, uid: str, name: str) -> Path:
-        folder = self._folder(uid) / "volumes" / "emptydir" / _part(name)
-        folder.parent.mkdir(_PODS_MODE, parents=True, exist_ok=True)
-        if not folder.is_dir():
-            folder.mkdir(exist_ok=True)
-            folder.chmod(_EMPTY_DIR_MODE)  # mkdir's mode is cut by the umask
+    def _empty_dir(self, wanted: PodVolumes, name: str, volume: EmptyDir) -> Path:
+        folder = self._folder(wanted.uid) / "volumes" / "emptydir" / _part(name)
+        folder.mkdir(_PODS_MODE, parents=True, exist_ok=True)
+        if volume.medium == "Memory":
+            with self._mounting:
+                if not mounts.is_mounted(folder):
+                    mounts.memory(folder, wanted.memory_bytes.get(name, 0))
+        _give(folder, _EMPTY_DIR_MODE, wanted.fs_group)
+        return folder
+
+    def _files(self, wanted: PodVolumes, name: str) -> Path:
+        """Files that say what they are to say. Each is replaced as a whole, for containers may be reading."""
+        folder = self._folder(wanted.uid) / "volumes" / "downward-api" / _part(name)
+        folder.mkdir(_PODS_MODE, parents=True, exist_ok=True)
+        _give(folder, _MADE_FOLDER_MODE, wanted.fs_group)
+        for file in wanted.files[name]:
+            _write(folder, file, wanted.fs_group)
         return folder
 
     def _folder(self, uid: str) -> Path:
         return self._pods / _part(uid)
+
+
+def _give(folder: Path, mode: int, group: int | None) -> None:
+    """Mode and group, where they are not so already; what is made in the folder later gets its group."""
+    found = folder.stat()
+    if group is not None:
+        mode |= _SETGID
+        if found.st_gid != group:
+            os.chown(folder, -1, group)
+    if stat.S_IMODE(found.st_mode) != mode or group is not None:
+        folder.chmod(mode)  # mkdir's is cut by the umask, chown takes the group's bit away
+
+
+def _write(folder: Path, file: VolumeFile, group: int | None) -> None:
+    path = folder.joinpath(*(_part(name) for name in file.path.split("/")))
+    path.parent.mkdir(_MADE_FOLDER_MODE, parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(file.content, encoding="utf-8")
+    if group is not None:
+        os.chown(unfinished, -1, group)
+    unfinished.chmod(file.mode if group is None else file.mode | _GROUP_READS)
+    unfinished.rename(path)
 
 
 def _tail(path: Path, limit: int) -> bytes:
@@ -149,58 +205,6 @@ def _host_path(volume: HostPath) -> str:
     if not Path(path).exists() or not fits(Path(path).stat().st_mode):
         raise VolumeRefusal(f"hostPath type check failed: {path} is not {word}")
     return path
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder with all it holds; nothing happens if it is not there. Never leaves it by a symbolic link.
-
-    What a container wrote may be thousands of folders deep. So nothing is walked: each round lifts grandchildren up
-    into the folder and removes the children that became empty, with two open folders at any depth.
-    """
-    try:
-        top = os.open(folder, _FOLDER)
-    except FileNotFoundError:
-        return
-    try:
-        numbers = itertools.count()
-        while entries := _entries(top):
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    _lift_and_remove(top, entry.name, numbers)
-                else:
-                    os.unlink(entry.name, dir_fd=top)
-    finally:
-        os.close(top)
-    folder.rmdir()
-
-
-def _entries(folder: int) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        return list(entries)
-
-
-def _lift_and_remove(top: int, name: str, numbers: Iterator[int]) -> None:
-    child = os.open(name, _FOLDER, dir_fd=top)
-    try:
-        for entry in _entries(child):
-            if entry.is_dir(follow_symlinks=False):
-                _lift(child, entry.name, top, numbers)
-            else:
-                os.unlink(entry.name, dir_fd=child)
-    finally:
-        os.close(child)
-    os.rmdir(name, dir_fd=top)
-
-
-def _lift(child: int, name: str, top: int, numbers: Iterator[int]) -> None:
-    for number in numbers:
-        try:
-            os.rename(name, f".removed-{number}", src_dir_fd=child, dst_dir_fd=top)
-        except OSError as error:
-            if error.errno not in _TAKEN:
-                raise
-        else:
-            return
 
 
 def _said(error: OSError) -> str:

@@ -1,0 +1,70 @@
+"""Removing a folder that containers wrote into.
+
+Comes in: a folder. Goes out: nothing is left of it. Next: `folders`. Answers to the kubelet's removeall
+(pkg/util/removeall), without its recursion.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+# A name that is taken. (An empty folder of the name is replaced: it was to be removed, too.)
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all it holds; nothing happens if it is not there. Never leaves it by a symbolic link.
+
+    What a container wrote may be thousands of folders deep. So nothing is walked: each round lifts grandchildren up
+    into the folder and removes the children that became empty, with two open folders at any depth.
+    """
+    try:
+        top = os.open(folder, _FOLDER)
+    except FileNotFoundError:
+        return
+    try:
+        numbers = itertools.count()
+        while entries := _entries(top):
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    _lift_and_remove(top, entry.name, numbers)
+                else:
+                    os.unlink(entry.name, dir_fd=top)
+    finally:
+        os.close(top)
+    folder.rmdir()
+
+
+def _entries(folder: int) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return list(entries)
+
+
+def _lift_and_remove(top: int, name: str, numbers: Iterator[int]) -> None:
+    child = os.open(name, _FOLDER, dir_fd=top)
+    try:
+        for entry in _entries(child):
+            if entry.is_dir(follow_symlinks=False):
+                _lift(child, entry.name, top, numbers)
+            else:
+                os.unlink(entry.name, dir_fd=child)
+    finally:
+        os.close(child)
+    os.rmdir(name, dir_fd=top)
+
+
+def _lift(child: int, name: str, top: int, numbers: Iterator[int]) -> None:
+    for number in numbers:
+        try:
+            os.rename(name, f".removed-{number}", src_dir_fd=child, dst_dir_fd=top)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+        else:
+            return

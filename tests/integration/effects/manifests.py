@@ -1,0 +1,56 @@
+"""Pods written as a user writes them, started on a real engine, and what their containers say.
+
+In: plain manifests. Out: the workers' answers and containers' output.
+"""
+
+from typing import Any
+
+from chronolet.pod import signals
+from chronolet_schemas.podspec import Pod, from_plain
+from tests.integration.effects.support import UID, World, start_container
+from tests.support.images import BUSYBOX
+from tests.support.scratch import wait_until
+
+IDLE = "trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
+
+
+def app(script: str = IDLE, name: str = "app", **more: Any) -> dict[str, Any]:
+    return {"name": name, "image": BUSYBOX.reference, "command": ["/bin/sh", "-c", script], **more}
+
+
+def pod(*containers: dict[str, Any], **spec: Any) -> Pod:
+    metadata = {"name": "web", "namespace": "default", "uid": UID, "labels": {"tier": "front"}}
+    return from_plain({"metadata": metadata, "spec": {"containers": list(containers or [app()]), **spec}})
+
+
+def start(world: World, manifest: Pod, name: str = "app") -> Any:
+    sandbox = world.sandbox(manifest)
+    assert isinstance(sandbox, signals.SandboxUp), sandbox
+    return start_in(world, manifest, sandbox, name)
+
+
+def start_in(world: World, manifest: Pod, sandbox: signals.SandboxUp, name: str) -> Any:
+    return world.run(start_container(manifest, sandbox.id, name=name, sandbox_ip=sandbox.ip))
+
+
+def said(world: World, manifest: Pod, name: str = "app") -> list[str]:
+    """What a container of the manifest prints until it ends by itself."""
+    answer = start(world, manifest, name)
+    assert isinstance(answer, signals.ContainerUp | signals.ContainerDead), answer
+    assert world.runtime.wait(answer.id, 20)
+    return output(world, answer.id)
+
+
+def output(world: World, container_id: str) -> list[str]:
+    pieces = world.runtime.logs(container_id, follow=False, tail=None, since=None, timestamps=False)
+    return b"".join(piece for _, piece in pieces).decode().splitlines()
+
+
+def ready(world: World, container_id: str) -> None:
+    wait_until(lambda: "ready" in output(world, container_id), "the program's first word")
+
+
+def run(world: World, container_id: str, *command: str) -> list[str]:
+    """What a command says in a running container."""
+    made = world.runtime.create_exec(container_id, command)
+    return world.runtime.run_exec(made, 20).output.decode().splitlines()
