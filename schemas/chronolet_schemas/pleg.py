@@ -109,9 +109,15 @@ class StreamFollowed(Event, frozen=True, kw_only=True):
 
 @registered
 class RelistFailing(Event, frozen=True, kw_only=True):
-    """The runtime cannot be listed. Said once, until it can again."""
+    """The runtime cannot be listed. Said once, until it can again.
+
+    `last_listed_at` is when the last listing that worked began (by the agent's clock), 0 if none has since the agent
+    started; when that is longer ago than `threshold_milliseconds`, pleg is unhealthy.
+    """
 
     error: str
+    last_listed_at: int = 0
+    threshold_milliseconds: int = 0
 
 
 @registered
@@ -119,3 +125,50 @@ class RelistWorking(Event, frozen=True, kw_only=True):
     """The runtime can be listed (again)."""
 
     containers: int
+
+
+@registered
+class Unhealthy(Event, frozen=True, kw_only=True):
+    """No listing has worked for too long; `message` in the kubelet's words. Holds until one does."""
+
+    message: str
+
+
+@registered
+class Healthy(Event, frozen=True, kw_only=True):
+    """A listing worked again, after Unhealthy."""
+
+
+class PodEvent(Event, frozen=True, kw_only=True):
+    """About what can be told of one pod as a whole."""
+
+    pod: str
+    uid: str
+
+    def subject(self) -> str:
+        return f"pod/{self.uid}"
+
+
+@registered
+class PodUnreadable(PodEvent, frozen=True, kw_only=True):
+    """A container of the pod could not be inspected. Said once; it is tried again by each listing until it can."""
+
+    error: str
+
+
+@registered
+class PodReadable(PodEvent, frozen=True, kw_only=True):
+    """All containers of the pod can be inspected again, or it is gone.
+
+    `changed` says that events of the pod's containers come with this one. Without them it is what the kubelet calls a
+    sync: nothing is known to have happened, and what was unknown for a while is to be trusted again.
+    """
+
+    changed: bool
+
+
+@registered
+class EventsPutOff(Event, frozen=True, kw_only=True):
+    """One listing told more than one step may say: so many events are left for the next one, which comes at once."""
+
+    count: int

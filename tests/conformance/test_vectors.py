@@ -14,6 +14,11 @@ from tests.conformance.runner import VECTORS, problems, results
 ROOT = Path(__file__).parents[2]
 
 PASSING = {
+    "pleg: default_value": 3,
+    "pleg: evented_cache_update": 2,
+    "pleg: health": 4,
+    "pleg: pod_ips": 3,
+    "pleg: relist_sequence": 13,
     "pleg: running_gauges": 1,
     "pleg: state_transition": 14,
     "pod_lifecycle: crash_loop_back_off": 5,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from chronolet.node.metrics import Metrics
+from chronolet.pleg.health import illness
 from chronolet.ports.labels import CONTAINER_NAME, POD_UID
 from chronolet.ports.runtime import (
     Attachment,
@@ -160,12 +161,13 @@ class RelistedRuntime(MeasuredRuntime):
         super().__init__(runtime, metrics)
         self._metrics = metrics
         self._threshold = threshold
-        self._last_seen: float | None = None
+        self._last_seen: int | None = None
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        began_at = _monotonic()
         with self._metrics.relist():
             found = super().list(labels)
-        self._last_seen = time.monotonic()
+        self._last_seen = began_at
         sandboxes = [one for one in found if one.labels.get(CONTAINER_NAME) == SANDBOX]
         # A pod may have an old sandbox that still runs: it is one pod all the same.
         pods = {one.labels.get(POD_UID) for one in sandboxes if one.state == "running"}
@@ -174,17 +176,9 @@ class RelistedRuntime(MeasuredRuntime):
         return found
 
     def unhealthy(self) -> str:
-        """A health check: why PLEG is not healthy, empty if it is."""
-        if self._last_seen is None:
-            return "pleg has yet to be successful"
-        age = int((time.monotonic() - self._last_seen) * 1000)
-        if age < self._threshold:
-            return ""
-        return f"pleg was last seen active {go_duration(age)} ago; threshold is {go_duration(self._threshold)}"
+        """A health check: why PLEG is not healthy, empty if it is. It needs no listing to come to its end."""
+        return illness(self._last_seen, _monotonic(), self._threshold)
 
 
-def go_duration(milliseconds: int) -> str:
-    """As Go prints a duration, to the second: 3m0s."""
-    minutes, seconds = divmod(milliseconds // 1000, 60)
-    hours, minutes = divmod(minutes, 60)
-    return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{seconds}s"
+def _monotonic() -> int:
+    return time.monotonic_ns() // 1_000_000

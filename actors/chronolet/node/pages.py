@@ -25,9 +25,9 @@ from chronolet.node import settings as known
 from chronolet.node.api_pods import api_pods
 from chronolet.node.fresh import BusyError, Fresh
 from chronolet.node.http import Answer, Query, Show
-from chronolet.node.measured_runtime import go_duration
 from chronolet.node.settings import Settings
 from chronolet.node.summary import Rates, Sample, summary, without_limit_of
+from chronolet.pleg.health import go_duration
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerState, Refusal, Runtime
 from chronolet.rules.names import SANDBOX

@@ -136,7 +136,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
     )
     if "pleg" in settings.actors:
         # A process that stands by has no pleg at work, and none to wait for.
-        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
+        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy())
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
     pages = _pages(settings, store, archive, runtime)
     return Node(settings, store, runtime, metrics, health, process, disk, pages)
@@ -194,7 +194,15 @@ def _kinds(
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: manifests.kind(manifests_effects.jobs(folder, node, read_documents, secrets)),
         "pod": lambda: pod.kind(pod_effects.jobs(outside)),
-        "pleg": lambda: pleg.kind(pleg_effects.jobs(relisted, node, steady_seconds=relist, run=run)),
+        "pleg": lambda: pleg.kind(
+            pleg_effects.jobs(
+                relisted,
+                node,
+                steady_seconds=relist,
+                threshold_seconds=settings.pleg_relist_threshold / 1000,
+                run=run,
+            )
+        ),
         "keeper": keeper_kind,
     }
     return {name: makers[name]() for name in settings.actors}

@@ -13,8 +13,10 @@ from typing import Any, assert_never
 from msgspec import structs
 from msgspec.structs import replace
 
-from chronolet.kernel.decider import Decider, Effect
+from chronolet.kernel.decider import Decider, Due, Effect
 from chronolet.pleg import signals, wanted
+from chronolet.pleg.evolve import evolve
+from chronolet.pleg.health import ill_from, illness
 from chronolet.pleg.runs import is_news
 from chronolet.pleg.state import Run, State
 from chronolet.pleg.transitions import Seen as SeenState
@@ -25,18 +27,23 @@ from chronolet_schemas.envelope import Event
 _KILLED = 137
 """Exit code of what a KILL ended; also what the kubelet writes where nobody knows the exit code."""
 
+MOST_EVENTS = 1000
+"""What one listing may tell at once, as many as the kubelet's channel holds. There the rest is lost."""
+
 _SaidOfEach = signals.Noticed | signals.Relisted | pleg.AdoptContainers
-Said = _SaidOfEach | signals.StreamOpened | signals.StreamBroken | signals.RelistFailed
+Said = _SaidOfEach | signals.StreamOpened | signals.StreamBroken | signals.RelistFailed | Due
 """All that pleg is told."""
 
 
-def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
+def decide(state: State, message: Said, now: int) -> Sequence[Event]:
     """The facts that are new in a signal."""
     match message:
         case signals.Noticed() | signals.Relisted() | pleg.AdoptContainers():
             return _of_each(state, message)
         case signals.RelistFailed():
-            return () if state.relist == "failing" else (pleg.RelistFailing(error=message.error),)
+            return () if state.relist == "failing" else tuple(_relist_fails(message, now))
+        case Due():
+            return (pleg.Unhealthy(message=illness(state.listed_at, now, state.threshold_milliseconds)),)
         case signals.StreamOpened():
             return (pleg.StreamFollowed(server=message.server),)
         case signals.StreamBroken():
@@ -50,7 +57,7 @@ def _of_each(state: State, message: _SaidOfEach) -> Sequence[Event]:
         case signals.Noticed():
             return tuple(_noticed(state, message))
         case signals.Relisted():
-            return (*_relist_works(state, message), *_all_news(state, message.seen))
+            return (*_relist_works(state, message), *listing_news(state, message))
         case _:
             seen = tuple(signals.Seen(state="running", **structs.asdict(one)) for one in message.running)
             return (*_all_news(state, seen), pleg.ContainersAdopted(running=len(seen)))
@@ -65,8 +72,38 @@ def _noticed(state: State, notice: signals.Noticed) -> Iterator[Event]:
         yield from _news(state, _as_seen(notice))
 
 
-def _relist_works(state: State, message: signals.Relisted) -> Sequence[Event]:
-    return () if state.relist == "working" else (pleg.RelistWorking(containers=message.count),)
+def _relist_works(state: State, message: signals.Relisted) -> Iterator[Event]:
+    if state.relist != "working":
+        yield pleg.RelistWorking(containers=message.count)
+    if state.unhealthy:
+        yield pleg.Healthy()
+
+
+def _relist_fails(message: signals.RelistFailed, now: int) -> Iterator[Event]:
+    threshold = message.threshold_milliseconds
+    yield pleg.RelistFailing(
+        error=message.error, last_listed_at=message.last_listed_at, threshold_milliseconds=threshold
+    )
+    if said := illness(message.last_listed_at or None, now, threshold):
+        yield pleg.Unhealthy(message=said)
+
+
+def listing_news(state: State, message: signals.Relisted, most: int = MOST_EVENTS) -> Sequence[Event]:
+    """What is new in a listing: of containers at most so many events, and of pods whether they can be inspected."""
+    found = tuple(_all_news(state, message.seen))
+    told = (*found[:most], *_pods(state, message, found[:most]))
+    return (*told, pleg.EventsPutOff(count=len(found) - most)) if len(found) > most else told
+
+
+def _pods(state: State, message: signals.Relisted, told: Sequence[pleg.ContainerEvent]) -> Iterator[Event]:
+    unread = {one.uid: one for one in message.unread}
+    for uid, one in unread.items():
+        if uid not in state.unread:
+            yield pleg.PodUnreadable(pod=one.pod, uid=uid, error=one.error)
+    changed = {event.uid for event in told}
+    for uid, known in sorted(state.unread.items()):
+        if uid not in unread:
+            yield pleg.PodReadable(pod=known.pod, uid=uid, changed=uid in changed)
 
 
 def _as_seen(notice: signals.Noticed) -> signals.Seen:
@@ -88,12 +125,12 @@ def _as_seen(notice: signals.Noticed) -> signals.Seen:
             return signals.Seen(state="removed", **_who(notice))
 
 
-def _all_news(state: State, seen: Sequence[signals.Seen]) -> Iterator[Event]:
+def _all_news(state: State, seen: Sequence[signals.Seen]) -> Iterator[pleg.ContainerEvent]:
     for one in seen:
         yield from _news(state, one)
 
 
-def _news(state: State, seen: signals.Seen) -> Iterator[Event]:
+def _news(state: State, seen: signals.Seen) -> Iterator[pleg.ContainerEvent]:
     """The events of one claim about one container, against what was known before the message."""
     run = state.containers.get(seen.id)
     if not is_news(run, seen):
@@ -127,7 +164,7 @@ def _after(seen: signals.Seen) -> SeenState:
     return "absent" if seen.state == "removed" else seen.state
 
 
-def _died(state: State, run: Run | None, seen: signals.Seen, who: dict[str, Any]) -> Event:
+def _died(state: State, run: Run | None, seen: signals.Seen, who: dict[str, Any]) -> pleg.ContainerEvent:
     # Absence is no exit code: the number is what the kubelet shows, the reason says that nobody knows.
     gone = seen.state == "removed"
     return pleg.ContainerDied(
@@ -155,61 +192,18 @@ def _who(message: signals.Seen | signals.Noticed) -> dict[str, Any]:
     }
 
 
-def evolve(state: State, event: Event) -> State:
-    """The state after one of pleg's events; others change nothing."""
-    match event:
-        case pleg.ContainerEvent():
-            return _container(state, event)
-        case pleg.ContainersAdopted():
-            return replace(state, adopted=state.adopted + 1)
-        case pleg.StreamFollowed() | pleg.StreamLost():
-            return replace(state, stream="followed" if isinstance(event, pleg.StreamFollowed) else "lost")
-        case pleg.RelistWorking() | pleg.RelistFailing():
-            return replace(state, relist="working" if isinstance(event, pleg.RelistWorking) else "failing")
-        case _:
-            return state
-
-
-def _container(state: State, event: pleg.ContainerEvent) -> State:
-    run = state.containers.get(event.id) or Run(
-        pod=event.pod, uid=event.uid, container=event.container, attempt=event.attempt
-    )
-    match event:
-        case pleg.ContainerStarted():
-            run = replace(run, state="running", unknown=False, started_at=event.started_at, finished_at=0)
-        case pleg.ContainerDied():
-            run = replace(
-                run, state="exited", unknown=False, started_at=event.started_at, finished_at=event.finished_at
-            )
-            state = replace(state, out_of_memory=state.out_of_memory - {event.id})
-        case pleg.ContainerChanged(state="created"):
-            run = replace(run, state="created", unknown=False)
-        case pleg.ContainerChanged():
-            run = replace(run, unknown=True)
-        case pleg.OutOfMemory():
-            return replace(state, out_of_memory=state.out_of_memory | {event.id})
-        case _:
-            return _forgotten(state, event.id)
-    return replace(state, containers=state.containers.set(event.id, run))
-
-
-def _forgotten(state: State, container_id: str) -> State:
-    containers = state.containers
-    if container_id in containers:
-        containers = containers.delete(container_id)
-    return replace(state, containers=containers, out_of_memory=state.out_of_memory - {container_id})
-
-
-def due(_state: State) -> int | None:
-    """Nothing here waits: looking again is the standing effects' business."""
-    return None
+def due(state: State) -> int | None:
+    """When pleg becomes unhealthy, if no listing works until then. Looking again is the standing effects' business."""
+    if state.relist != "failing" or state.unhealthy:
+        return None
+    return ill_from(state.listed_at, state.threshold_milliseconds)
 
 
 def outstanding(state: State) -> Sequence[Effect]:
     """The two standing effects, always."""
     return (
         wanted.FollowRuntime(subject="stream", intent="follow"),
-        wanted.Relist(subject="relist", intent=f"relist/{state.adopted}", known=tuple(sorted(state.containers))),
+        wanted.Relist(subject="relist", intent=f"relist/{state.anew}", known=tuple(sorted(state.containers))),
     )
 
 

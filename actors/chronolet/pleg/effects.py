@@ -7,6 +7,7 @@ pkg/kubelet/pleg/evented.go and generic.go. Notices are fast and may be lost; th
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ log = structlog.get_logger("chronolet.pleg")
 
 STEADY_SECONDS = 10.0
 """Between two listings while the stream tells everything."""
+THRESHOLD_SECONDS = 180.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
 _SLICE_SECONDS = 1.0
@@ -44,14 +46,19 @@ class Link:
 
 
 def jobs(
-    runtime: Runtime, node: str, *, steady_seconds: float = STEADY_SECONDS, run: Callable[[], str] = lambda: ""
+    runtime: Runtime,
+    node: str,
+    *,
+    steady_seconds: float = STEADY_SECONDS,
+    threshold_seconds: float = THRESHOLD_SECONDS,
+    run: Callable[[], str] = lambda: "",
 ) -> Mapping[type[Effect], Job]:
-    """The standing effects of the pleg kind. `steady_seconds` is the listing's period while the stream stands; `run` is
-    the log's.
+    """The standing effects of the pleg kind. `steady_seconds` is the listing's period while the stream stands,
+    `threshold_seconds` how old the last one may be while pleg is healthy; `run` is the log's.
     """
     link = Link()
     following = Following(runtime, node, link, run)
-    listing = Listing(runtime, node, link, steady_seconds)
+    listing = Listing(runtime, node, link, steady_seconds, threshold_seconds)
     return {wanted.FollowRuntime: Job(following.follow), wanted.Relist: Job(listing.list)}
 
 
@@ -142,26 +149,37 @@ def _tell(notice: Notice, context: EffectContext, run: str) -> None:
 class Listing:
     """The worker of Relist."""
 
-    def __init__(self, runtime: Runtime, node: str, link: Link, steady_seconds: float) -> None:
+    def __init__(
+        self, runtime: Runtime, node: str, link: Link, steady_seconds: float, threshold_seconds: float
+    ) -> None:
         self._runtime = runtime
         self._node = node
         self._link = link
         self._steady_seconds = steady_seconds
+        self._threshold = round(threshold_seconds * 1000)
+        self._listed_at = 0
 
     def list(self, effect: wanted.Relist, context: EffectContext) -> None:
         """Until it is no longer wanted: at once, then every period, and at once when the stream asks for it."""
         with Relisting(self._runtime, self._node, effect.known) as relisting:
-            opened = self._link.opened
+            opened, trusted_from = self._link.opened, time.monotonic()
             while not context.cancelled.is_set():
                 self._link.look.clear()
-                if opened != self._link.opened:
-                    opened = self._link.opened
+                old = time.monotonic() - trusted_from >= effect.event_driven_period_seconds
+                if old or opened != self._link.opened:
+                    opened, trusted_from = self._link.opened, time.monotonic()
                     relisting.distrust()
                 context.fence("docker.list")
                 try:
                     self._relist(relisting, context)
                 except Refusal as refusal:
-                    context.send(signals.RelistFailed(error=str(refusal)))
+                    context.send(
+                        signals.RelistFailed(
+                            error=str(refusal),
+                            last_listed_at=self._listed_at,
+                            threshold_milliseconds=self._threshold,
+                        )
+                    )
                 self._wait(context, self._steady_seconds if self._link.standing else effect.period_seconds)
 
     def _relist(self, relisting: Relisting, context: EffectContext) -> None:
@@ -170,6 +188,7 @@ class Listing:
             if relisting.idle:
                 self._link.destroyed.clear()
         found = relisting.relisted()
+        self._listed_at = found.began_at
         with self._link.telling:
             ended = self._link.destroyed
             seen = tuple(one for one in found.seen if one.state == "removed" or one.id not in ended)

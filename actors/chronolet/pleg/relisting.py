@@ -1,6 +1,7 @@
 """Listings of the runtime, one after the other, and what is worth telling of each.
 
-Comes in: the runtime's containers. Goes out: `signals.Relisted` with the details of what is new, changed or gone. Next:
+Comes in: the runtime's containers. Goes out: `signals.Relisted` with the details of all pods in which something is new,
+changed or gone. Next:
 `effects`. Answers to pkg/kubelet/pleg/generic.go (Relist, computeEvents, updateCache).
 """
 
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from chronolet.pleg import signals
+from chronolet.pleg.looking import Glance, worth_a_look
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerState, Refusal, Runtime
 
@@ -31,9 +33,9 @@ class Relisting:
     def __init__(self, runtime: Runtime, node: str, known: Iterable[str] = ()) -> None:
         self._runtime = runtime
         self._labels = labels.of_node(node)
-        self._told: dict[str, str] = dict.fromkeys(known, "")
-        """The state last told of each container; empty where it has to be told anew."""
+        self._told: dict[str, Glance] = {one: Glance(uid="", state="") for one in known}
         self._owners: dict[str, labels.Owner] = {}
+        self._unread: dict[str, signals.Unread] = {}
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="inspect")
         self._running: dict[str, _Inspection] = {}
 
@@ -52,31 +54,34 @@ class Relisting:
 
     def distrust(self) -> None:
         """Notices may have been missed: tell everything anew."""
-        self._told = dict.fromkeys(self._told, "")
+        self._told = {known: Glance(uid=one.uid, state="") for known, one in self._told.items()}
 
     def relisted(self) -> signals.Relisted:
         """One listing. `Refusal` if there is none."""
         began_at = time.time_ns() // 1_000_000
         listed = self._listed()
-        for container_id in self._worth_a_look(listed):
+        stuck = frozenset(self._running)
+        for container_id in worth_a_look(self._told, listed, self._unread):
             if container_id not in self._running:
                 self._running[container_id] = self._pool.submit(self._inspect, container_id)
+        self._unread.clear()
         wait(self._running.values(), PATIENCE_SECONDS)
-        return signals.Relisted(began_at=began_at, count=len(listed), seen=tuple(self._finished()))
+        seen = tuple(self._finished())
+        for container_id in stuck & self._running.keys():
+            self._unreadable(container_id, "its inspect does not come to an end")
+        return signals.Relisted(
+            began_at=began_at, count=len(listed), seen=seen, unread=tuple(self._unread[uid] for uid in self._unread)
+        )
 
-    def _listed(self) -> Mapping[str, ContainerState]:
+    def _listed(self) -> Mapping[str, Glance]:
         """By id, without what bears our node's label but not the others: it is not ours."""
-        found: dict[str, ContainerState] = {}
+        found: dict[str, Glance] = {}
         for one in self._runtime.list(self._labels):
             owner = labels.read(one.labels)
             if owner is not None:
-                found[one.id] = one
+                found[one.id] = Glance(uid=owner.uid, state=one.state)
                 self._owners[one.id] = owner
         return found
-
-    def _worth_a_look(self, listed: Mapping[str, ContainerState]) -> list[str]:
-        changed = [one.id for one in listed.values() if self._told.get(one.id, "") != one.state]
-        return [*changed, *(known for known in self._told if known not in listed)]
 
     def _inspect(self, container_id: str) -> ContainerState | None:
         return self._runtime.inspect(container_id, timeout_seconds=INSPECT_SECONDS)
@@ -88,18 +93,26 @@ class Relisting:
             del self._running[container_id]
             try:
                 state = inspection.result()
-            except Refusal:
-                # Looked at again by the next listing: its state is still not the one that was told.
+            except Refusal as refusal:
+                # Looked at again by the next listing, with all of its pod.
+                self._unreadable(container_id, str(refusal))
                 continue
             yield self._seen(container_id, state)
+
+    def _unreadable(self, container_id: str, error: str) -> None:
+        owner = self._owners.get(container_id)
+        if owner is not None:
+            said = f"container {container_id}: {error}"
+            self._unread[owner.uid] = signals.Unread(pod=owner.pod, uid=owner.uid, error=said)
 
     def _seen(self, container_id: str, state: ContainerState | None) -> signals.Seen:
         """What an inspect said, noted as told."""
         if state is None:
             self._told.pop(container_id, None)
             return _gone(container_id, self._owners.pop(container_id, _NOBODY))
-        self._told[container_id] = state.state
-        return _present(state, self._owners.get(container_id, _NOBODY))
+        owner = self._owners.get(container_id, _NOBODY)
+        self._told[container_id] = Glance(uid=owner.uid, state=state.state)
+        return _present(state, owner)
 
 
 _NOBODY = labels.Owner(pod="", uid="", container="", attempt=0)

@@ -31,6 +31,14 @@ class Seen(Message, frozen=True, kw_only=True):
     detailed: bool = True
 
 
+class Unread(Message, frozen=True, kw_only=True):
+    """A pod that cannot be inspected as a whole."""
+
+    pod: str
+    uid: str
+    error: str
+
+
 class StreamOpened(Signal, frozen=True, kw_only=True):
     """The event stream stands. `server` is the engine's name and version."""
 
@@ -65,15 +73,19 @@ class Relisted(Signal, frozen=True, kw_only=True):
     """A complete listing begun at `began_at` (milliseconds, by the agent's clock).
 
     `seen` holds what was inspected: what is new, what differs from the last listing, what is confirmed gone (an id
-    never comes back, so a 404 needs no other proof). `count` is how many containers the whole listing had.
+    never comes back, so a 404 needs no other proof). `unread` are the pods of which something could not be inspected,
+    and is to be by the next listing. `count` is how many containers the whole listing had.
     """
 
     began_at: int
     count: int
     seen: Sequence[Seen] = ()
+    unread: Sequence[Unread] = ()
 
 
 class RelistFailed(Signal, frozen=True, kw_only=True):
-    """The runtime could not be listed."""
+    """The runtime could not be listed. `last_listed_at` and `threshold_milliseconds` as in `pleg.RelistFailing`."""
 
     error: str
+    last_listed_at: int = 0
+    threshold_milliseconds: int = 0

@@ -28,15 +28,30 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     finished_at: int = 0
 
 
+class Unread(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod of which something could not be inspected."""
+
+    pod: str
+    error: str
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`containers` by runtime id; removed ones leave. `out_of_memory` holds ids that have not died since.
 
-    `stream` and `relist` say how it goes with the two ways to hear of the runtime. Each time that containers were
-    `adopted`, the listing begins anew, for it has to know of them.
+    `stream` and `relist` say how it goes with the two ways to hear of the runtime. `anew` counts the times that the
+    listing had to begin from nothing: containers were adopted, or one listing told more than a step may say.
+
+    While `relist` is failing, `listed_at` is when the last one that worked began (0: never), and pleg is `unhealthy`
+    once that is longer ago than `threshold_milliseconds`. `unread` are the uids of pods that cannot be inspected, with
+    the error: what is known of their containers may be old.
     """
 
     containers: immutables.Map[str, Run] = immutables.Map()
     out_of_memory: frozenset[str] = frozenset()
     stream: Literal["", "followed", "lost"] = ""
     relist: Literal["", "working", "failing"] = ""
-    adopted: int = 0
+    listed_at: int = 0
+    threshold_milliseconds: int = 0
+    unhealthy: bool = False
+    unread: immutables.Map[str, Unread] = immutables.Map()
+    anew: int = 0

@@ -18,12 +18,14 @@ class Relist(Effect, frozen=True, kw_only=True):
 
     Every `period_seconds` while the stream is lost; while it stands, as seldom as the worker was told.
 
-    Whatever is new, or has another state than the last listing of this worker had, is inspected, with a time-out each;
-    one whose inspect fails is left out and inspected again the next time. What `known` (the ids that the log knows when
-    the worker starts) or an earlier listing has and this one lacks is inspected too: only a 404 makes it `removed`.
+    A pod of which something is new, or has another state than the last listing of this worker had, is inspected as a
+    whole, each container with a time-out of its own; if an inspect fails, again the next time. What `known` (the ids
+    that the log knows when the worker starts) or an earlier listing has and this one lacks is inspected too: only a 404
+    makes it `removed`.
     The first listing, and each one after the stream was opened anew, inspects everything, for notices may have been
-    missed.
+    missed; so does one every `event_driven_period_seconds`, the kubelet's period beside a stream.
     """
 
     period_seconds: int = 1
+    event_driven_period_seconds: int = 300
     known: tuple[str, ...] = ()

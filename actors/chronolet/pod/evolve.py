@@ -159,6 +159,7 @@ def _sandbox_start(
             return Sandbox(
                 phase="starting",
                 attempt=event.attempt,
+                ip=sandbox.ip,  # the pod shows it until it has another one
                 spec_hash=event.spec_hash,
                 requested_at=event.requested_at,
                 failures=sandbox.failures if event.attempt == sandbox.attempt else 0,

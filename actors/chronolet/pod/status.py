@@ -8,12 +8,14 @@ container is started and ready while it runs, once its postStart hook has ended.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from chronolet.pod import conditions
+from chronolet.pod.addresses import pod_ips
 from chronolet.pod.api import (
     ContainerState,
     ContainerStatus,
@@ -37,20 +39,26 @@ def pod_status(state: State) -> PodStatus:
         for group in (state.of_kind("init", "sidecar"), state.of_kind("app"), state.of_kind("ephemeral"))
     )
     phase = _phase(state, init, apps)
-    address = state.sandbox.ip if state.sandbox.phase in ("running", "stopping") else ""
+    addresses = _addresses(state)
     failure = state.failure or Failure(reason="", message="")
     return PodStatus(
         phase=phase,
         reason=failure.reason,
         message=failure.message,
         start_time=rfc3339(state.accepted_at),
-        pod_ip=address,
-        pod_ips=(PodIP(ip=address),) if address else (),
+        pod_ip=addresses[0] if addresses else "",
+        pod_ips=tuple(PodIP(ip=address) for address in addresses),
         conditions=_conditions(state, init, apps, phase),
         init_container_statuses=init,
         container_statuses=apps,
         ephemeral_container_statuses=ephemeral,
     )
+
+
+def _addresses(state: State) -> Sequence[str]:
+    known = (state.sandbox.ip,) if state.sandbox.ip else ()
+    ready = state.sandbox.phase in ("running", "stopping")
+    return pod_ips(known, known if ready else (), sandbox_ready=ready)
 
 
 def plain_status(state: State) -> dict[str, Any]:

@@ -7,15 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.kernel.decider import Due
 from chronolet.node.measured_runtime import RelistedRuntime
 from chronolet.node.metrics import CONTAINER_STATES, Metrics
 from chronolet.node.settings import Settings
-from chronolet.pleg import signals, transitions, wanted
-from chronolet.pleg.decider import DECIDER
+from chronolet.pleg import health, signals, transitions, wanted
+from chronolet.pleg.decider import DECIDER, listing_news
+from chronolet.pleg.relisting import Relisting
 from chronolet.pleg.state import State
-from chronolet.ports.labels import CONTAINER_NAME, POD_UID
-from chronolet.ports.runtime import ContainerState
+from chronolet.pod.addresses import pod_ips
+from chronolet.ports import labels
+from chronolet.ports.labels import POD_UID
+from chronolet.ports.runtime import ContainerState, Refusal
 from chronolet_schemas import pleg
+from chronolet_schemas.envelope import Event
 from tests.conformance.outcome import Case, differences
 
 _WORDS = {pleg.ContainerStarted: "started", pleg.ContainerDied: "died", pleg.ContainerRemoved: "removed"}
@@ -35,10 +40,10 @@ def _told(state: State, seen: str) -> State:
     return state
 
 
-def _listed(state: Any) -> signals.Relisted:
+def _listed(state: Any, **times: int) -> signals.Relisted:
     """A listing with one container, or without it: then the runtime says that it is gone."""
     found: Any = "removed" if state == "absent" else state
-    seen = signals.Seen(pod="default/web", uid="u1", container="app", attempt=0, id="k1", state=found)
+    seen = signals.Seen(pod="default/web", uid="u1", container="app", attempt=0, id="k1", state=found, **times)
     return signals.Relisted(began_at=0, count=1, seen=(seen,))
 
 
@@ -71,7 +76,8 @@ def _running_gauges(case: Case) -> Iterable[str]:
 def _containers(pod: dict[str, Any]) -> Iterator[ContainerState]:
     for key, name in (("containers", "app"), ("sandboxes", pleg.SANDBOX)):
         for one in pod.get(key, ()):
-            marks = {POD_UID: pod["uid"], CONTAINER_NAME: name}
+            owner = labels.Owner(pod=f"default/{pod['uid']}", uid=pod["uid"], container=name, attempt=0)
+            marks = labels.written("node", owner)
             yield ContainerState(id=one["id"], name=one["id"], labels=marks, state=one["state"], detailed=False)
 
 
@@ -79,23 +85,169 @@ def _value(metrics: Metrics, name: str, **labels: str) -> int:
     return int(metrics.registry.get_sample_value(name, labels) or 0)
 
 
+def _relist_sequence(case: Case) -> Iterable[str]:
+    capacity = case["given"]["channel_capacity"]
+    runtime = _Cluster()
+    state = DECIDER.initial
+    with Relisting(runtime, "node") as relisting:
+        for number, step in enumerate(case["steps"]):
+            runtime.take(step)
+            listed_at = runtime.listed_at
+            try:
+                relisted = relisting.relisted()
+            except Refusal as refusal:
+                events: Sequence[Event] = DECIDER.decide(state, signals.RelistFailed(error=str(refusal)), 0)
+            else:
+                runtime.listed_at += 1
+                assert set(listing_news(state, relisted)) <= set(DECIDER.decide(state, relisted, 0))
+                events = listing_news(state, relisted, capacity)
+            for event in events:
+                state = DECIDER.evolve(state, event) or DECIDER.initial
+            found = _relisted(runtime, state, list(_sent(events)), moved=runtime.listed_at > listed_at)
+            found |= _of_full_channel(step["expect"], found)
+            yield from differences(_as_found(step["expect"]), found, f"step {number}: ")
+
+
+def _sent(events: Iterable[Event]) -> Iterator[tuple[str, str, str]]:
+    for event in events:
+        match event:
+            case pleg.ContainerStarted() | pleg.ContainerDied() | pleg.ContainerRemoved():
+                yield (event.uid, _WORDS[type(event)], event.id)
+            case pleg.PodReadable(changed=False):
+                yield (event.uid, "sync", "")
+            case _:
+                continue
+
+
+def _relisted(runtime: _Cluster, state: State, sent: list[tuple[str, str, str]], *, moved: bool) -> dict[str, Any]:
+    cache = {run.uid: "error" if run.uid in state.unread else "status" for run in state.containers.values()}
+    cache |= dict.fromkeys(state.unread, "error")
+    return {
+        "events": sorted(sent),
+        "event_count_delivered": len(sent),
+        "inspected_pods": sorted(runtime.inspected),
+        "cache": cache,
+        "relist_time_moves": moved,
+    }
+
+
+def _as_found(expected: Case) -> Case:
+    """The expectation in the form of `_relisted`."""
+    shaped = dict(expected)
+    for key in ("events", "delivered_are_subset_of"):
+        if key in shaped:
+            shaped[key] = sorted((one["pod_uid"], one["type"], one.get("id", "")) for one in shaped[key])
+    return shaped
+
+
+def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]:
+    """A subset is as expected if it is one: then it is said to be the whole set."""
+    if "delivered_are_subset_of" not in expected:
+        return {}
+    whole = _as_found(expected)["delivered_are_subset_of"]
+    return {"delivered_are_subset_of": whole if set(found["events"]) <= set(whole) else found["events"]}
+
+
+class _Cluster(FakeRuntime):
+    """A runtime that has what a step says, and notes of which pods it was asked for a status that it has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inspected: set[str] = set()
+        self.listed_at = 0
+        self._has: dict[str, ContainerState] = {}
+        self._fails_for: frozenset[str] = frozenset()
+        self._list_fails = False
+
+    def take(self, step: Case) -> None:
+        self.inspected.clear()
+        self._list_fails = step.get("list_fails", False)
+        self._fails_for = frozenset(step.get("status_fails_for", ()))
+        if not self._list_fails:
+            self._has = {one.id: one for pod in step["pods"] for one in _containers(pod)}
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        del labels
+        if self._list_fails:
+            raise Refusal("unavailable", "no listing")
+        return list(self._has.values())
+
+    def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
+        del timeout_seconds
+        found = self._has.get(container_id_or_name)
+        if found is None:
+            return None
+        uid = found.labels[POD_UID]
+        self.inspected.add(uid)
+        if uid in self._fails_for:
+            raise Refusal("failed", "no status")
+        return found
+
+
+def _health(case: Case) -> Iterable[str]:
+    """Both ways to be told: by the decider, whose timer runs while listings fail, and by the node's check."""
+    threshold, listed_at, state = case["given"]["relist_threshold_seconds"] * 1000, 0, DECIDER.initial
+    for number, step in enumerate(case["steps"]):
+        now = _FIRST + step["t_seconds"] * 1000
+        if step["op"] == "check":
+            # Whoever checks has just tried to list, and could not.
+            failed = signals.RelistFailed(error="x", last_listed_at=listed_at, threshold_milliseconds=threshold)
+            asked = _told_at(state, failed, now)
+            found = {"healthy": not asked.unhealthy}
+            yield from differences(step["expect"], found, f"step {number}: ")
+            helper = {"healthy": not health.illness(listed_at or None, now, threshold)}
+            yield from differences(step["expect"], helper, f"step {number}, by the check: ")
+        elif step["listing_succeeds"]:
+            listed_at = now
+            state = _told_at(state, signals.Relisted(began_at=now, count=0), now)
+
+
+def _told_at(state: State, message: Any, now: int) -> State:
+    """The state after a message, and after the timer that has run out by now."""
+    for event in DECIDER.decide(state, message, now):
+        state = DECIDER.evolve(state, event) or DECIDER.initial
+    due = DECIDER.due(state)
+    return _told_at(state, Due(at=due), now) if due is not None and due <= now else state
+
+
+def _evented_cache_update(case: Case) -> Iterable[str]:
+    """What is cached is an end; a status that tells of a later start replaces it, one of an earlier start does not."""
+    given = case["given"]
+    cached_at = _FIRST + given["cached_at_seconds"] * 1000
+    status_at = _FIRST + given["status_timestamp_seconds"] * 1000
+    ended = _listed("exited", started_at=_FIRST, finished_at=cached_at)
+    state = _told_at(DECIDER.initial, ended, cached_at)
+    after = _told_at(state, _listed("running", started_at=status_at), status_at)
+    return differences(case["expect"], {"updated": after.containers["k1"].state == "running"})
+
+
+def _pod_ips(case: Case) -> Iterable[str]:
+    given = case["given"]
+    ready = "ready" in given["sandbox_states"]
+    found = pod_ips(given["cached_ips"], given["new_ips"], sandbox_ready=ready)
+    return differences(case["expect"], {"ips": list(found)})
+
+
+_FIRST = 1_700_000_000_000
 _SETTINGS = Settings(node="node", root_dir=Path("/"))
+_RELIST = wanted.Relist(subject="relist", intent="relist")
 _DEFAULTS = {
-    "relist_period_seconds": wanted.Relist(subject="relist", intent="relist").period_seconds,
-    "event_driven_relist_period_seconds": _SETTINGS.pleg_relist_period // 1000,
+    "relist_period_seconds": _RELIST.period_seconds,
+    "event_driven_relist_period_seconds": _RELIST.event_driven_period_seconds,
     "relist_threshold_seconds": _SETTINGS.pleg_relist_threshold // 1000,
 }
 
 
 def _default_value(case: Case) -> Iterable[str]:
-    option = case["given"]["option"]
-    if option not in _DEFAULTS:
-        raise NotImplementedError(f"nothing implements the option {option} yet")
-    return differences(case["expect"], {"value": _DEFAULTS[option]})
+    return differences(case["expect"], {"value": _DEFAULTS[case["given"]["option"]]})
 
 
 KINDS = {
     "state_transition": _state_transition,
+    "relist_sequence": _relist_sequence,
+    "health": _health,
+    "evented_cache_update": _evented_cache_update,
+    "pod_ips": _pod_ips,
     "default_value": _default_value,
     "running_gauges": _running_gauges,
 }

@@ -8,14 +8,16 @@ from hypothesis import given as with_data
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from chronolet.kernel.decider import Due
 from chronolet.pleg import signals, wanted
-from chronolet.pleg.decider import DECIDER
+from chronolet.pleg.decider import DECIDER, MOST_EVENTS
 from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Event
 from tests.deciders.given import Scene, given
 
 WHO: dict[str, Any] = {"pod": "default/web", "uid": "u1", "container": "app", "attempt": 0, "id": "a0"}
 T0 = 1_700_000_000_000
+THRESHOLD = 180_000
 
 STARTED = pleg.ContainerStarted(started_at=T0, **WHO)
 DIED = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=T0 + 500, **WHO)
@@ -31,6 +33,10 @@ def notice(action: Action, at: int = T0, **fields: Any) -> signals.Noticed:
 
 def listed(state: State, **fields: Any) -> signals.Relisted:
     return signals.Relisted(began_at=T0, count=1, seen=(signals.Seen(state=state, **{**WHO, **fields}),))
+
+
+def failed() -> signals.RelistFailed:
+    return signals.RelistFailed(error="no socket", last_listed_at=T0, threshold_milliseconds=THRESHOLD)
 
 
 def pleg_with(*events: Event) -> Scene:
@@ -102,9 +108,66 @@ def test_a_listing_that_tells_nothing_new_says_nothing() -> None:
 
 def test_the_first_listing_and_the_first_after_trouble_say_so() -> None:
     scene = given(DECIDER).when(signals.Relisted(began_at=T0, count=3)).then(pleg.RelistWorking(containers=3))
-    scene.when(signals.RelistFailed(error="no socket")).then(pleg.RelistFailing(error="no socket"))
-    scene.when(signals.RelistFailed(error="no socket")).then()
+    scene.when(failed(), at=T0 + 10).then(
+        pleg.RelistFailing(error="no socket", last_listed_at=T0, threshold_milliseconds=THRESHOLD)
+    )
+    scene.when(failed(), at=T0 + 20).then()
     scene.when(signals.Relisted(began_at=T0, count=0)).then(pleg.RelistWorking(containers=0))
+    assert scene.due is None
+
+
+def test_a_listing_that_stays_away_makes_pleg_unhealthy_until_one_works() -> None:
+    scene = pleg_with().when(failed(), at=T0 + 10)
+    assert scene.due == T0 + THRESHOLD + 1, "a listing as old as the threshold still counts"
+    scene.when(Due(at=T0 + THRESHOLD + 1), at=T0 + THRESHOLD + 2000).then(
+        pleg.Unhealthy(message="pleg was last seen active 3m2s ago; threshold is 3m0s")
+    )
+    assert scene.due is None
+    scene.when(failed(), at=T0 + THRESHOLD + 3000).then()
+    scene.when(signals.Relisted(began_at=T0, count=2)).then(pleg.RelistWorking(containers=2), pleg.Healthy())
+    scene.when(signals.Relisted(began_at=T0, count=2)).then()
+
+
+def test_pleg_is_unhealthy_before_any_listing_worked() -> None:
+    never = signals.RelistFailed(error="no socket", threshold_milliseconds=THRESHOLD)
+    scene = (
+        given(DECIDER)
+        .when(never, at=T0)
+        .then(
+            pleg.RelistFailing(error="no socket", threshold_milliseconds=THRESHOLD),
+            pleg.Unhealthy(message="pleg has yet to be successful"),
+        )
+    )
+    assert scene.due is None
+
+
+def test_a_pod_that_cannot_be_inspected_is_told_once_and_once_more_when_it_can() -> None:
+    unread = signals.Relisted(
+        began_at=T0, count=1, unread=(signals.Unread(pod="default/web", uid="u1", error="timed out"),)
+    )
+    said = pleg.PodUnreadable(pod="default/web", uid="u1", error="timed out")
+    scene = pleg_with().when(unread).then(said)
+    scene.when(unread).then()
+    scene.when(listed("running", started_at=T0)).then(
+        STARTED, pleg.PodReadable(pod="default/web", uid="u1", changed=True)
+    )
+    scene.when(unread).then(said)
+    scene.when(listed("running", started_at=T0)).then(pleg.PodReadable(pod="default/web", uid="u1", changed=False))
+    assert len(scene.state.unread) == 0
+
+
+def test_more_than_a_step_may_say_is_left_for_a_listing_that_begins_anew() -> None:
+    many = tuple(
+        signals.Seen(state="running", started_at=T0, **{**WHO, "id": f"c{number}"}) for number in range(MOST_EVENTS + 2)
+    )
+    scene = pleg_with()
+    before = scene.effects["relist"].intent
+    scene.when(signals.Relisted(began_at=T0, count=len(many), seen=many))
+    assert scene.only(pleg.EventsPutOff) == pleg.EventsPutOff(count=2)
+    assert len(scene.state.containers) == MOST_EVENTS
+    assert scene.effects["relist"].intent != before, "the listing begins anew"
+    scene.when(signals.Relisted(began_at=T0, count=len(many), seen=many))
+    assert scene.kinds == ["ContainerStarted"] * 2
 
 
 def test_the_stream_is_told_once_each_way() -> None:

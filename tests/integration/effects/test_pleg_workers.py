@@ -238,7 +238,9 @@ def test_a_container_whose_inspect_hangs_stops_nobody(monkeypatch: pytest.Monkey
         first = listing.relisted()
         assert ([one.id for one in first.seen], first.count) == ([other], 2)
         fake.end(other, 0)
-        assert [(one.id, one.state) for one in listing.relisted().seen] == [(other, "exited")]
+        second = listing.relisted()
+        assert [(one.id, one.state) for one in second.seen] == [(other, "exited")]
+        assert [(one.pod, one.uid) for one in second.unread] == [("default/1", "1")]
         assert time.monotonic() - began < 5
         fake.stuck = ""
         fake.let_go.set()

@@ -1,0 +1,81 @@
+"""Pleg's state after each of its events. Pure.
+
+Comes in: State, an event of the log. Goes out: the State after it. Next: `decider`, history.
+"""
+
+from __future__ import annotations
+
+import immutables
+from msgspec.structs import replace
+
+from chronolet.pleg.state import Run, State, Unread
+from chronolet_schemas import pleg
+from chronolet_schemas.envelope import Event
+
+
+def evolve(state: State, event: Event) -> State:
+    """The state after one of pleg's events; others change nothing."""
+    match event:
+        case pleg.ContainerEvent():
+            return _container(state, event)
+        case pleg.RelistWorking() | pleg.RelistFailing() | pleg.Unhealthy() | pleg.Healthy():
+            return _health(state, event)
+        case pleg.PodUnreadable() | pleg.PodReadable():
+            return replace(state, unread=_unread(state, event))
+        case pleg.ContainersAdopted() | pleg.EventsPutOff():
+            return replace(state, anew=state.anew + 1)
+        case pleg.StreamFollowed() | pleg.StreamLost():
+            return replace(state, stream="followed" if isinstance(event, pleg.StreamFollowed) else "lost")
+        case _:
+            return state
+
+
+def _unread(state: State, event: pleg.PodUnreadable | pleg.PodReadable) -> immutables.Map[str, Unread]:
+    if isinstance(event, pleg.PodUnreadable):
+        return state.unread.set(event.uid, Unread(pod=event.pod, error=event.error))
+    return state.unread.delete(event.uid)
+
+
+def _health(state: State, event: pleg.RelistWorking | pleg.RelistFailing | pleg.Unhealthy | pleg.Healthy) -> State:
+    match event:
+        case pleg.RelistWorking():
+            return replace(state, relist="working")
+        case pleg.RelistFailing():
+            return replace(
+                state,
+                relist="failing",
+                listed_at=event.last_listed_at,
+                threshold_milliseconds=event.threshold_milliseconds,
+            )
+        case _:
+            return replace(state, unhealthy=isinstance(event, pleg.Unhealthy))
+
+
+def _container(state: State, event: pleg.ContainerEvent) -> State:
+    run = state.containers.get(event.id) or Run(
+        pod=event.pod, uid=event.uid, container=event.container, attempt=event.attempt
+    )
+    match event:
+        case pleg.ContainerStarted():
+            run = replace(run, state="running", unknown=False, started_at=event.started_at, finished_at=0)
+        case pleg.ContainerDied():
+            run = replace(
+                run, state="exited", unknown=False, started_at=event.started_at, finished_at=event.finished_at
+            )
+            state = replace(state, out_of_memory=state.out_of_memory - {event.id})
+        case pleg.ContainerChanged(state="created"):
+            run = replace(run, state="created", unknown=False)
+        case pleg.ContainerChanged():
+            run = replace(run, unknown=True)
+        case pleg.OutOfMemory():
+            return replace(state, out_of_memory=state.out_of_memory | {event.id})
+        case _:
+            return _forgotten(state, event.id)
+    return replace(state, containers=state.containers.set(event.id, run))
+
+
+def _forgotten(state: State, container_id: str) -> State:
+    containers = state.containers
+    if container_id in containers:
+        containers = containers.delete(container_id)
+    return replace(state, containers=containers, out_of_memory=state.out_of_memory - {container_id})

@@ -1,0 +1,26 @@
+"""Which containers are inspected after a listing."""
+
+from __future__ import annotations
+
+from chronolet.pleg.looking import Glance, worth_a_look
+
+WEB = {"a": Glance(uid="web", state="running"), "b": Glance(uid="web", state="exited")}
+DB = {"c": Glance(uid="db", state="running")}
+
+
+def test_nothing_where_nothing_changed() -> None:
+    assert worth_a_look(WEB | DB, WEB | DB, ()) == ()
+
+
+def test_all_of_a_pod_in_which_something_is_new_or_changed() -> None:
+    assert worth_a_look({"a": WEB["a"]} | DB, WEB | DB, ()) == ("a", "b")
+    assert worth_a_look(WEB | DB, {**WEB, "b": Glance(uid="web", state="running")} | DB, ()) == ("a", "b")
+
+
+def test_what_is_not_listed_any_more_and_the_rest_of_its_pod() -> None:
+    assert worth_a_look(WEB | DB, {"a": WEB["a"]} | DB, ()) == ("a", "b")
+    assert worth_a_look(WEB | DB, WEB, ()) == ("c",)
+
+
+def test_pods_that_could_not_be_inspected() -> None:
+    assert worth_a_look(WEB | DB, WEB | DB, {"db"}) == ("c",)
