@@ -125,7 +125,7 @@ class Ending(Message, frozen=True, kw_only=True):
 class AdoptPod(Command, frozen=True, kw_only=True):
     """The log is new, and this pod ran before it: go on with it as it was found. Sent by the node itself.
 
-    `ending` says that its end had begun.
+    `ending` says that its end had begun. `host_ip` is the node's own address.
     """
 
     pod: str
@@ -135,6 +135,7 @@ class AdoptPod(Command, frozen=True, kw_only=True):
     manifest: Pod
     accepted_at: int
     found: tuple[FoundContainer, ...] = ()
+    host_ip: str = ""
     ending: Ending | None = None
 
 
@@ -152,6 +153,7 @@ class PodAdopted(PodEvent, frozen=True, kw_only=True):
     accepted_at: int
     sandbox_hash: str
     container_hashes: dict[str, str]
+    host_ip: str = ""
     sandbox: FoundContainer | None = None
     containers: tuple[FoundContainer, ...] = ()
     before: tuple[FoundContainer, ...] = ()
@@ -215,10 +217,14 @@ class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox runs. `ip` is empty where the runtime gives none. `started_at` by the runtime's clock."""
+    """The sandbox runs. `ip` is empty where the runtime gives none; `host_ip` is the node's own address.
+
+    `started_at` by the runtime's clock.
+    """
 
     id: str
     ip: str = ""
+    host_ip: str = ""
     started_at: int
 
 

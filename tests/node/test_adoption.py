@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.kernel.memory_data import MemoryServer
@@ -33,6 +34,7 @@ class World:
     def __init__(self, root: Path) -> None:
         self.runtime = FakeRuntime(images=("pause", "busybox:1"))
         self.specs = SpecFiles(root)
+        self.host = LinuxHost(root)
         self.secrets = SecretFiles(root, "n")
         self.secrets.prepare()
         self.store = MemoryStore(MemoryServer())
@@ -64,7 +66,8 @@ class World:
         return made
 
     def adopt(self, run: str = "r") -> str:
-        return Adoption(self.store, self.runtime, self.specs, "n", self.secrets).adopt(self.router, run)
+        adoption = Adoption(self.store, self.runtime, self.specs, "n", secrets=self.secrets, host=self.host)
+        return adoption.adopt(self.router, run)
 
     @property
     def commands(self) -> list[Command]:

@@ -18,6 +18,7 @@ from chronolet.manifests.secrets import names as secret_names
 from chronolet.pleg import actor as pleg_actor
 from chronolet.pod.effects import UNKNOWN_EXIT, exit_reason
 from chronolet.ports import labels
+from chronolet.ports.host import Host
 from chronolet.ports.runtime import ContainerState, Refusal, Runtime
 from chronolet.ports.secrets import FoundSecret, Secrets
 from chronolet.ports.specs import KeptSpec, Specs
@@ -37,12 +38,15 @@ def can_adopt(kinds: Collection[str]) -> bool:
 class Adoption:
     """Called again until it has nothing to wait for: the same requests are taken once."""
 
-    def __init__(self, store: Store, runtime: Runtime, specs: Specs, node: str, secrets: Secrets) -> None:
+    def __init__(
+        self, store: Store, runtime: Runtime, specs: Specs, node: str, *, secrets: Secrets, host: Host
+    ) -> None:
         self._store = store
         self._runtime = runtime
         self._specs = specs
         self._node = node
         self._secrets = secrets
+        self._host = host
 
     def adopt(self, router: Router, run: str) -> str:
         """Send what the log has to know; empty when that is done, else what has to be waited for."""
@@ -109,6 +113,7 @@ class Adoption:
                 manifest=spec.manifest,
                 accepted_at=spec.accepted_at,
                 found=tuple(_found_container(*one) for one in found.get(spec.uid, ())),
+                host_ip=self._host.address(),
                 ending=endings.get(spec.uid),
             )
             if why := self._send(router.shard_for("pod", spec.pod), spec.pod, command):

@@ -120,6 +120,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         secrets=secrets,
         run=run,
     )
+    adoption = Adoption(store, runtime, specs, settings.node, secrets=secrets, host=LinuxHost(settings.root_dir))
     process = Process(
         Setup(
             node=settings.node,
@@ -131,7 +132,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
             address=settings.http_address,
             faults=faults or NoFaults(),
             observer=metrics,
-            adopt=Adoption(store, runtime, specs, settings.node, secrets).adopt if can_adopt(settings.actors) else None,
+            adopt=adoption.adopt if can_adopt(settings.actors) else None,
         )
     )
     if "pleg" in settings.actors:

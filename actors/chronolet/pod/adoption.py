@@ -51,6 +51,7 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
             accepted_at=command.accepted_at,
             sandbox_hash=sandbox_hash(manifest),
             container_hashes=container_hashes(manifest),
+            host_ip=command.host_ip,
             sandbox=sandbox.newest if sandbox else None,
             containers=tuple(one.newest for one in each),
             before=tuple(one.before for one in each if one.before is not None),
@@ -111,7 +112,7 @@ def state_of(event: pod.PodAdopted) -> State:
         accepted_at=event.accepted_at,
         sandbox_hash=event.sandbox_hash,
         container_hashes=event.container_hashes,
-        sandbox=_sandbox(event.sandbox),
+        sandbox=_sandbox(event),
         containers=tuple(
             _container(kind, one, event.sandbox, newest.get(one.name), before.get(one.name))
             for kind, one in definitions(event.manifest)
@@ -120,14 +121,16 @@ def state_of(event: pod.PodAdopted) -> State:
     )
 
 
-def _sandbox(found: FoundContainer | None) -> Sandbox:
+def _sandbox(event: pod.PodAdopted) -> Sandbox:
+    found = event.sandbox
     if found is None:
-        return Sandbox()
+        return Sandbox(host_ip=event.host_ip)
     return Sandbox(
         phase="running" if found.state == "running" else "dead",
         attempt=found.attempt,
         id=found.id,
-        ip=found.ip,
+        ip=event.host_ip if event.manifest.spec.host_network else found.ip,
+        host_ip=event.host_ip,
         spec_hash=found.spec_hash,
         started_at=found.started_at,
     )

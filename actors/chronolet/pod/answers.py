@@ -63,7 +63,8 @@ def _sandbox(
     who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": effect.attempt}
     match answer:
         case signals.SandboxUp():
-            return (pod.SandboxStarted(id=answer.id, ip=answer.ip, started_at=answer.started_at, **who),)
+            who |= {"ip": answer.ip, "host_ip": answer.host_ip, "started_at": answer.started_at}
+            return (pod.SandboxStarted(id=answer.id, **who),)
         case signals.SandboxRefused():
             return (pod.SandboxStartFailed(message=answer.message, retry_at=now + _RETRY_MS, **who),)
         case signals.StopRefused():

@@ -82,6 +82,8 @@ class PodStatus(Part, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     start_time: str = ""
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    host_ips: tuple[PodIP, ...] = msgspec.field(default=(), name="hostIPs")
     pod_ip: str = msgspec.field(default="", name="podIP")
     pod_ips: tuple[PodIP, ...] = msgspec.field(default=(), name="podIPs")
     conditions: tuple[PodCondition, ...] = ()

@@ -162,12 +162,20 @@ def _sandbox_start(
                 ip=sandbox.ip,  # the pod shows it until it has another one
                 spec_hash=event.spec_hash,
                 requested_at=event.requested_at,
+                host_ip=sandbox.host_ip,
                 failures=sandbox.failures if event.attempt == sandbox.attempt else 0,
                 message=sandbox.message if event.attempt == sandbox.attempt else "",
             )
         case pod.SandboxStarted():
             return replace(
-                sandbox, phase="running", id=event.id, ip=event.ip, started_at=event.started_at, failures=0, message=""
+                sandbox,
+                phase="running",
+                id=event.id,
+                ip=event.ip,
+                host_ip=event.host_ip or sandbox.host_ip,
+                started_at=event.started_at,
+                failures=0,
+                message="",
             )
         case _:
             failures = sandbox.failures + 1

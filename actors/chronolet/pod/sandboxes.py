@@ -61,9 +61,14 @@ class SandboxWorker:
         if found.state == "exited":
             return _sandbox_down(effect, found.id, found)
         # On the node's network the pod's address is the node's.
-        ip = outside.host.address() if spec.host_network else found.ip
+        host_ip = outside.host.address()
         return signals.SandboxUp(
-            subject=effect.subject, intent=effect.intent, id=found.id, ip=ip, started_at=found.started_at
+            subject=effect.subject,
+            intent=effect.intent,
+            id=found.id,
+            ip=host_ip if spec.host_network else found.ip,
+            host_ip=host_ip,
+            started_at=found.started_at,
         )
 
     def keep_spec(self, effect: wanted.KeepSpec, context: EffectContext) -> Signal:

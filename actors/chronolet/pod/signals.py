@@ -24,10 +24,11 @@ class SpecKept(Answer, frozen=True, kw_only=True):
 
 
 class SandboxUp(Answer, frozen=True, kw_only=True):
-    """The sandbox runs. `ip` is empty where the runtime gives none."""
+    """The sandbox runs. `ip` is empty where the runtime gives none; `host_ip` is the node's own address."""
 
     id: str
     ip: str = ""
+    host_ip: str = ""
     started_at: int
 
 

@@ -161,6 +161,7 @@ class Sandbox(Record, frozen=True, kw_only=True):
     attempt: int = 0
     id: str = ""
     ip: str = ""
+    host_ip: str = ""
     spec_hash: str = ""
     requested_at: int = 0
     started_at: int = 0

@@ -41,8 +41,11 @@ def pod_status(state: State) -> PodStatus:
     phase = _phase(state, init, apps)
     addresses = _addresses(state)
     failure = state.failure or Failure(reason="", message="")
+    host = state.sandbox.host_ip
     return PodStatus(
         phase=phase,
+        host_ip=host,
+        host_ips=(PodIP(ip=host),) if host else (),
         reason=failure.reason,
         message=failure.message,
         start_time=rfc3339(state.accepted_at),

@@ -86,7 +86,8 @@ class Life(Scene):
 
     def sandbox_up(self) -> Self:
         attempt = self.state.sandbox.attempt
-        return self.answer("sandbox", signals.SandboxUp, id=f"sandbox-{attempt}", ip="10.1.0.2", started_at=self.at)
+        addresses = {"ip": "10.1.0.2", "host_ip": "192.0.2.1"}
+        return self.answer("sandbox", signals.SandboxUp, id=f"sandbox-{attempt}", started_at=self.at, **addresses)
 
     def kept(self) -> Self:
         """The changed spec is on the disk."""

@@ -40,6 +40,7 @@ def command(
         digest=podspec.digest(one),
         manifest=one,
         accepted_at=T0 - 5000,
+        host_ip="192.0.2.1",
         found=containers,
         ending=ending,
     )
@@ -61,6 +62,7 @@ def test_what_runs_is_taken_as_it_runs_and_nothing_is_done() -> None:
             accepted_at=T0 - 5000,
             sandbox_hash=sandbox_hash(WEB),
             container_hashes={"app": container_hash(WEB, WEB.spec.containers[0])},
+            host_ip="192.0.2.1",
             sandbox=SANDBOX,
             containers=(found(),),
         )
@@ -260,3 +262,11 @@ def test_a_hook_of_an_end_that_had_begun_may_have_been_begun_too() -> None:
     life = Life().when(command(SANDBOX, found(), one=HOOKED, ending=ENDING))
     assert life.only(pod.TerminationRequested).resumed
     assert list(life.effects) == ["container/app"]
+
+
+def test_a_pod_on_the_nodes_network_has_the_nodes_address() -> None:
+    shared = manifest(host_network=True)
+    spec_hash = sandbox_hash(shared)
+    life = adopted(found(pleg.SANDBOX, spec_hash=spec_hash), found(), one=shared)
+    status = pod_status(life.state)
+    assert (status.host_ip, status.pod_ip) == ("192.0.2.1", "192.0.2.1")

@@ -30,6 +30,8 @@ def test_a_running_pod() -> None:
     assert status(life) == {
         "phase": "Running",
         "startTime": START,
+        "hostIP": "192.0.2.1",
+        "hostIPs": [{"ip": "192.0.2.1"}],
         "podIP": "10.1.0.2",
         "podIPs": [{"ip": "10.1.0.2"}],
         "conditions": [
