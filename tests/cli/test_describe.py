@@ -20,12 +20,15 @@ GOLDEN = """\
 Name:             web
 Namespace:        default
 UID:              5c0ffee5
+Priority:         0
 Node:             node-1
 Start Time:       Fri, 15 Jan 2027 08:00:00 +0000
 Labels:           <none>
 Annotations:      <none>
 Status:           Running
 IP:               10.0.0.7
+IPs:
+  IP:  10.0.0.7
 Containers:
   app:
     Container ID:   docker://a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1
@@ -70,33 +73,192 @@ Containers:
     Mounts:
       /in from data (ro)
 Conditions:
-  Type                        Status
+  Type                        Status   Reason               Message
   PodReadyToStartContainers   True
   Initialized                 True
-  Ready                       False
-  ContainersReady             False
+  Ready                       False    ContainersNotReady   containers with unready status: [app]
+  ContainersReady             False    ContainersNotReady   containers with unready status: [app]
   PodScheduled                True
 Volumes:
   data:
-    Type:           EmptyDir
+    Type:           EmptyDir (a temporary directory that shares a pod's lifetime)
+    Medium:
+    SizeLimit:      <unset>
+Node-Selectors:              <none>
+Tolerations:                 <none>
 Events:
   Type      Reason    Age                     From        Message
   ----      ------    ---                     ----        -------
-  Normal    Started   2m20s (x2 over 3m20s)   pod (app)   Started container app
-  Warning   BackOff   2m10s                   pod (app)   Back-off restarting failed container app
+  Normal    Started   2m20s (x2 over 3m20s)   chronolet   Started container app
+  Warning   BackOff   2m10s                   chronolet   Back-off restarting failed container app
 """
 
 
-def test_the_type_of_a_host_path_is_not_taken_for_the_volume_s(node: WrittenNode) -> None:
-    pod: dict[str, Any] = {"metadata": {"name": "p", "namespace": "n", "uid": "u"}}
-    pod["spec"] = {"volumes": [{"name": "v", "hostPath": {"path": "/data", "type": "Directory"}}]}
-    page = list(described(pod, (), node.now))
-    assert page[page.index("Volumes:") + 1 : -1] == [
-        "  v:",
-        "    Type:           HostPath",
-        "    Path:           /data",
-        "    HostPathType:   Directory",
-    ]
+RICH: dict[str, Any] = {
+    "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"b": "2", "a": "1"}},
+    "spec": {
+        "nodeName": "node-1",
+        "priority": 7,
+        "restartPolicy": "OnFailure",
+        "activeDeadlineSeconds": 60,
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [
+            {"key": "k", "value": "v", "effect": "NoSchedule"},
+            {"operator": "Exists"},
+            {"key": "gone", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+        ],
+        "initContainers": [
+            {"name": "first", "image": "i:1"},
+            {
+                "name": "sidecar",
+                "image": "i:2",
+                "restartPolicy": "Always",
+                "startupProbe": {"exec": {"command": ["test", "-f", "/up"]}, "failureThreshold": 30},
+            },
+        ],
+        "containers": [
+            {
+                "name": "app",
+                "image": "i:3",
+                "ports": [{"containerPort": 80, "name": "http"}, {"containerPort": 53, "protocol": "UDP"}],
+                "livenessProbe": {"httpGet": {"port": "http", "path": "/live"}, "initialDelaySeconds": 5},
+                "readinessProbe": {"tcpSocket": {"port": 80}},
+                "lifecycle": {
+                    "postStart": {"exec": {"command": ["warm", "up"]}},
+                    "preStop": {"sleep": {"seconds": 3}},
+                },
+                "envFrom": [
+                    {"configMapRef": {"name": "all"}, "prefix": "C_"},
+                    {"secretRef": {"name": "keys", "optional": True}},
+                ],
+                "env": [
+                    {"name": "PLAIN", "value": "1"},
+                    {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+                    {"name": "MAP", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k", "optional": True}}},
+                    {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                    {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+                    {"name": "ODD", "valueFrom": {"fileKeyRef": {}}},
+                ],
+                "volumeMounts": [{"mountPath": "/x", "name": "h", "readOnly": True, "subPath": "sub"}],
+                "volumeDevices": [{"devicePath": "/dev/xvda", "name": "claim"}],
+            }
+        ],
+        "ephemeralContainers": [
+            {"name": "debug", "image": "i:4", "lifecycle": {"preStop": {"grpc": {"port": 1}, "x": {}}}}
+        ],
+        "volumes": [
+            {"name": "h", "hostPath": {"path": "/data", "type": "Directory"}},
+            {"name": "e", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+            {"name": "s", "secret": {"secretName": "keys"}},
+            {"name": "c", "configMap": {"name": "all", "optional": True}},
+            {"name": "d", "downwardAPI": {"items": [{"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+            {"name": "claim", "persistentVolumeClaim": {"claimName": "disk", "readOnly": True}},
+            {
+                "name": "j",
+                "projected": {
+                    "sources": [
+                        {"secret": {"name": "keys"}},
+                        {"configMap": {"name": "all"}},
+                        {"downwardAPI": {}},
+                        {"serviceAccountToken": {}},
+                    ]
+                },
+            },
+            {"name": "n", "nfs": {"server": "far"}},
+        ],
+    },
+    "status": {
+        "phase": "Failed",
+        "reason": "DeadlineExceeded",
+        "message": "too late",
+        "initContainerStatuses": [
+            {
+                "name": "first",
+                "ready": True,
+                "state": {"terminated": {"exitCode": 0, "reason": "Completed", "message": "done"}},
+            }
+        ],
+    },
+}
+
+
+def test_every_part_of_a_pod_has_its_place() -> None:
+    """In order, other lines between them left out."""
+    expected = """\
+Priority:         7
+Labels:           a=1
+                  b=2
+Status:           Failed
+Active Deadline:  60s
+Restart Policy:   OnFailure
+Reason:           DeadlineExceeded
+Message:          too late
+Init Containers:
+  first:
+    State:          Terminated
+      Reason:       Completed
+      Message:      done
+      Exit Code:    0
+    Ready:          True
+  sidecar:
+    Restart Policy: Always
+    State:          Waiting
+    Startup:        exec [test -f /up] delay=0s timeout=1s period=10s #success=1 #failure=30
+Containers:
+  app:
+    Ports:          80/TCP (http), 53/UDP
+    Host Ports:     0/TCP, 0/UDP
+    Liveness:       http-get http://:http/live delay=5s timeout=1s period=10s #success=1 #failure=3
+    Readiness:      tcp-socket :80 delay=0s timeout=1s period=10s #success=1 #failure=3
+    Post Start:     exec [warm up]
+    Pre Stop:       sleep 3s
+    Environment Variables from:
+      all  ConfigMap with prefix 'C_'  Optional: false
+      keys  Secret  Optional: true
+    Environment:
+      PLAIN:  1
+      KEY:    <set to the key 'k' in secret 's'>  Optional: false
+      MAP:    <set to the key 'k' of config map 'm'>  Optional: true
+      NODE:   node-1 (v1:spec.nodeName)
+      CPU:     (limits.cpu)
+      ODD:    <from elsewhere>
+    Mounts:
+      /x from h (ro,path="sub")
+    Devices:
+      /dev/xvda from claim
+Ephemeral Containers:
+  debug:
+    Pre Stop:       grpc <pod>:1
+Volumes:
+  h:
+    Type:           HostPath (bare host directory volume)
+    Path:           /data
+    HostPathType:   Directory
+    Medium:         Memory
+    SizeLimit:      1Mi
+    SecretName:     keys
+    Optional:       False
+    Name:           all
+    Optional:       True
+    Items:
+      metadata.labels -> l
+    ClaimName:      disk
+    ReadOnly:       true
+    SecretName:     keys
+    ConfigMapName:  all
+    DownwardAPI:    true
+    ServiceAccountToken:  true
+    Type:           Nfs
+    Server:         far
+Node-Selectors:              disk=ssd
+Tolerations:                 k=v:NoSchedule
+                             op=Exists
+                             gone:NoExecute op=Exists for 300s
+Events:                      <none>
+""".splitlines()
+    page = iter(described(RICH, (), 0))
+    for line in expected:
+        assert line in page, f"{line!r} is missing, or stands elsewhere"
 
 
 def test_describe_without_a_name_takes_the_whole_namespace(node: WrittenNode) -> None:

@@ -87,7 +87,8 @@ def test_a_pod_that_ends_is_terminating(node: WrittenNode) -> None:
     )
     node.write("pod/default/web", ends)
     assert node.run("get", "pods", "--no-headers").out.split()[2] == "Terminating"
-    assert "Status:           Terminating (lasts 0s, grace period 30s)" in node.run("describe", "pod/web").out
+    described = node.run("describe", "pod/web").out
+    assert "Status:           Terminating (lasts 0s)\nTermination Grace Period:  30s\n" in described
 
 
 def test_get_actors_tells_owner_lag_and_what_waits(node: WrittenNode) -> None:
