@@ -266,6 +266,12 @@ def test_describe_without_a_name_takes_the_whole_namespace(node: WrittenNode) ->
     names = [line for line in node.run("describe", "pods").out.splitlines() if line.startswith("Name:")]
     assert names == ["Name:             api", "Name:             web"]
     assert node.run("describe", "pods", "-n", "empty").err == "No resources found in empty namespace.\n"
+    everywhere = node.run("describe", "pods", "-A").out
+    assert [line.split()[1] for line in everywhere.splitlines() if line.startswith("Name:")] == ["db", "api", "web"]
+    one = node.run("describe", "pods", "--field-selector", "metadata.name=api").out
+    assert [line.split()[1] for line in one.splitlines() if line.startswith("Name:")] == ["api"]
+    assert node.run("describe", "pods", "-A", "-l", "x").err == "No resources found.\n"
+    assert node.run("describe", "pod", "web", "-l", "x").status == 2
 
 
 def test_words_from_a_pod_cannot_steer_the_terminal(node: WrittenNode) -> None:

@@ -11,7 +11,7 @@ from chronolet.cli import services
 from chronolet.cli.errors import Failure
 from chronolet.cli.logged import run_of
 from chronolet.cli.parts import Part
-from tests.cli.histories import APP, RUN, SECOND, WEB, crash, start
+from tests.cli.histories import APP, RUN, SECOND, WEB, accepted, crash, start
 from tests.cli.written import NOON, WrittenNode
 
 
@@ -60,6 +60,18 @@ def test_all_containers_speak_one_after_the_other_or_together(node: WrittenNode)
     assert {one for one, _ in docker.asked[2:]} == {"a1" * 32, RUN}
     many = node.run("logs", "web", "--all-containers", "-f", "--max-log-requests=1")
     assert (many.status, "follow 2 log streams, but maximum allowed concurrency is 1" in many.err) == (1, True)
+
+
+def test_pods_with_a_label_speak_one_after_the_other(node: WrittenNode) -> None:
+    docker = Docker(node, [("stdout", b"out\n")])
+    node.write("pod/default/api", accepted("api"), *start({**APP, "pod": "default/api"}, 0, "b0" * 32, node.now))
+    said = node.run("logs", "-l", "!x", "-c", "app", "--prefix")
+    assert said == ("[pod/api/app] out\n[pod/web/app] out\n", "", 0)
+    assert [options["tail"] for _, options in docker.asked] == [10, 10]
+    node.run("logs", "-l", "!x", "-c", "app", "--tail=-1")
+    assert docker.asked[-1][1]["tail"] is None
+    assert node.run("logs", "-l", "x") == ("", "No resources found in default namespace.\n", 0)
+    assert node.run("logs", "-l", "x", "web").status == node.run("logs").status == 2
 
 
 def test_no_more_bytes_than_asked_for(node: WrittenNode) -> None:

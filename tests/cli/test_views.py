@@ -73,9 +73,9 @@ def test_json_and_yaml_are_the_apis_objects(node: WrittenNode) -> None:
 
 def test_get_containers(node: WrittenNode) -> None:
     assert node.run("get", "containers", "-o", "wide").out == (
-        "NAME   POD   STATE              RESTARTS   AGE      IMAGE       ID\n"
-        "app    web   CrashLoopBackOff   1          <none>   busybox:1   a1a1a1a1a1a1\n"
-        "side   web   Running            0          3m19s    busybox:1   5e5e5e5e5e5e\n"
+        "NAME   POD   STATE              RESTARTS   AGE      TYPE   IMAGE       ID\n"
+        "app    web   CrashLoopBackOff   1          <none>   app    busybox:1   a1a1a1a1a1a1\n"
+        "side   web   Running            0          3m19s    app    busybox:1   5e5e5e5e5e5e\n"
     )
     assert node.run("get", "container", "side", "-o", "name").out == "container/web/side\n"
 

@@ -91,6 +91,8 @@ def test_a_pod_that_is_not_there_fails_unless_its_end_is_waited_for(node: Writte
         ["--for=delete", "pod"],
         ["--for=delete", "container/a"],
         ["--for=delete", "web", "--timeout", "x"],
+        ["--for=delete", "web", "--all"],
+        ["--for=delete", "pod", "web", "-l", "a=b"],
     ],
 )
 def test_bad_usage(node: WrittenNode, words: list[str]) -> None:
@@ -143,3 +145,30 @@ def test_it_waits_for_the_end_of_this_very_pod(node: WrittenNode, follower: Foll
     waiting = follower.start("wait", "--for=delete", "pod/web", "--timeout", "60s")
     node.write("pod/default/web", pod.PodEnded(pod="default/web", uid=UID))
     assert waiting.result(30) == Said("pod/web condition met\n", "", 0)
+
+
+def test_a_pod_that_ends_will_never_be_ready(node: WrittenNode, follower: Follower) -> None:
+    waiting = follower.start("wait", "--for=condition=Ready", "pod/web", "--timeout", "-1s")
+    node.write("pod/default/web", pod.PodEnded(pod="default/web", uid=UID))
+    assert waiting.result(30) == Said("", 'error: pod "web" not found in namespace "default"\n', 1)
+
+
+def test_it_waits_for_a_pod_to_be_there(node: WrittenNode, follower: Follower) -> None:
+    waiting = follower.start("wait", "--for=create", "pod/new", "--timeout", "60s")
+    node.write("pod/default/new", accepted("new"))
+    assert waiting.result(30) == Said("pod/new condition met\n", "", 0)
+    assert node.run("wait", "--for=create", "web") == Said("pod/web condition met\n", "", 0)
+    late = node.run("wait", "--for=create", "none", "--timeout=0")
+    assert late == Said("", "error: timed out waiting for the condition on pods/none\n", 1)
+
+
+def test_it_waits_for_what_is_selected(node: WrittenNode) -> None:
+    ready = "--for=jsonpath={.metadata.name}"
+    both = Said("pod/db condition met\npod/web condition met\n", "", 0)
+    assert node.run("wait", ready, "--all") == both
+    assert node.run("wait", ready, "pods", "--all") == both
+    one = node.run("wait", ready, "--field-selector", "metadata.name=web")
+    assert one == Said("pod/web condition met\n", "", 0)
+    none = Said("", "error: no matching resources found\n", 1)
+    assert node.run("wait", ready, "-l", "a=b") == none
+    assert node.run("wait", "--for=delete", "-l", "a=b") == none

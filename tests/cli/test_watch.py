@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from chronolet.cli.table import Growing
 from chronolet.pod.actor import kind
@@ -91,6 +92,24 @@ def test_every_form_goes_on(owner: Owner, form: str, first: list[str], second: l
         expect(lines, first)
         owner.accept("b")
         expect(lines, second)
+
+
+def test_each_pod_is_a_yaml_document(owner: Owner) -> None:
+    owner.accept("a")
+    with watching(owner, "-w", "-o", "yaml") as lines:
+        assert next(lines) == "apiVersion: v1\n"
+        owner.accept("b")
+        read = ["apiVersion: v1\n"]
+        while (line := next(lines)) != "---\n":
+            read.append(line)
+        assert yaml.safe_load("".join(read))["metadata"]["name"] == "a"
+        read = []
+        while not (line := next(lines)).startswith("status:"):
+            read.append(line)
+        assert yaml.safe_load("".join(read))["metadata"]["name"] == "b"
+        # The rest of b, whatever its status holds.
+        while not next(lines).startswith("  startTime:"):
+            pass
 
 
 def test_only_the_pods_that_were_asked_for(owner: Owner) -> None:

@@ -15,7 +15,7 @@ from chronolet.cli.jsonpath import JsonPathError, relaxed, shown
 Object = dict[str, Any]
 Test = Callable[[Object], bool]
 
-DELETE = "delete"
+CREATE, DELETE = "create", "delete"
 _PATH = re.compile(r"(?P<path>\{.*\}|[^=]*)(?:=(?P<value>.*))?", re.DOTALL)
 
 
@@ -31,7 +31,9 @@ def awaited(text: str) -> Test:
         return _condition(name, value or "True")
     if what == "jsonpath" and rest:
         return _jsonpath(rest)
-    raise AwaitedError(f"found {text!r}, expected condition=NAME[=VALUE], jsonpath=TEMPLATE[=VALUE] or {DELETE}")
+    raise AwaitedError(
+        f"found {text!r}, expected condition=NAME[=VALUE], jsonpath=TEMPLATE[=VALUE], {CREATE} or {DELETE}"
+    )
 
 
 def _condition(name: str, value: str) -> Test:

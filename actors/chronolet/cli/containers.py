@@ -8,24 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chronolet.cli import ages, pods
+from chronolet.cli import ages, parts, pods
 
 Object = dict[str, Any]
 
 HEAD = ("NAME", "POD", "STATE", "RESTARTS", "AGE")
-WIDE = ("IMAGE", "ID")
+WIDE = ("TYPE", "IMAGE", "ID")
 _SHORT_ID = 12
 
 
 def of(found: Sequence[Object]) -> list[Object]:
-    """Every container of these pods, with its pod's name and namespace."""
+    """Every container of these pods, in the order in which they start, with its pod's name and namespace."""
     return [one for pod in found for one in _of(pod)]
 
 
 def _of(pod: Object) -> Iterator[Object]:
     metadata = pod["metadata"]
-    for one in pod.get("status", {}).get("containerStatuses", []):
-        yield {"namespace": metadata["namespace"], "pod": metadata["name"], **one}
+    for part in parts.parts(pod):
+        if part.status:
+            yield {"namespace": metadata["namespace"], "pod": metadata["name"], "type": part.kind, **part.status}
 
 
 def head(*, namespaced: bool, wide: bool) -> list[str]:
@@ -46,7 +47,8 @@ def row(container: Object, now: int, *, namespaced: bool, wide: bool) -> list[st
         ages.ago(pods.milliseconds(since), now) if since else "<none>",
     ]
     if wide:
-        cells += [container.get("image", ""), pods.bare_id(container.get("containerID", ""))[:_SHORT_ID] or "<none>"]
+        short = pods.bare_id(container.get("containerID", ""))[:_SHORT_ID]
+        cells += [container["type"], container.get("image", ""), short or "<none>"]
     return cells
 
 

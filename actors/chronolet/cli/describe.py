@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from chronolet.cli import pods
+from chronolet.cli import pods, selecting
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.description import described
 from chronolet.cli.errors import Failure
@@ -33,19 +33,36 @@ _SLACK = 1_000
 @click.argument(
     "words", nargs=-1, required=True, metavar="(pod [NAME...] | pod/NAME...)", shell_complete=types_then_pods
 )
-def command(*, settings: Settings, namespace: str, words: Sequence[str]) -> None:
+@selecting.options
+@click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
+def command(
+    *,
+    settings: Settings,
+    namespace: str,
+    words: Sequence[str],
+    selector: selecting.Wanted | None,
+    field_selector: selecting.Wanted | None,
+    all_namespaces: bool,
+) -> None:
     """Tell everything about pods; about all of the namespace without a name."""
     _, wanted = types_and_names(words, ("pods",))
+    if wanted and (all_namespaces or selector or field_selector):
+        raise click.UsageError("expected either names, or a selector or -A.")
+    selected = selecting.chosen(selector, field_selector)
     with session(settings) as node:
-        everything = api_pods(node.state("pod"), node.settings.node)
-        known = {pod["metadata"]["name"]: pod for pod in everything if pod["metadata"]["namespace"] == namespace}
-        found = [known[name] for name in wanted or known if name in known]
+        everything = [
+            pod
+            for pod in api_pods(node.state("pod"), node.settings.node)
+            if (all_namespaces or pod["metadata"]["namespace"] == namespace) and selected(pod)
+        ]
+        known = {pod["metadata"]["name"]: pod for pod in everything}
+        found = [known[name] for name in wanted if name in known] if wanted else everything
         for index, pod in enumerate(found):
             click.echo("\n\n" if index else "", nl=False)
             for line in described(pod, _told(node, pod), node.now()):
                 click.echo(line)
     if not wanted and not found:
-        click.echo(f"No resources found in {namespace} namespace.", err=True)
+        click.echo("No resources found" + ("." if all_namespaces else f" in {namespace} namespace."), err=True)
     missing = [f'pod "{name}" not found in namespace "{namespace}"' for name in wanted if name not in known]
     if missing:
         raise Failure(*missing)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from chronolet.cli import actors, containers, pods, table
+from chronolet.cli import actors, containers, pods, selecting, sorting, table
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.forms import FORMS, form, forms, show_object
@@ -33,6 +33,14 @@ class Asked(NamedTuple):
     """None: all of them."""
     output: str | None
     headers: bool
+    labels: bool
+    """In a column of their own."""
+    wanted: selecting.Wanted
+    order: sorting.Order | None
+
+    def sorted(self, items: Sequence[Any]) -> Sequence[Any]:
+        """In the order that was asked for, else as they are."""
+        return self.order(items) if self.order else items
 
 
 class Found(NamedTuple):
@@ -53,6 +61,9 @@ class Found(NamedTuple):
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
 @click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="another form")
 @click.option("-w", "--watch", "watching", is_flag=True, help="go on with every change of the pods")
+@selecting.options
+@click.option("--sort-by", "order", callback=sorting.order, metavar="JSONPATH", help="such as .metadata.name")
+@click.option("--show-labels", is_flag=True, help="the pods' labels in a last column")
 @click.option("--no-headers", is_flag=True, help="rows only")
 def command(
     *,
@@ -63,12 +74,25 @@ def command(
     output: str | None,
     watching: bool,
     no_headers: bool,
+    show_labels: bool,
+    selector: selecting.Wanted | None,
+    field_selector: selecting.Wanted | None,
+    order: sorting.Order | None,
 ) -> None:
     """Show pods, containers or actors."""
     type_, names = types_and_names(words, ("pods", "containers", "actors"))
-    asked = Asked(type_, names, None if all_namespaces else namespace, output, not no_headers)
-    if watching and type_ != "pods":
-        raise click.UsageError(f"found --watch with {type_}, expected pods.")
+    selected = selector is not None or field_selector is not None
+    asked = Asked(
+        type_,
+        names,
+        None if all_namespaces else namespace,
+        output,
+        not no_headers,
+        show_labels,
+        selecting.chosen(selector, field_selector),
+        order,
+    )
+    _check(asked, watching=watching, selected=selected)
     with session(settings) as node:
         if watching:
             _watch(node, asked)
@@ -79,14 +103,25 @@ def command(
         raise Failure(*missing)
 
 
+def _check(asked: Asked, *, watching: bool, selected: bool) -> None:
+    if watching and asked.type != "pods":
+        raise click.UsageError(f"found --watch with {asked.type}, expected pods.")
+    if selected and asked.type == "actors":
+        raise click.UsageError("found a selector with actors, expected pods or containers.")
+    if selected and asked.names:
+        raise click.UsageError("name cannot be provided when a selector is specified.")
+    if asked.names and asked.namespace is None and asked.type == "pods":
+        raise click.UsageError("a resource cannot be retrieved by name across all namespaces.")
+
+
 def _watch(node: Session, asked: Asked) -> NoReturn:
     """Until an interrupt; not at all if one of the names is nobody's."""
     now = Pods(node)
     chosen = [pod for pod in now.now.values() if asked.namespace in (None, pod["metadata"]["namespace"])]
     if missing := _missing(asked, chosen):
         raise Failure(*missing)
-    show = shower(node, asked.output, namespaced=asked.namespace is None, headers=asked.headers)
-    follow(now, lambda pod: _is_asked(asked, pod["metadata"]), show)
+    show = shower(node, asked.output, namespaced=asked.namespace is None, headers=asked.headers, labels=asked.labels)
+    follow(now, lambda pod: _is_asked(asked, pod["metadata"]) and asked.wanted(pod), show)
     raise AssertionError("`follow` ended")
 
 
@@ -102,27 +137,32 @@ def _missing(asked: Asked, chosen: Sequence[Any]) -> list[str]:
 
 def _pods(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     everything = api_pods(node.state("pod"), node.settings.node)
-    chosen = [pod for pod in everything if asked.namespace in (None, pod["metadata"]["namespace"])]
+    chosen = [
+        pod for pod in everything if asked.namespace in (None, pod["metadata"]["namespace"]) and asked.wanted(pod)
+    ]
     missing = _missing(asked, chosen)
     if asked.names:
         chosen = [pod for name in asked.names for pod in chosen if pod["metadata"]["name"] == name]
+    chosen = list(asked.sorted(chosen))
     namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
     found = Found(
         items=chosen,
         names=[f"pod/{pod['metadata']['name']}" for pod in chosen],
-        head=pods.head(namespaced=namespaced, wide=wide),
-        rows=[pods.row(pod, now, namespaced=namespaced, wide=wide) for pod in chosen],
+        head=pods.head(namespaced=namespaced, wide=wide, labelled=asked.labels),
+        rows=[pods.row(pod, now, namespaced=namespaced, wide=wide, labelled=asked.labels) for pod in chosen],
     )
     return found, missing
 
 
 def _containers(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    everything = containers.of(api_pods(node.state("pod"), node.settings.node))
-    chosen = [
-        one
-        for one in everything
-        if asked.namespace in (None, one["namespace"]) and (not asked.names or one["name"] in asked.names)
-    ]
+    of = [pod for pod in api_pods(node.state("pod"), node.settings.node) if asked.wanted(pod)]
+    chosen = asked.sorted(
+        [
+            one
+            for one in containers.of(of)
+            if asked.namespace in (None, one["namespace"]) and (not asked.names or one["name"] in asked.names)
+        ]
+    )
     known = {one["name"] for one in chosen}
     missing = [f'container "{name}" not found' for name in asked.names if name not in known]
     namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()

@@ -10,23 +10,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from chronolet.cli import completing, output
+from chronolet.cli import completing, output, selecting
 from chronolet.cli.errors import Failure
 from chronolet.cli.logged import run_of
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.parts import Part, chosen, parts
-from chronolet.cli.podview import api_pod
+from chronolet.cli.podview import api_pod, api_pods
 from chronolet.cli.session import Session, session
 from chronolet.node.settings import Settings
 from chronolet.node.values import duration
 from chronolet.ports.runtime import Refusal, Runtime
 
 Object = dict[str, Any]
+
+
+_SELECTED_TAIL = 10
+"""Lines of each container where many pods are meant, as kubectl has it."""
+
+
+class Source(NamedTuple):
+    """A container that has written something."""
+
+    pod: str
+    part: Part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +58,16 @@ class Asked:
 @click.command(cls=Command)
 @with_settings("docker")
 @namespace_option
-@click.argument("name", metavar="(POD | pod/POD)", shell_complete=completing.pods)
+@click.argument("name", required=False, metavar="(POD | pod/POD)", shell_complete=completing.pods)
 @click.argument("second", required=False, metavar="[CONTAINER]")
+@click.option("-l", "--selector", callback=selecting.labels, metavar="SELECTOR", help="of all pods with these labels")
 @click.option("-c", "--container", shell_complete=completing.containers, help="which of the pod's containers")
 @click.option("--all-containers", is_flag=True, help="all of them, one after the other, with -f together")
 @click.option("-f", "--follow", is_flag=True, help="go on with what comes, until the container ends")
 @click.option("-p", "--previous", is_flag=True, help="of the run before the present one")
-@click.option("--tail", type=click.IntRange(min=-1), default=-1, metavar="N", help="only the last N lines; -1 for all")
+@click.option(
+    "--tail", type=click.IntRange(min=-1), metavar="N", help="only the last N lines; -1 for all [default; 10 with -l]"
+)
 @click.option("--since", metavar="DURATION", help="only what is not older than this, such as 10m")
 @click.option("--since-time", metavar="TIME", help="only what came since then, such as 2026-11-21T03:00:00Z")
 @click.option("--timestamps", is_flag=True, help="each line with its time")
@@ -72,32 +86,51 @@ def command(
     *,
     settings: Settings,
     namespace: str,
-    name: str,
+    name: str | None,
     second: str | None,
+    selector: selecting.Wanted | None,
     container: str | None,
     all_containers: bool,
     since: str | None,
     since_time: str | None,
-    tail: int,
+    tail: int | None,
     max_log_requests: int,
     **flags: Any,
 ) -> None:
     """Print a container's output."""
     wanted = _wanted(container, second, all_containers=all_containers)
+    if (name is None) == (selector is None):
+        raise click.UsageError("expected either a pod or a selector.")
     with session(settings) as node:
-        pod = api_pod(node.state("pod"), node.settings.node, namespace, pod_name(name))
-        asked = Asked(tail=None if tail < 0 else tail, since=_since(node, since, since_time), **flags)
-    found = parts(pod) if all_containers else [chosen(pod, wanted)]
-    if asked.follow and len(found) > max_log_requests:
+        found = _pods(node, namespace, name, selector)
+        lines = (-1 if name else _SELECTED_TAIL) if tail is None else tail
+        asked = Asked(tail=None if lines < 0 else lines, since=_since(node, since, since_time), **flags)
+    sources = [
+        Source(pod["metadata"]["name"], part)
+        for pod in found
+        for part in (parts(pod) if all_containers else [chosen(pod, wanted)])
+    ]
+    if asked.follow and len(sources) > max_log_requests:
         raise Failure(
-            f"you are attempting to follow {len(found)} log streams, but maximum allowed concurrency is "
+            f"you are attempting to follow {len(sources)} log streams, but maximum allowed concurrency is "
             f"{max_log_requests}, use --max-log-requests to increase the limit"
         )
     runtime = node.services.runtime(settings)
     try:
-        _print(runtime, pod["metadata"]["name"], found, asked)
+        _print(runtime, sources, asked)
     finally:
         runtime.close()
+
+
+def _pods(node: Session, namespace: str, name: str | None, selector: selecting.Wanted | None) -> list[Object]:
+    moment = node.state("pod")
+    if selector is None:
+        return [api_pod(moment, node.settings.node, namespace, pod_name(name or ""))]
+    everything = api_pods(moment, node.settings.node)
+    found = [pod for pod in everything if pod["metadata"]["namespace"] == namespace and selector(pod)]
+    if not found:
+        click.echo(f"No resources found in {namespace} namespace.", err=True)
+    return found
 
 
 def _wanted(container: str | None, second: str | None, *, all_containers: bool) -> str | None:
@@ -124,14 +157,14 @@ def _since(node: Session, since: str | None, since_time: str | None) -> int | No
     return int(moment.timestamp() * 1000)
 
 
-def _print(runtime: Runtime, pod: str, found: Sequence[Part], asked: Asked) -> None:
+def _print(runtime: Runtime, found: Sequence[Source], asked: Asked) -> None:
     """One after the other; together where each goes on."""
-    sources = [partial(_output, runtime, pod, part, asked) for part in found]
-    if asked.follow and len(sources) > 1:
-        for error in output.write_together(sources):
+    outputs = [partial(_output, runtime, one.pod, one.part, asked) for one in found]
+    if asked.follow and len(outputs) > 1:
+        for error in output.write_together(outputs):
             _fail(error, asked)
         return
-    for source in sources:
+    for source in outputs:
         try:
             output.write(source())
         except (Failure, Refusal) as error:

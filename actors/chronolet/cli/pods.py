@@ -34,7 +34,7 @@ class Summary(NamedTuple):
         return f"{self.restarts}{tail}"
 
 
-def row(pod: Object, now: int, *, namespaced: bool, wide: bool) -> list[str]:
+def row(pod: Object, now: int, *, namespaced: bool, wide: bool, labelled: bool = False) -> list[str]:
     """The cells of one pod."""
     summary = summarized(pod)
     metadata, status = pod["metadata"], pod.get("status", {})
@@ -48,12 +48,19 @@ def row(pod: Object, now: int, *, namespaced: bool, wide: bool) -> list[str]:
     ]
     if wide:
         cells += [status.get("podIP") or "<none>", pod["spec"].get("nodeName") or "<none>"]
-    return cells
+    return [*cells, labels(pod)] if labelled else cells
 
 
-def head(*, namespaced: bool, wide: bool) -> list[str]:
+def head(*, namespaced: bool, wide: bool, labelled: bool = False) -> list[str]:
     """The columns' names."""
-    return [*(("NAMESPACE",) if namespaced else ()), *HEAD, *(WIDE if wide else ())]
+    last = ("LABELS",) if labelled else ()
+    return [*(("NAMESPACE",) if namespaced else ()), *HEAD, *(WIDE if wide else ()), *last]
+
+
+def labels(pod: Object) -> str:
+    """All of its labels in a cell."""
+    found = pod["metadata"].get("labels", {})
+    return ",".join(f"{name}={value}" for name, value in sorted(found.items())) or "<none>"
 
 
 def summarized(pod: Object) -> Summary:

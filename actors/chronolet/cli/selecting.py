@@ -42,7 +42,7 @@ _COMMA = re.compile(r",(?![^()]*\))")
 def options(function: Options) -> Options:
     """`-l SELECTOR` and `--field-selector SELECTOR`, as tests."""
     by_label = click.option(
-        "-l", "--selector", callback=_labels, metavar="SELECTOR", help="by labels: a=b, a!=b, a in (b,c), a, !a"
+        "-l", "--selector", callback=labels, metavar="SELECTOR", help="by labels: a=b, a!=b, a in (b,c), a, !a"
     )
     by_field = click.option(
         "--field-selector", callback=_fields, metavar="SELECTOR", help="by fields, such as status.phase=Running"
@@ -50,7 +50,8 @@ def options(function: Options) -> Options:
     return by_label(by_field(function))
 
 
-def _labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Wanted | None:
+def labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Wanted | None:
+    """What `-l` says, as a test."""
     return None if value is None else by_labels(value)
 
 
@@ -63,8 +64,8 @@ def by_labels(text: str) -> Wanted:
     tests = [_requirement(part.strip()) for part in _COMMA.split(text) if part.strip()]
 
     def wanted(pod: Object) -> bool:
-        labels = pod["metadata"].get("labels", {})
-        return all(test(labels) for test in tests)
+        carried = pod["metadata"].get("labels", {})
+        return all(test(carried) for test in tests)
 
     return wanted
 

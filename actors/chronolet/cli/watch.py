@@ -30,21 +30,23 @@ def follow(now: Pods, wanted: Callable[[Object], bool], show: Show) -> None:
             show([pod])
 
 
-def shower(node: Session, output: str | None, *, namespaced: bool, headers: bool) -> Show:
+def shower(node: Session, output: str | None, *, namespaced: bool, headers: bool, labels: bool) -> Show:
     """What prints pods in this form."""
     if output in (None, "wide"):
-        return _rows(node, namespaced=namespaced, wide=output == "wide", headers=headers)
+        return _rows(node, namespaced=namespaced, wide=output == "wide", headers=headers, labels=labels)
     if output == "name":
         return _names
     return _objects(output or "")
 
 
-def _rows(node: Session, *, namespaced: bool, wide: bool, headers: bool) -> Show:
-    table = Growing(pods.head(namespaced=namespaced, wide=wide) if headers else ())
+def _rows(node: Session, *, namespaced: bool, wide: bool, headers: bool, labels: bool) -> Show:
+    table = Growing(pods.head(namespaced=namespaced, wide=wide, labelled=labels) if headers else ())
 
     def show(found: Sequence[Object]) -> None:
         now = node.now()
-        for line in table.lines([pods.row(pod, now, namespaced=namespaced, wide=wide) for pod in found]):
+        for line in table.lines(
+            [pods.row(pod, now, namespaced=namespaced, wide=wide, labelled=labels) for pod in found]
+        ):
             click.echo(line)
 
     return show
