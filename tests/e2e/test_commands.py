@@ -1,7 +1,5 @@
 """Commands of a person against a real node, beyond those that tests/e2e/test_pod_life.py walks through."""
 
-import time
-
 from chronolet_schemas import pod
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
@@ -15,9 +13,8 @@ def test_a_pod_that_ends_slowly_is_asked_to_end_sooner(node: Node) -> None:
     node.wait_until_running("slow")
     first = node.chronolet("delete", "pod", "slow", "--timeout", "1s")
     assert (first.status, first.err) == (1, "error: timed out waiting for the end of pod/slow\n")
-    began = time.monotonic()
+    # Within the minute that a command has here, not after a grace of ten.
     assert node.chronolet("delete", "pod", "slow", "--now").out == "pod/slow deleted\n"
-    assert time.monotonic() - began < 60, "not after its grace of ten minutes"
     node.wait_until_gone("slow")
     ends = node.journal.events(pod.TerminationRequested, pod="default/slow")
     assert [one.grace_period_seconds for one in ends] == [600, 2]
