@@ -19,6 +19,8 @@ APPLIED = [f"applied-{number}" for number in range(14)]
 FILED = [f"filed-{number}" for number in range(12)]
 LOOPING = [f"looping-{number}" for number in range(4)]
 STEADY = [*APPLIED, *FILED]
+SIDECARS = FILED[-4:]
+"""Pods of files that have an init container that is done and a sidecar that runs, too."""
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -35,7 +37,8 @@ def thirty_pods(node: Node) -> None:
     """Applied ones, ones of files of which two are at their third attempt, and some that keep failing."""
     node.start()
     for name in FILED:
-        node.write(f"{name}.yaml", pod(name, shell("app"), shell("beside")))
+        inits = [shell("prepare", "exit 0"), shell("side", restartPolicy="Always")] if name in SIDECARS else []
+        node.write(f"{name}.yaml", pod(name, shell("app"), shell("beside"), initContainers=inits))
     for name in LOOPING:
         node.write(f"{name}.yaml", pod(name, shell("app", "exit 3"), shell("beside")))
     documents = [pod(name) for name in APPLIED]
@@ -107,7 +110,7 @@ def check(node: Node, witness: Witness, before: Before) -> None:
 
 def check_crashes(node: Node) -> None:
     """One that never crashed and one that did: the count goes on, and so does the back-off."""
-    for name in (APPLIED[0], FILED[0]):
+    for name in (APPLIED[0], FILED[0], SIDECARS[0]):
         attempt = restarts(node, name)
         node.kill_process(name, "app")
         at_once = node.journal.wait_for_event(
@@ -125,12 +128,22 @@ def check_crashes(node: Node) -> None:
         assert line.split()[2:4] == ["CrashLoopBackOff", str(attempt + 1)]
 
 
+def check_sidecar(node: Node) -> None:
+    """One that dies is started again, and what is done stays done."""
+    name = SIDECARS[1]
+    node.kill_process(name, "side")
+    node.journal.wait_for_event(pods.ContainerStarted, pod=f"default/{name}", container="side", attempt=1)
+    node.wait_until_running(name)
+    assert not node.journal.events(pods.ContainerStartRequested, container="prepare")
+
+
 def check_ends(node: Node) -> None:
     """What goes, goes with all that it has."""
     assert node.chronolet("delete", "pod", APPLIED[1]).status == 0
     (node.folder / f"{FILED[1]}.yaml").unlink()
+    (node.folder / f"{SIDECARS[2]}.yaml").unlink()
     (node.folder / f"{LOOPING[0]}.yaml").unlink()
-    for name in (APPLIED[1], FILED[1], LOOPING[0]):
+    for name in (APPLIED[1], FILED[1], SIDECARS[2], LOOPING[0]):
         node.wait_until_gone(name)
         chosen = {"label": [f"chronolet/node={node.name}", f"io.kubernetes.pod.name={name}"]}
         assert node.docker.containers(all=True, filters=chosen) == []
@@ -145,11 +158,12 @@ def test_a_server_emptied_and_then_gone_under_thirty_pods(
         thirty_pods(own_node)
         before = taken(own_node, witness)
         assert len(before.uids) == 30
-        assert len(before.started) == 30 + len(APPLIED) + 2 * len(FILED) + len(LOOPING)
+        assert len(before.started) == 30 + len(APPLIED) + 2 * len(FILED) + len(SIDECARS) + len(LOOPING)
         redis_server.client().flushall()
         new_log(own_node, redis_server)
         check(own_node, witness, before)
         check_crashes(own_node)
+        check_sidecar(own_node)
 
         own_node.journal.wait_for("their restarts", lambda: all(map(own_node.all_run, STEADY)))
         before = taken(own_node, witness)

@@ -29,9 +29,14 @@ _KINDS: Mapping[str, dict[str, Any]] = {
     "loops": {"containers": [shell("app", "sleep 0.2; exit 3"), shell("beside")]},
     "deaf": {"containers": [shell("app", _DEAF)]},
     "once": {"containers": [shell("app", "exit 0")], "restartPolicy": "Never"},
+    "sidecar": {
+        "initContainers": [shell("prepare", "sleep 0.1"), shell("side", restartPolicy="Always")],
+        "containers": [shell("app")],
+    },
+    "stuck": {"initContainers": [shell("prepare", "exit 1")], "containers": [shell("app")]},
     "pulls": {"containers": [{"name": "app", "image": "localhost:1/none:1"}, shell("beside")]},
 }
-SETTLES = ("steady", "deaf", "once")
+SETTLES = ("steady", "deaf", "once", "sidecar")
 """Kinds that come to rest."""
 
 
