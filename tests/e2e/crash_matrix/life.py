@@ -1,11 +1,11 @@
 """One life of a pod, from its manifest to its last trace, with at most one blow on the way.
 
 Comes in: a farm, an engine with its witness, a slot (which host port), and the point and victim of the blow. Goes out:
-`Lived`. The pod is the one of `examples/web.yaml` in short: one container writes a page, the other serves it from a
-shared emptyDir on a host port.
+`Lived`. The pods are those of `pods`.
 
-    agent starts -> file appears -> both run, the page is served -> the server's process is killed -> it runs again,
-    and serves -> (long: killed again, CrashLoopBackOff, it runs again) -> the file goes -> nothing is left
+    agent starts -> the pod is wanted -> all run, the page is served -> the server's process is killed -> it runs again,
+    and serves -> (long: killed again, CrashLoopBackOff, it runs again) -> (a container is changed, then the sandbox)
+    -> the pod is wanted no longer -> nothing is left
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -28,9 +28,11 @@ from chronolet.ports import labels
 from chronolet_schemas import codec, kernel, manifests, pleg, pod, registry
 from chronolet_schemas.envelope import Command
 from chronolet_schemas.keys import Shard, shards_of
+from tests.e2e.crash_matrix import pods
 from tests.e2e.crash_matrix.farm import AgentJob, Farm
 from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.keeping import Keeping
+from tests.e2e.crash_matrix.listener import Listener
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.crash_matrix.story import Story, status_lines, tell
 from tests.e2e.journal import Journal
@@ -42,12 +44,10 @@ POD = "default/web"
 T = TypeVar("T")
 HOSTED = [shard for kind in ("manifests", "pod", "pleg", "keeper") for shard in shards_of(kind, SHARDS[kind])]
 
-WRITER = "trap 'exit 0' TERM; echo page > /pages/index.html; sleep 3600 & wait"
-SERVER = "trap 'exit 0' TERM; httpd -f -p 8080 -h /www & wait"
-
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to happen. `kills` of the server's process: the second one is waited out for ten seconds.
+    """What is to happen. `kills` of the server's process: the second one is waited out for ten seconds. `changes` of
+    the pod, which has to be applied for that.
 
     `source` is how the pod comes and goes: as a file of the folder, or by commands as `apply` and `delete` send them.
     """
@@ -56,6 +56,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     victim: Victim = "agent"
     kills: int = 1
     source: Literal["file", "apply"] = "file"
+    pod: pods.Kind = "web"
+    changes: int = 0
 
 
 class Lived(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,10 +76,11 @@ class Lived(msgspec.Struct, frozen=True, kw_only=True):
 class Stage:
     """What lives share."""
 
-    def __init__(self, farm: Farm, engine: PrivateDocker, witness: Witness) -> None:
+    def __init__(self, farm: Farm, engine: PrivateDocker, witness: Witness, listener: Listener) -> None:
         self.farm = farm
         self.engine = engine
         self.witness = witness
+        self.listener = listener
         self.api = engine.api()
 
 
@@ -107,6 +110,9 @@ class _Life:
         self.root = server.folder / "agent"
         self.folder = self.root / "manifests"
         self.folder.mkdir(parents=True)
+        self.hooks = self.root / "hooks"
+        self.hooks.mkdir()
+        self.place = pods.Place(port=port, hooks=str(self.hooks), listener=stage.listener.port, node=node)
         self.record = self.root / "points"
         self.journal = Journal(server.url, node)
         self.statuses: dict[str, list[str]] = {}
@@ -132,16 +138,20 @@ class _Life:
         for kill in range(1, self.plan.kills + 1):
             self._kill_server_process()
             self._mark(f"restarted {kill}", lambda kill=kill: self._running(kill))
-        after = self._started_at()
-        # The writer and the sandbox ran all the time, whoever was killed meanwhile.
-        assert {name: before[name] for name in before if "server" not in name}.items() <= after.items()
+        # The others and the sandbox ran all the time, whoever was killed meanwhile.
+        self._untouched(before, "server")
+        self._change_all()
         self._go()
         ended = self.journal.wait_for_event(pod.PodEnded)
         self.journal.wait_for("what pleg sees of the end", self._all_seen_gone)
         self._come_to_rest()
         self._nothing_is_left(ended.uid)
+
+        def plain(text: str) -> str:
+            return text.replace(ended.uid, "UID").replace(f"/{self.node}/", "/NODE/")
+
         lives, signals = self.stage.witness.lives(self.node), self.stage.witness.signals(self.node)
-        return tell(self.journal.lines, lives, signals, self.statuses, ended.uid)
+        return tell(self.journal.lines, lives, signals, self.statuses, plain, hooks=self._hooks())
 
     # -- what is done ----------------------------------------------------------------------------------------------
 
@@ -163,15 +173,28 @@ class _Life:
             struck=str(self.root / "struck"),
         )
 
-    def _come(self) -> None:
-        manifest = msgspec.json.encode(_manifest(self.port))
+    def _come(self, changes: int = 0) -> None:
+        manifest = msgspec.json.encode(pods.manifest(self.plan.pod, self.place, changes))
         if self.plan.source == "apply":
             (document,) = read_documents(manifest, "web.json").pods
-            self._command(manifests.ApplyPods(request=f"apply {self.node}", pods=(document,)))
+            self._command(manifests.ApplyPods(request=f"apply {self.node} {changes}", pods=(document,)))
             return
         unfinished = self.folder / ".web.json"
         unfinished.write_bytes(manifest)
         unfinished.rename(self.folder / "web.json")
+
+    def _change_all(self) -> None:
+        """First of a container: the others are left alone. Then of the sandbox: everything is made anew."""
+        for change in range(1, self.plan.changes + 1):
+            before = self._started_at()
+            self._come(change)
+            self._mark(f"changed {change}", lambda change=change: self._changed(change))
+            if change == 1:
+                self._untouched(before, "writer")
+
+    def _untouched(self, before: Mapping[str, str], but: str) -> None:
+        after = self._started_at()
+        assert {name: before[name] for name in before if f"_{but}_" not in name}.items() <= after.items()
 
     def _go(self) -> None:
         if self.plan.source == "apply":
@@ -208,15 +231,35 @@ class _Life:
 
     def _running(self, restarts: int) -> bool:
         status = self.journal.status(POD)
-        if status is None or not all(one.state.running for one in status.container_statuses):
+        if status is None or not self._all_ready():
             return False
-        return [one.restart_count for one in status.container_statuses] == [0, restarts]
+        return {one.name: one.restart_count for one in status.container_statuses} == {"writer": 0, "server": restarts}
+
+    def _changed(self, change: int) -> bool:
+        """What the change is about is made anew."""
+        state = self.journal.pods[POD]
+        writer = state.container("writer")
+        return bool(writer and writer.attempt >= change and state.sandbox.attempt >= change - 1 and self._all_ready())
+
+    def _all_ready(self) -> bool:
+        """All run, and their hooks are over; what is to be done before is done."""
+        status = self.journal.status(POD)
+        if status is None or not all(one.state.running and one.ready for one in status.container_statuses):
+            return False
+        return all(one.ready for one in status.init_container_statuses)
 
     def _served(self) -> bool:
         try:
             return self.stage.engine.namespace.http(self.port).body == b"page\n"
         except OSError:
             return False
+
+    def _hooks(self) -> list[str]:
+        """What the hooks did: of those that write lines each line, without the run that it names; requests once."""
+        path = self.hooks / "lines"
+        lines = path.read_text().splitlines() if path.exists() else []
+        assert len(set(lines)) == len(lines), f"a hook ran twice: {lines}"
+        return [*sorted(line.rpartition(" ")[0] for line in lines), *self.stage.listener.asked(self.node)]
 
     def _started_at(self) -> dict[str, str]:
         """Name -> when it was started, of each container that runs."""
@@ -263,27 +306,3 @@ class _Life:
         assert not left, left
         assert not (self.root / "pods" / uid).exists()
         assert POD not in self.journal.pods
-
-
-def _manifest(port: int) -> dict[str, Any]:
-    mount = {"name": "pages", "mountPath": "/pages"}
-    shell = {"image": "chronolet/busybox:1", "imagePullPolicy": "IfNotPresent"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "web"},
-        "spec": {
-            "terminationGracePeriodSeconds": 1,
-            "volumes": [{"name": "pages", "emptyDir": {}}],
-            "containers": [
-                {"name": "writer", **shell, "command": ["/bin/sh", "-c", WRITER], "volumeMounts": [mount]},
-                {
-                    "name": "server",
-                    **shell,
-                    "command": ["/bin/sh", "-c", SERVER],
-                    "ports": [{"containerPort": 8080, "hostPort": port}],
-                    "volumeMounts": [mount | {"mountPath": "/www", "readOnly": True}],
-                },
-            ],
-        },
-    }

@@ -20,6 +20,7 @@ from tests.e2e.crash_matrix import points
 from tests.e2e.crash_matrix.farm import Farm
 from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.life import Lived, Plan, Stage, live
+from tests.e2e.crash_matrix.listener import Listener
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.crash_matrix.story import difference
 from tests.e2e.witness import Witness
@@ -96,7 +97,10 @@ class Matrix:
             self._ports.put(port)
 
     def _judge(self, twin: Twin, plan: Plan, lived: Lived | str) -> None:
-        verdict, what = self.verdict, f"{plan.victim} killed at {plan.point} ({plan.source}, {plan.kills})"
+        verdict, what = (
+            self.verdict,
+            f"{plan.victim} killed at {plan.point} ({plan.pod}, {plan.source}, {plan.kills} kills)",
+        )
         verdict.counts["lives"] += 1
         if isinstance(lived, str):
             verdict.wrong.append(f"{what}: {lived}")
@@ -123,9 +127,10 @@ def blows(plan: Plan, at: Sequence[Point], victim: Victim) -> list[Plan]:
 @contextmanager
 def matrix(engine: PrivateDocker) -> Iterator[Matrix]:
     """A matrix on this engine."""
-    farm, witness = Farm(), Witness(engine)
+    farm, witness, listener = Farm(), Witness(engine), Listener()
     try:
-        yield Matrix(Stage(farm, engine, witness))
+        yield Matrix(Stage(farm, engine, witness, listener))
     finally:
+        listener.close()
         witness.close()
         farm.end()

@@ -102,6 +102,11 @@ def sample(points: Iterable[Point]) -> list[Point]:
     return list(chosen.values())
 
 
+def sample_of_hooks(points: Iterable[Point]) -> list[Point]:
+    """The first point of each stratum that is about a hook: `sample` has the last, and hooks come at both ends."""
+    return sample(reversed([point for point in points if "hook" in str(point).lower()]))
+
+
 def halved(points: Sequence[Point]) -> list[Point]:
     """Of each event type or outside call one point only, before it and after it by turns."""
     found: dict[str, list[Point]] = {}

@@ -12,7 +12,7 @@ Signals are a set: a stop that is tried again sends its signal again, which cann
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,12 +21,26 @@ from chronolet.pod.api import PodStatus
 from chronolet_schemas import kernel, kube_events, manifests, pleg, pod
 from tests.e2e.journal import Line
 
-_DIFFER = {"id", "uid", "ip", "at", "deadline", "milliseconds", "spec_hash", "sandbox_hash", "container_hashes"}
+_DIFFER = {
+    "id",
+    "uid",
+    "ip",
+    "exec_id",
+    "at",
+    "deadline",
+    "milliseconds",
+    "spec_hash",
+    "sandbox_hash",
+    "container_hashes",
+}
 _DIFFER |= {"digest", "source", "manifest", "pod", "image_id", "sandbox_id"}
 
 
+Plain = Callable[[str], str]
+
+
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """A life. All texts with the uid replaced."""
+    """A life. All texts are plain."""
 
     pod: dict[str, list[str]]
     """Subject -> its events."""
@@ -42,6 +56,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     signals: list[str]
     statuses: dict[str, list[str]]
     """Way mark -> container statuses."""
+    hooks: list[str] = []
+    """What the hooks did, as the world outside saw it."""
 
 
 def tell(
@@ -49,56 +65,64 @@ def tell(
     docker: Mapping[str, list[str]],
     signals: Iterable[str],
     statuses: Mapping[str, list[str]],
-    uid: str,
+    plain: Plain,
+    *,
+    hooks: Sequence[str] = (),
 ) -> Story:
-    """The story of the one pod with that uid."""
+    """The story of the one pod of that node; `plain` puts general words for what no other life has."""
     story = Story(
         pod={},
         told={},
         seen={},
         manifests=[],
         troubles=[],
-        docker={name.replace(uid, "UID"): actions for name, actions in docker.items()},
-        signals=sorted(signal.replace(uid, "UID") for signal in signals),
-        statuses={mark: [line.replace(uid, "UID") for line in lines] for mark, lines in statuses.items()},
+        docker={plain(name): actions for name, actions in docker.items()},
+        signals=sorted(map(plain, signals)),
+        statuses={mark: list(map(plain, lines)) for mark, lines in statuses.items()},
+        hooks=list(hooks),
     )
     for line in lines:
-        _add(story, line, uid)
+        _add(story, line, plain)
     return story
 
 
-def _add(story: Story, line: Line, uid: str) -> None:
+def _add(story: Story, line: Line, plain: Plain) -> None:
     event = line.event
     match event:
         case kube_events.Recorded():
-            words = f"{event.severity} {event.reason}: {event.message}".replace(uid, "UID")
-            story.told.setdefault(event.field_path, []).append(words)
+            words = f"{event.severity} {event.reason}: {event.message}"
+            story.told.setdefault(event.field_path, []).append(plain(words))
+        case pod.ExitRead():
+            # It is read while the container goes on to whatever comes next.
+            story.pod.setdefault(f"exit/{event.container}/{event.attempt}", []).append(plain(_words(event)))
         case pod.PodEvent():
-            story.pod.setdefault(line.entry.subject, []).append(_words(event, uid))
+            story.pod.setdefault(line.entry.subject, []).append(plain(_words(event)))
         case pleg.ContainerStarted() | pleg.ContainerDied() | pleg.ContainerRemoved():
             story.seen.setdefault(f"{event.container} {event.attempt}", []).append(type(event).__name__)
         case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PodRefused():
-            story.manifests.append(_words(event, uid))
+            story.manifests.append(plain(_words(event)))
         case kernel.LogStarted() | kernel.ShardTakenOver():
             pass
         case kernel.EffectsFailing() if event.about.startswith("keeper/"):
             pass  # the keeper measures the log: it says so when that met a dead server, and measures again
         case _ if line.entry.type.startswith("kernel."):
-            story.troubles.append(_words(event, uid))
+            story.troubles.append(plain(_words(event)))
 
 
-def _words(event: Any, uid: str) -> str:
+def _words(event: Any) -> str:
     fields = {
         name: value
         for name, value in msgspec.structs.asdict(event).items()
-        if name not in _DIFFER and not name.endswith("_at")
+        if name not in _DIFFER and not name.endswith(("_at", "_milliseconds"))
     }
-    return f"{type(event).__name__} {fields}".replace(uid, "UID")
+    return f"{type(event).__name__} {fields}"
 
 
 def status_lines(status: PodStatus | None) -> list[str]:
     """Of each container: what its status says, without times and ids."""
-    return [_status_line(one) for one in status.container_statuses] if status else []
+    if status is None:
+        return []
+    return [_status_line(one) for one in (*status.init_container_statuses, *status.container_statuses)]
 
 
 def _status_line(one: Any) -> str:

@@ -2,7 +2,8 @@
 
 The points are taken from a recorded life. A short run has one life for each kind of point (before or after; each event
 type, each outside call about each kind of subject) for the agent, one for each event type and call for Redis; a long
-one has every point for both, and those of a back-off that is waited out.
+one has every point for both, and those of a back-off that is waited out. The whole life of a pod with an init
+container, a sidecar and hooks, which is changed on its way, adds the points that the plain pod has not.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ from tests.support.docker import PrivateDocker
 FILE = Plan()
 APPLY = Plan(source="apply")
 LOOPING = Plan(kills=2)
+WHOLE = Plan(pod="whole", source="apply", kills=0, changes=1)
+WHOLE_AND_LONG = Plan(pod="whole", source="apply", kills=1, changes=2)
 
 
 def judged(done: Matrix, least: int) -> None:
@@ -39,7 +42,13 @@ def of_manifests(found: Sequence[Point]) -> list[Point]:
     return [point for point in found if "manifests." in point.type]
 
 
-@pytest.mark.timeout(400)
+def of_new_kinds(found: Sequence[Point], known: Sequence[Point]) -> list[Point]:
+    """Those of kinds that a plainer life has not."""
+    strata = {point.stratum for point in known}
+    return [point for point in found if point.stratum not in strata]
+
+
+@pytest.mark.timeout(600)
 def test_a_blow_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDocker) -> None:
     with matrix(docker_engine) as done:
         twin = done.twin(FILE)
@@ -48,7 +57,23 @@ def test_a_blow_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDock
         applied = done.twin(APPLY)
         at = points.sample(of_manifests(applied.points))
         done.run(applied, everywhere(APPLY, at))
+        whole = done.twin(WHOLE)
+        new = of_new_kinds(whole.points, [*twin.points, *applied.points])
+        at = list(dict.fromkeys([*points.sample(new), *points.sample_of_hooks(new)]))
+        assert len(whole.lived.story.hooks) == 5, whole.lived.story.hooks
+        done.run(whole, blows(WHOLE, at, "agent"))
         judged(done, least=60)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_a_blow_at_any_point_of_a_whole_life_changes_nothing(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as done:
+        whole = done.twin(WHOLE_AND_LONG)
+        # Lives that mostly wait: twice as many go side by side.
+        done.run(whole, blows(WHOLE_AND_LONG, whole.points, "agent"), 2 * AT_ONCE)
+        done.run(whole, blows(WHOLE_AND_LONG, points.sample(whole.points), "redis"), 2 * AT_ONCE)
+        judged(done, least=120)
 
 
 @pytest.mark.long

@@ -57,7 +57,13 @@ def story(*events: pod.PodEvent, docker: dict[str, list[str]] | None = None) -> 
         Line(Entry(Position(1, n), "pod.X@1", "pod/default/web", event.subject(), "pod/2#1", "", b""), event)
         for n, event in enumerate(events)
     ]
-    return tell(lines, docker or {"chrono_app_web_default_u1_0": ["create", "start"]}, (), {}, "u1")
+    return tell(
+        lines,
+        docker or {"chrono_app_web_default_u1_0": ["create", "start"]},
+        (),
+        {},
+        lambda text: text.replace("u1", "UID"),
+    )
 
 
 EXITED = pod.ContainerExited(
