@@ -3,8 +3,8 @@
 Comes in: a node, a seed. Goes out: manifests in its folder, killed processes; at the end, what is wanted. Next: the
 tests of this folder disturb what this moves.
 
-The manifests are the phases of a life, each in many pods at a time: starts, a pull that fails and backs off, crash
-loops, completion, ends that are waited for and ends that are forced.
+The manifests are the phases of a life, each in many pods at a time: starts, init containers, sidecars, hooks, a pull
+that fails and backs off, crash loops, completion, ends that are waited for and ends that are forced.
 """
 
 from __future__ import annotations
@@ -36,7 +36,21 @@ _KINDS: Mapping[str, dict[str, Any]] = {
     "stuck": {"initContainers": [shell("prepare", "exit 1")], "containers": [shell("app")]},
     "pulls": {"containers": [{"name": "app", "image": "localhost:1/none:1"}, shell("beside")]},
 }
-SETTLES = ("steady", "deaf", "once", "sidecar")
+
+
+def _hooked(folder: str) -> dict[str, Any]:
+    """Its hooks write a line each, which names the container's very run."""
+    line = "echo {} $HOSTNAME $(cut -d' ' -f22 /proc/1/stat) >> /hooks/lines"
+    hooks = {name: {"exec": {"command": ["/bin/sh", "-c", line.format(name)]}} for name in ("postStart", "preStop")}
+    mount = [{"name": "hooks", "mountPath": "/hooks"}]
+    slow = {"postStart": {"sleep": {"seconds": 1}}, "preStop": {"sleep": {"seconds": 1}}}
+    return {
+        "containers": [shell("app", lifecycle=hooks, volumeMounts=mount), shell("beside", lifecycle=slow)],
+        "volumes": [{"name": "hooks", "hostPath": {"path": folder}}],
+    }
+
+
+SETTLES = ("steady", "deaf", "once", "sidecar", "hooked")
 """Kinds that come to rest."""
 
 
@@ -48,6 +62,10 @@ class Churn:
         self._random = random.Random(seed)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        hooks = node.root / "hooks"
+        hooks.mkdir()
+        self._lines = hooks / "lines"
+        self._kinds = {**_KINDS, "hooked": _hooked(str(hooks))}
         self.wanted: dict[str, str] = {}
         """Pod -> kind."""
         self.moves = 0
@@ -61,6 +79,12 @@ class Churn:
         self._node.start()
         self._node.wait_until_running(*stay)
         self.go()
+
+    def hooks_run(self) -> int:
+        """How many hooks have written their line. Fails for one that wrote it twice."""
+        lines = self._lines.read_text().splitlines() if self._lines.exists() else []
+        assert len(set(lines)) == len(lines), "a hook ran twice"
+        return len(lines)
 
     def go(self) -> None:
         self._stop.clear()
@@ -96,14 +120,14 @@ class Churn:
         name = f"c{self._random.randrange(PODS)}"
         match self._random.choice(("write", "write", "remove", "kill")):
             case "write":
-                self._write(name, self._random.choice(list(_KINDS)))
+                self._write(name, self._random.choice(list(self._kinds)))
             case "remove":
                 self._remove(name)
             case _:
                 self.kill(1)
 
     def _write(self, name: str, kind: str) -> None:
-        spec = dict(_KINDS[kind])
+        spec = dict(self._kinds[kind])
         self._node.write(f"{name}.yaml", pod(name, *spec.pop("containers"), **spec))
         self.wanted[name] = kind
 

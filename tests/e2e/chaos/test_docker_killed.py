@@ -52,6 +52,7 @@ def killed_again_and_again(engine: PrivateDocker, *, kills: int, seed: int) -> N
                 took.append(wait_for_agreement(node, f"kill {number + 1}"))
                 churn.go()
             check_rest(node, churn)
+            assert churn.hooks_run()
             assert node.runs
             assert "Traceback" not in node.log, node.log[-3000:]
             assert hit >= kills, "containers died while Docker was away"
