@@ -27,7 +27,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def ran(docker_engine: PrivateDocker) -> Iterator[Ran]:
     """A node that all of the tests' own pods have been applied to."""
     images.load(docker_engine.api())
-    with private_redis() as server, running_node(docker_engine, server.url, "own", server.folder / "agent") as node:
-        ran = Ran(node)
-        ran.apply_all()
-        yield ran
+    with private_redis() as server:
+        agent = running_node(docker_engine, server.url, "own", server.folder / "agent", in_network=True)
+        with agent as node:
+            ran = Ran(node)
+            ran.apply_all()
+            yield ran

@@ -158,6 +158,10 @@ def _mounts(value: list[Mapping[str, Any]], look: Look) -> Compared:
     return Compared(wanted, {target: found.get(target) for target in wanted})
 
 
+def _targets(look: Look) -> list[str]:
+    return [one["Destination"] for one in look.container["Mounts"]]
+
+
 def _wanted_source(mount: Mapping[str, Any], look: Look) -> str:
     volume = next(one for one in look.manifest["spec"]["volumes"] if one["name"] == mount["name"])
     return str(volume["hostPath"]["path"]) if "hostPath" in volume else "the pod's own"
@@ -241,7 +245,8 @@ _CONTAINER: Final[dict[str, Check]] = {
     "resources.requests.memory": lambda value, look: Compared(amount(value), look.host["Memory"]),
     # Of a sidecar; nothing else may have one.
     "restartPolicy": lambda value, look: Compared(value == "Always", look.container["State"]["Running"]),
-    "lifecycle": _anything,  # hooks have tests of their own
+    "terminationMessagePath": lambda value, look: Compared(True, value in _targets(look)),
+    "terminationMessagePolicy": _anything,  # seen once it has ended
     "tty": _config("Tty"),
     "stdin": _config("OpenStdin"),
     "stdinOnce": _config("StdinOnce"),

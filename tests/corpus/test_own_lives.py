@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.corpus.diary import DIARY, DIARY_VOLUME, diary, writes
+from tests.corpus.diary import DIARY, DIARY_VOLUME, deleted, diary, writes
 from tests.corpus.own import Ran, own, says
 from tests.e2e.node import shell
 
@@ -47,6 +47,14 @@ def test_init_containers_come_one_after_the_other_and_sidecars_stay(ran: Ran) ->
         "last-init",
     ]
     assert ran.differences(ORDER) == []
+
+
+def test_sidecars_end_after_the_containers_and_in_the_other_order(ran: Ran) -> None:
+    ran.wait("all to begin", lambda: len(diary(ran, ORDER)) == 6)
+    deleted(ran, ORDER)
+    ended = diary(ran, ORDER)[6:]
+    assert set(ended[:2]) == {"-app", "-second"}
+    assert ended[2:] == ["-later-sidecar", "-sidecar"]
 
 
 def test_an_init_container_that_fails_for_good(ran: Ran) -> None:

@@ -66,8 +66,11 @@ class Node:
 
     # -- the agent -------------------------------------------------------------------------------------------------
 
-    def start(self, port: int = 0) -> None:
+    def start(self, port: int = 0, *, in_network: bool = False) -> None:
+        """`in_network`: in Docker's own network, where the addresses of pods can be reached, as on any host."""
         command = [*_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port)]
+        if in_network:
+            command = self.engine.namespace.command(*command)
         with self._log.open("ab") as log:
             self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
 
@@ -246,11 +249,11 @@ def shell(name: str, script: str = "trap 'exit 0' TERM; sleep 3600 & wait", **mo
 
 
 @contextmanager
-def running_node(engine: PrivateDocker, url: str, name: str, root: Path) -> Iterator[Node]:
+def running_node(engine: PrivateDocker, url: str, name: str, root: Path, *, in_network: bool = False) -> Iterator[Node]:
     """A node whose agent is started; gone at the end."""
     node = Node(engine, url, name, root)
     try:
-        node.start()
+        node.start(in_network=in_network)
         yield node
     finally:
         node.close()

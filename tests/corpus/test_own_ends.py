@@ -1,0 +1,112 @@
+"""What a container does after its start and before its end, its last words, and a pod that has had its time."""
+
+import pytest
+
+from chronolet_schemas import pod
+from tests.corpus.diary import DIARY_VOLUME, deleted, diary, writes
+from tests.corpus.own import Ran, own, says
+from tests.e2e.node import shell
+
+pytestmark = pytest.mark.docker
+
+HOOKS = own(
+    "hooks",
+    writes(
+        "app",
+        lifecycle={
+            "postStart": {"exec": {"command": ["/bin/sh", "-c", "sleep 0.5; echo hooked >> /diary/lines"]}},
+            "preStop": {"exec": {"command": ["/bin/sh", "-c", "echo asked >> /diary/lines; sleep 0.5"]}},
+        },
+    ),
+    writes("later"),
+    volumes=DIARY_VOLUME,
+)
+FAILED_HOOK = own(
+    "failed-hook",
+    says("app", "true", lifecycle={"postStart": {"exec": {"command": ["/bin/sh", "-c", "echo broken; exit 4"]}}}),
+)
+HTTP_HOOK = own(
+    "http-hook",
+    says(
+        "app",
+        "mkdir /page; echo page > /page/hook; httpd -f -vv -p 8000 -h /page &",
+        lifecycle={"preStop": {"httpGet": {"path": "/hook", "port": "web"}}},
+        ports=[{"containerPort": 8000, "name": "web"}],
+    ),
+)
+SLEEPING_HOOK = own("sleeping-hook", says("app", "true", lifecycle={"preStop": {"sleep": {"seconds": 1}}}))
+DEADLINE = own("deadline", shell("app"), activeDeadlineSeconds=1)
+LAST_WORDS = {
+    "file": own(
+        "last-words", shell("app", "printf spoken > /dev/termination-log; echo logged; exit 2"), restartPolicy="Never"
+    ),
+    "elsewhere": own(
+        "last-words-elsewhere",
+        shell("app", "printf spoken > /tmp/words; echo logged", terminationMessagePath="/tmp/words"),
+        restartPolicy="Never",
+    ),
+    "logs": own(
+        "last-words-of-the-logs",
+        shell("app", "echo logged; exit 2", terminationMessagePolicy="FallbackToLogsOnError"),
+        restartPolicy="Never",
+    ),
+    "none": own(
+        "no-last-words",
+        shell("app", "echo logged", terminationMessagePolicy="FallbackToLogsOnError"),
+        restartPolicy="Never",
+    ),
+}
+
+
+def test_hooks_run_after_the_start_and_before_the_end(ran: Ran) -> None:
+    ran.wait("both to run", lambda: ran.container(HOOKS, "later").get("ready"))
+    assert diary(ran, HOOKS) == ["+app", "hooked", "+later"]
+    deleted(ran, HOOKS)
+    ended = diary(ran, HOOKS)[3:]
+    assert sorted(ended) == ["-app", "-later", "asked"]
+    assert ended.index("asked") < ended.index("-app")
+
+
+def test_a_hook_after_the_start_that_fails(ran: Ran) -> None:
+    # What it printed stays out of the event, as the kubelet has it: it may be a secret.
+    assert ran.told(FAILED_HOOK, "FailedPostStartHook") == "PostStartHook failed"
+    ran.wait("its restart", lambda: ran.container(FAILED_HOOK, "app").get("restartCount"))
+
+
+def test_a_hook_that_asks_a_page(ran: Ran) -> None:
+    assert ran.output(HTTP_HOOK) == ""
+    container = ran.inspected(HTTP_HOOK)["app"]["Id"]
+    stream = ran.node.docker.logs(container, stream=True, follow=True)
+    deleted(ran, HTTP_HOOK)
+    said = b"".join(stream).decode()
+    assert "url:/hook" in said
+    assert "response:200" in said
+
+
+def test_a_hook_that_sleeps(ran: Ran) -> None:
+    assert ran.output(SLEEPING_HOOK) == ""
+    deleted(ran, SLEEPING_HOOK)
+    hook = ran.node.journal.wait_for_event(pod.HookEnded, pod=f"default/{SLEEPING_HOOK}")
+    assert hook.outcome == "Succeeded"
+    exited = ran.node.journal.wait_for_event(pod.ContainerExited, pod=f"default/{SLEEPING_HOOK}")
+    asked = ran.node.journal.wait_for_event(pod.ContainerStopRequested, pod=f"default/{SLEEPING_HOOK}")
+    assert exited.exit_code == 0
+    assert asked
+
+
+def test_a_pod_that_has_had_its_time(ran: Ran) -> None:
+    ran.wait("its end", lambda: ran.status(DEADLINE)["phase"] == "Failed")
+    status = ran.pod(DEADLINE)["status"]
+    assert status["reason"] == "DeadlineExceeded"
+    assert status["message"] == "Pod was active on the node longer than the specified deadline"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("file", "spoken"), ("elsewhere", "spoken"), ("logs", "logged\n"), ("none", "")]
+)
+def test_a_containers_last_words(ran: Ran, kind: str, words: str) -> None:
+    ran.ended(LAST_WORDS[kind])
+    ran.wait(
+        f"{words!r}; now {ran.status(LAST_WORDS[kind])}",
+        lambda: ran.container(LAST_WORDS[kind], "app")["state"]["terminated"].get("message", "") == words,
+    )
