@@ -27,6 +27,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def ran(docker_engine: PrivateDocker) -> Iterator[Ran]:
     """A node that all of the tests' own pods have been applied to."""
     images.load(docker_engine.api())
+    # A host's address is where its way out begins; this one has only Docker's bridge.
+    docker_engine.namespace.run("ip", "route", "replace", "192.0.2.0/24", "dev", "docker0")
     with private_redis() as server:
         agent = running_node(docker_engine, server.url, "own", server.folder / "agent", in_network=True)
         with agent as node:

@@ -73,7 +73,8 @@ def _first(*fields: str) -> tuple[str, ...]:
 _CAPITALS = "capital letters are not allowed"
 _GPU = "resources.limits."
 _SECCOMP: Final = Taken(
-    blocks=(*_first("securityContext.allowPrivilegeEscalation"), "spec.securityContext.seccompProfile")
+    else_=Says(reason="CreateContainerError", message="cannot load seccomp profile"),
+    note="the profile is not on the test's machine",
 )
 _PROBED: Final = Taken(warns=_first("livenessProbe"))
 _LITTLE_CPU: Final = "a kubelet refuses it on a node of fewer CPUs: `OutOfcpu`; here nothing is reserved yet"
@@ -91,18 +92,11 @@ EXPECTED: Final[dict[str, Expectation]] = {
     ),
     "play_kube_simpleWithoutPodPrefixYaml.yaml": Refused(problems={"spec.containers[0].name": _CAPITALS}),
     # -- devices and what else is asked for by a resource's name -------------------------------------------------------
-    "example_pod_jax-non-privileged.yaml": Taken(
-        blocks=(
-            *_first(f"{_GPU}amd.com/gpu", "securityContext.allowPrivilegeEscalation", "securityContext.seccompProfile"),
-            "spec.hostIPC",
-        )
-    ),
-    "demo_dsa-accel-config-demo-pod.yaml": Taken(
-        blocks=_first(f"{_GPU}dsa.intel.com/wq-user-dedicated", "securityContext.capabilities")
-    ),
+    "example_pod_jax-non-privileged.yaml": Taken(blocks=_first(f"{_GPU}amd.com/gpu")),
+    "demo_dsa-accel-config-demo-pod.yaml": Taken(blocks=_first(f"{_GPU}dsa.intel.com/wq-user-dedicated")),
     "demo_dsa-dpdk-dmadevtest-vfio.yaml": Taken(
         blocks=(
-            *_first(f"{_GPU}hugepages-2Mi", f"{_GPU}dsa.intel.com/vfio", "securityContext.capabilities"),
+            *_first(f"{_GPU}hugepages-2Mi", f"{_GPU}dsa.intel.com/vfio"),
             "spec.volumes[0].emptyDir.medium",
         )
     ),
@@ -110,17 +104,12 @@ EXPECTED: Final[dict[str, Expectation]] = {
     "fuse-test.yml": Taken(
         blocks=(
             "metadata.annotations.container.apparmor.security.beta.kubernetes.io/test-fuse",
-            *_first(f"{_GPU}github.com/fuse", "securityContext.capabilities"),
+            *_first(f"{_GPU}github.com/fuse"),
         ),
     ),
     "pods_resource_extended-resource-pod.yaml": Taken(blocks=_first(f"{_GPU}example.com/dongle")),
     "smarter-device-management-pod-k3s-test-xavier.yaml": Taken(
-        blocks=(
-            "spec.volumes[3].configMap",
-            *_first("securityContext.capabilities", "securityContext.allowPrivilegeEscalation"),
-            "spec.hostNetwork",
-            "spec.hostname",
-        ),
+        blocks=("spec.volumes[3].configMap",),
         warns=(
             *_first("resources.requests.cpu"),
             "spec.nodeName",
@@ -138,16 +127,17 @@ EXPECTED: Final[dict[str, Expectation]] = {
     "pods_pod-projected-svc-token.yaml": Taken(
         blocks=("spec.volumes[0].projected",), warns=("spec.serviceAccountName",)
     ),
-    "_archived_storage_rethinkdb_admin-pod.yaml": Taken(blocks=_first("env[0].valueFrom")),
+    "_archived_storage_rethinkdb_admin-pod.yaml": Taken(),
     "pods_inject_dapi-envars-container.yaml": Taken(
-        blocks=_first(*(f"env[{index}].valueFrom" for index in range(4))),
         warns=_first("resources.requests.memory", "resources.requests.cpu"),
     ),
-    "pods_inject_dapi-envars-pod.yaml": Taken(blocks=_first(*(f"env[{index}].valueFrom" for index in range(5)))),
-    "pods_inject_pod-multiple-secret-env-variable.yaml": Taken(blocks=_first("env[0].valueFrom", "env[1].valueFrom")),
+    "pods_inject_dapi-envars-pod.yaml": Taken(),
+    "pods_inject_pod-multiple-secret-env-variable.yaml": Taken(
+        blocks=_first("env[0].valueFrom.secretKeyRef", "env[1].valueFrom.secretKeyRef")
+    ),
     # -- rights --------------------------------------------------------------------------------------------------------
-    "play_kube_podWithHostIPCDefined.yaml": Taken(blocks=("spec.hostIPC",)),
-    "play_kube_selinuxLabelPodYaml.yaml": Taken(blocks=_first("securityContext.seLinuxOptions")),
+    "play_kube_podWithHostIPCDefined.yaml": Taken(else_=Says(reason="Completed", exit_code=0)),
+    "play_kube_selinuxLabelPodYaml.yaml": Taken(),
     "pods_security_hello-apparmor.yaml": Taken(
         blocks=("metadata.annotations.container.apparmor.security.beta.kubernetes.io/hello",)
     ),

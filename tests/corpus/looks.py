@@ -211,8 +211,10 @@ def _options(prefix: str, look: Look) -> list[str]:
 
 
 def _seccomp(value: Mapping[str, str], look: Look) -> Compared:
-    wanted = {"Unconfined": ["seccomp=unconfined"], "RuntimeDefault": []}[value["type"]]
-    return Compared(wanted, _options("seccomp", look))
+    found = _options("seccomp", look)
+    if value["type"] == "Localhost":
+        return Compared([True], [option.startswith("seccomp={") for option in found])
+    return Compared({"Unconfined": ["seccomp=unconfined"], "RuntimeDefault": []}[value["type"]], found)
 
 
 def _se_linux(value: Mapping[str, str], look: Look) -> Compared:
@@ -263,6 +265,28 @@ _CONTAINER: Final[dict[str, Check]] = {
     "lifecycle.preStop": _hook_to_come("PreStop"),
 }
 
+_PODS_RIGHTS = ("runAsUser", "runAsGroup", "runAsNonRoot", "seccompProfile", "seLinuxOptions")
+
+
+def _everywhere(key: str) -> Check:
+    """In each container that was made and does not say otherwise itself."""
+    check = _CONTAINER[f"securityContext.{key}"]
+
+    def everywhere(value: Any, look: Look) -> Compared:
+        made = [look._replace(container=one) for name, one in look.docker.items() if name != "POD"]
+        compared = [check(value, one) for one in made if key not in _own_context(one)]
+        return Compared([one.wanted for one in compared], [one.found for one in compared])
+
+    return everywhere
+
+
+def _own_context(look: Look) -> Mapping[str, Any]:
+    spec = look.manifest["spec"]
+    every = [*spec.get("initContainers", []), *spec["containers"]]
+    found: Mapping[str, Any] = next(one for one in every if one["name"] == look.name).get("securityContext", {})
+    return found
+
+
 CHECKS: Final[dict[str, Check]] = {
     "apiVersion": _shown("apiVersion"),
     "kind": _shown("kind"),
@@ -280,5 +304,6 @@ CHECKS: Final[dict[str, Check]] = {
     "spec.hostNetwork": _namespace("NetworkMode"),
     "spec.hostPID": _namespace("PidMode"),
     "spec.hostIPC": _namespace("IpcMode"),
+    **{f"spec.securityContext.{key}": _everywhere(key) for key in _PODS_RIGHTS},
     **{f"container.{path}": check for path, check in _CONTAINER.items()},
 }

@@ -110,3 +110,21 @@ def test_a_containers_last_words(ran: Ran, kind: str, words: str) -> None:
         f"{words!r}; now {ran.status(LAST_WORDS[kind])}",
         lambda: ran.container(LAST_WORDS[kind], "app")["state"]["terminated"].get("message", "") == words,
     )
+
+
+STOPPED_BY = own(
+    "stopped-by",
+    shell(
+        "app",
+        "trap 'echo by USR1; exit 0' USR1; trap 'echo by TERM; exit 1' TERM; echo ready; sleep 3600 & wait",
+        lifecycle={"stopSignal": "SIGUSR1"},
+    ),
+    os={"name": "linux"},
+)
+
+
+def test_the_signal_that_asks_a_container_to_end(ran: Ran) -> None:
+    ran.wait("its trap", lambda: ran.written(STOPPED_BY) == "ready\n")
+    stream = ran.node.docker.logs(ran.inspected(STOPPED_BY)["app"]["Id"], stream=True, follow=True)
+    deleted(ran, STOPPED_BY)
+    assert b"".join(stream).decode() == "ready\nby USR1\n"

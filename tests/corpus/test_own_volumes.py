@@ -37,6 +37,9 @@ KINDS = {
     "DirectoryOrCreate": ("folder", "-d"),
     "File": ("file", "-f"),
     "FileOrCreate": ("file", "-f"),
+    "Socket": ("socket", "-S"),
+    "CharDevice": ("character", "-c"),
+    "BlockDevice": ("block", "-b"),
 }
 """hostPath's types: what fits, and how a shell tests for it."""
 

@@ -1,8 +1,8 @@
 """A container's rights, as the runtime is asked for them, or why it may not have them.
 
 Comes in: a container's security context, its image's user, the host. Goes out: `user` and security options;
-`ConfigRefusal`. Next: `containers`. Answers to pkg/kubelet/kuberuntime/security_context_linux.go, dockershim's
-security_context.go and helpers_linux.go (getSeccompSecurityOpts).
+`ConfigRefusal`, `Refusal`. Next: `containers`. Answers to pkg/kubelet/kuberuntime/security_context_linux.go,
+dockershim's security_context.go and helpers_linux.go (getSeccompSecurityOpts).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from chronolet.ports.host import Host
+from chronolet.ports.runtime import Refusal
 from chronolet.rules import security
 from chronolet_schemas.podspec import Container, Pod
 
@@ -71,9 +72,11 @@ def _options(asked: security.Rights, host: Host) -> Sequence[str]:
 
 
 def _profile(name: str, host: Host) -> str:
+    """Under a kubelet the runtime reads it: its refusal, a CreateContainerError."""
     try:
         return host.seccomp_profile(name)
     except OSError as error:
-        raise ConfigRefusal(f"cannot load seccomp profile {name!r}: {error.filename}: {error.strerror}") from error
+        said = f"cannot load seccomp profile {name!r}: {error.filename}: {error.strerror}"
+        raise Refusal("failed", said) from error
     except ValueError as error:
-        raise ConfigRefusal(f"cannot load seccomp profile {name!r}: {error}") from error
+        raise Refusal("failed", f"cannot load seccomp profile {name!r}: {error}") from error

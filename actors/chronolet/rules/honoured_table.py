@@ -53,7 +53,7 @@ _TOP: Final = {
     "metadata": HONOURED,
     "metadata.finalizers": _warns("nobody here waits for finalizers"),
     "metadata.annotations.container.apparmor.security.beta.kubernetes.io/*": _blocks(
-        "AppArmor profiles are not applied yet", "runtime/default"
+        "a profile is taken from securityContext.appArmorProfile only", "runtime/default"
     ),
     "spec": HONOURED,
 }

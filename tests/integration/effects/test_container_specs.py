@@ -155,7 +155,7 @@ def test_seccomp_by_name(world: World, profile: str, mode: str) -> None:
 def test_profiles_that_are_not_there(world: World) -> None:
     absent = {"seccompProfile": {"type": "Localhost", "localhostProfile": "absent.json"}}
     answer = start(world, pod(app(securityContext=absent)))
-    assert answer.reason == "CreateContainerConfigError"
+    assert answer.reason == "CreateContainerError"
     assert "cannot load seccomp profile 'absent.json'" in answer.message
     assert "No such file" in answer.message
 

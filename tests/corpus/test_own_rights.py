@@ -1,0 +1,151 @@
+"""What a container may do, and as whom, by its security context and its pod's: asked of the container itself."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus.own import Ran, own, says
+
+pytestmark = pytest.mark.docker
+
+AT = [{"name": "v", "mountPath": "/v"}]
+_SYS_RESOURCE = 24
+_NET_ADMIN = 12
+
+
+def status_of(*names: str) -> str:
+    """A script that shows these lines of its process's status."""
+    return f"grep -E '^({'|'.join(names)}):' /proc/self/status | tr -d '\\t'"
+
+
+def has(name: str, script: str, pod: Any = None, **context: Any) -> str:
+    """A pod with one container that has this security context; `pod` is the pod's own."""
+    own_context: dict[str, Any] = {"securityContext": context} if context else {}
+    return own(name, says("app", script, **own_context), **({"securityContext": pod} if pod else {}))
+
+
+USER = has("user", "id -u; id -g", runAsUser=1000, runAsGroup=2000)
+POD_USER = own(
+    "pod-user",
+    says("app", "id -u; id -g; id -G"),
+    says("other", "id -u; id -g", securityContext={"runAsUser": 1001}),
+    securityContext={"runAsUser": 1000, "runAsGroup": 2000, "supplementalGroups": [3000, 3001]},
+)
+NON_ROOT = has("non-root", "id -u", runAsNonRoot=True, runAsUser=1000)
+ROOT_BY_IMAGE = has("root-by-image", "true", runAsNonRoot=True)
+ROOT_BY_USER = has("root-by-user", "true", {"runAsNonRoot": True}, runAsUser=0)
+READ_ONLY_ROOT = own(
+    "read-only-root",
+    says(
+        "app",
+        "touch /new && echo written; touch /v/new && echo kept",
+        volumeMounts=AT,
+        securityContext={"readOnlyRootFilesystem": True},
+    ),
+    volumes=[{"name": "v", "emptyDir": {}}],
+)
+NO_CAPABILITIES = has("no-capabilities", status_of("CapEff", "CapBnd"), capabilities={"drop": ["ALL"]})
+ONE_CAPABILITY = has("one-capability", status_of("CapEff"), capabilities={"drop": ["ALL"], "add": ["NET_ADMIN"]})
+NO_MORE_RIGHTS = has("no-more-rights", status_of("NoNewPrivs"), allowPrivilegeEscalation=False)
+MORE_RIGHTS = has("more-rights", status_of("NoNewPrivs"), allowPrivilegeEscalation=True)
+UNCONFINED = has("unconfined", status_of("Seccomp"), seccompProfile={"type": "Unconfined"})
+CONFINED = has("confined", status_of("Seccomp"), {"seccompProfile": {"type": "RuntimeDefault"}})
+FORBIDS = {
+    "defaultAction": "SCMP_ACT_ALLOW",
+    "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}],
+}
+PROFILE = has(
+    "own-profile",
+    "touch /tmp/file && echo touched; mkdir /tmp/folder",
+    seccompProfile={"type": "Localhost", "localhostProfile": "profiles/forbids.json"},
+)
+NO_PROFILE = has("no-such-profile", "true", {"seccompProfile": {"type": "Localhost", "localhostProfile": "none.json"}})
+SYSCTL = has(
+    "sysctl",
+    "cat /proc/sys/net/ipv4/ip_local_port_range",
+    {"sysctls": [{"name": "net.ipv4.ip_local_port_range", "value": "20000 30000"}]},
+)
+PRIVILEGED = has("privileged", status_of("Seccomp"), privileged=True)
+
+
+def may_have_all_capabilities() -> bool:
+    """Whether this machine can start a privileged container: it must have every capability itself."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    bounding = next(line for line in lines if line.startswith("CapBnd:"))
+    return bool(int(bounding.split()[1], 16) >> _SYS_RESOURCE & 1)
+
+
+def test_a_user_and_a_group(ran: Ran) -> None:
+    assert ran.output(USER) == "1000\n2000\n"
+    assert ran.differences(USER) == []
+
+
+def test_the_pods_user_and_a_containers_own(ran: Ran) -> None:
+    user, group, groups = ran.output(POD_USER).splitlines()
+    assert (user, group, sorted(groups.split())) == ("1000", "2000", ["2000", "3000", "3001"])
+    assert ran.output(POD_USER, "other") == "1001\n2000\n"
+
+
+def test_a_user_that_is_not_root(ran: Ran) -> None:
+    assert ran.output(NON_ROOT) == "1000\n"
+
+
+def test_an_image_that_would_run_as_root(ran: Ran) -> None:
+    message = ran.waits(ROOT_BY_IMAGE, "CreateContainerConfigError")
+    assert "container has runAsNonRoot and image will run as root" in message
+
+
+def test_root_by_name_where_root_may_not_be(ran: Ran) -> None:
+    message = ran.waits(ROOT_BY_USER, "CreateContainerConfigError")
+    assert "container's runAsUser breaks non-root policy" in message
+
+
+def test_a_root_that_is_only_read(ran: Ran) -> None:
+    assert ran.output(READ_ONLY_ROOT).splitlines()[-1] == "kept"
+    assert "Read-only file system" in ran.output(READ_ONLY_ROOT)
+    assert ran.differences(READ_ONLY_ROOT) == []
+
+
+def test_capabilities(ran: Ran) -> None:
+    nothing = "0" * 16
+    assert ran.output(NO_CAPABILITIES) == f"CapEff:{nothing}\nCapBnd:{nothing}\n"
+    assert ran.output(ONE_CAPABILITY) == f"CapEff:{1 << _NET_ADMIN:016x}\n"
+    assert ran.differences(NO_CAPABILITIES) == ran.differences(ONE_CAPABILITY) == []
+
+
+def test_whether_rights_may_grow(ran: Ran) -> None:
+    assert ran.output(NO_MORE_RIGHTS) == "NoNewPrivs:1\n"
+    assert ran.output(MORE_RIGHTS) == "NoNewPrivs:0\n"
+    assert ran.differences(NO_MORE_RIGHTS) == ran.differences(MORE_RIGHTS) == []
+
+
+def test_a_filter_of_system_calls(ran: Ran) -> None:
+    assert ran.output(UNCONFINED) == "Seccomp:0\n"
+    assert ran.output(CONFINED) == "Seccomp:2\n"
+    assert ran.differences(UNCONFINED) == []
+
+
+def test_a_filter_of_system_calls_of_the_nodes_own(ran: Ran) -> None:
+    """The profile was not there when the pod came: the container waits, and is tried again."""
+    assert "none.json" in ran.waits(NO_PROFILE, "CreateContainerError")
+    profile = ran.node.root / "seccomp" / "profiles" / "forbids.json"
+    profile.parent.mkdir(parents=True)
+    profile.write_text(json.dumps(FORBIDS))
+    assert ran.output(PROFILE) == "touched\nmkdir: can't create directory '/tmp/folder': Operation not permitted\n"
+
+
+def test_a_parameter_of_the_kernel(ran: Ran) -> None:
+    assert ran.output(SYSCTL).split() == ["20000", "30000"]
+
+
+def test_a_privileged_container_is_asked_for_and_says_where_the_machine_cannot(ran: Ran) -> None:
+    """Without CAP_SYS_RESOURCE of its own this machine cannot give it to a container: Docker's words are shown."""
+    if may_have_all_capabilities():
+        assert ran.output(PRIVILEGED) == "Seccomp:0\n"
+    else:
+        message = ran.waits(PRIVILEGED, "CrashLoopBackOff")
+        ended = ran.container(PRIVILEGED, "app")["lastState"]["terminated"]
+        assert "unable to apply caps" in ended["message"], (message, ended)
+    assert ran.differences(PRIVILEGED) == []
