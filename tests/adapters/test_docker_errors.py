@@ -1,5 +1,6 @@
 """What an engine's refusals mean: the kind that decides what is done next, and its words in one line."""
 
+import msgspec
 import pytest
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
@@ -52,3 +53,23 @@ def test_a_broken_exchange(error: Exception, kind: str, words: str) -> None:
     assert refusal.kind == kind
     assert words in str(refusal)
     assert "/run/docker.sock" in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            f"connectivity on endpoint chrono_POD_web ({'ab12' * 16}): port is already allocated",
+            "connectivity on endpoint chrono_POD_web: port is already allocated",
+        ),
+        (
+            f'mounting "/x" to rootfs "/var/lib/docker/overlay2/{"0" * 64}/merged" caused: no such file',
+            'mounting "/x" to rootfs "/var/lib/docker/overlay2/.../merged" caused: no such file',
+        ),
+        (f"open /run/{'f' * 64}-init: no such file", "open /run/...: no such file"),
+        ("open /tmp/runc-process123456: gone", "open /tmp/runc-process...: gone"),
+        (f"No such container: {'a' * 64}", f"No such container: {'a' * 64}"),
+    ],
+)
+def test_one_trouble_has_one_message(said: str, told: str) -> None:
+    assert str(errors.refused(500, msgspec.json.encode({"message": said}))) == told

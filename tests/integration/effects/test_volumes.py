@@ -337,3 +337,25 @@ def test_containers_that_start_side_by_side_mount_once(world: World) -> None:
         one.join(60)
     assert [type(one) for one in answers] == [signals.ContainerUp] * 4
     assert len(mounts.below(world.root)) == 1
+
+
+# -- a disk that is full -------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_told_and_gone_on_with_when_there_is_room(world: World, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
+    try:
+        full = World(world.runtime, small)
+        manifest = pod(app(volumeMounts=[at("scratch")]), volumes=[SCRATCH])
+        sandbox = full.sandbox(manifest)
+        with pytest.raises(OSError, match="No space left"):
+            (small / "ballast").write_bytes(bytes(1 << 20))
+        answer = start_in(full, manifest, sandbox, "app")
+        assert answer.reason in ("FailedMount", "CreateContainerConfigError")
+        assert "No space left on device" in answer.message
+        (small / "ballast").unlink()
+        assert isinstance(start_in(full, manifest, sandbox, "app"), signals.ContainerUp)
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)

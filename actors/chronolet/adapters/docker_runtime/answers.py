@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from chronolet.adapters.docker_runtime.errors import one_line
+from chronolet.adapters.docker_runtime.errors import one_line, stable
 from chronolet.ports.runtime import ContainerState, Engine, ExecState, ImageState, State
 
 # `removing` and `paused` tell neither that it runs nor that it does not; `dead` is one whose removal failed half-way.
@@ -129,7 +129,7 @@ def detail(body: bytes) -> ContainerState:
         finished_at=_milliseconds(run.FinishedAt),
         exit_code=run.ExitCode,
         oom_killed=run.OOMKilled,
-        error=one_line(run.Error),
+        error=stable(one_line(run.Error)),
         ip=next((network.IPAddress for network in networks.values() if network.IPAddress), ""),
         pid=run.Pid,
         stop_signal=found.Config.StopSignal or "TERM",

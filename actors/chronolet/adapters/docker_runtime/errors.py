@@ -5,6 +5,7 @@ Comes in: a status with its body, or what the transport raised. Goes out: `Refus
 
 from __future__ import annotations
 
+import re
 import socket
 
 import msgspec
@@ -42,6 +43,11 @@ _BY_WORDS: tuple[tuple[str, RefusalKind], ...] = (
 )
 
 
+# An endpoint of a network that could not be had; layers of a container and runc's own folders.
+_IN_BRACKETS = re.compile(r" \([0-9a-f]{64}\)")
+_IN_PATHS = re.compile(r"(?<=/)[0-9a-f]{64}(?:-init)?(?=[/\": ]|$)|(?<=/runc-process)[0-9]+")
+
+
 class _Said(msgspec.Struct):
     message: str = ""
 
@@ -54,6 +60,13 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def stable(text: str) -> str:
+    """The engine's words without the ids that it makes up for each try: the same trouble is the same message, which
+    KubeEvents count and back-offs are told by.
+    """
+    return _IN_PATHS.sub("...", _IN_BRACKETS.sub("", text))
+
+
 def kind_of(words: str, otherwise: RefusalKind) -> RefusalKind:
     """The kind that the engine's words tell, where its status says little."""
     low = words.lower()
@@ -63,7 +76,7 @@ def kind_of(words: str, otherwise: RefusalKind) -> RefusalKind:
 def refused(status: int, body: bytes) -> Refusal:
     """A reply of 400 or above."""
     try:
-        message = one_line(_decoder.decode(body).message)
+        message = stable(one_line(_decoder.decode(body).message))
     except msgspec.DecodeError:
         message = one_line(body.decode("utf-8", "replace"))[:500]
     message = message or f"the engine answered {status} without a word"

@@ -1,0 +1,86 @@
+"""What the engine is asked for, also where this machine's engine could not grant it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from chronolet.adapters.docker_runtime import bodies
+from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    spec = ContainerSpec(name="c", labels={}, sandbox_id="box", image="i:1", **fields)
+    found: dict[str, Any] = msgspec.json.decode(bodies.container(spec))
+    return found
+
+
+def sandbox(**fields: Any) -> dict[str, Any]:
+    spec = SandboxSpec(name="s", labels={}, image="pause", hostname="web", **fields)
+    found: dict[str, Any] = msgspec.json.decode(bodies.sandbox(spec))
+    return found
+
+
+def test_a_plain_container_asks_for_no_rights() -> None:
+    body = container()
+    host = body["HostConfig"]
+    assert (host["Privileged"], host["ReadonlyRootfs"], host["CapAdd"], host["CapDrop"], host["GroupAdd"]) == (
+        False,
+        False,
+        [],
+        [],
+        [],
+    )
+    assert not {"SecurityOpt", "PidMode"} & host.keys()
+    assert (host["NetworkMode"], host["IpcMode"]) == ("container:box", "container:box")
+    assert (body["User"], body["Tty"], body["OpenStdin"], body["StdinOnce"]) == ("", False, False, False)
+    assert "StopSignal" not in body
+
+
+def test_rights() -> None:
+    body = container(
+        privileged=True,
+        read_only_root=True,
+        cap_add=["NET_ADMIN"],
+        cap_drop=["ALL"],
+        groups=[5, 6],
+        user="1:2",
+        security_options=["no-new-privileges", "seccomp=unconfined"],
+        host_ipc=True,
+        stop_signal="SIGUSR1",
+    )
+    host = body["HostConfig"]
+    assert (host["Privileged"], host["ReadonlyRootfs"], host["IpcMode"]) == (True, True, "host")
+    assert (host["CapAdd"], host["CapDrop"], host["GroupAdd"]) == (["NET_ADMIN"], ["ALL"], ["5", "6"])
+    assert host["SecurityOpt"] == ["no-new-privileges", "seccomp=unconfined"]
+    assert (body["User"], body["StopSignal"]) == ("1:2", "SIGUSR1")
+
+
+@pytest.mark.parametrize(("pid", "mode"), [("host", "host"), ("abc", "container:abc")])
+def test_whose_processes_it_sees(pid: str, mode: str) -> None:
+    assert container(pid=pid)["HostConfig"]["PidMode"] == mode
+
+
+def test_mounts() -> None:
+    mounts = [
+        Mount(source="/a", target="/b"),
+        Mount(source="/c", target="/d", read_only=True, propagation="rslave"),
+        Mount(source="/e", target="/f", propagation="rshared"),
+    ]
+    assert container(mounts=mounts)["HostConfig"]["Binds"] == ["/a:/b:rw", "/c:/d:ro,rslave", "/e:/f:rw,rshared"]
+
+
+def test_a_sandbox_of_its_own() -> None:
+    body = sandbox(ports=[PortMapping(host_port=80, container_port=8080)], sysctls={"net.ipv4.tcp_syncookies": "1"})
+    assert (body["Hostname"], body["ExposedPorts"]) == ("web", {"8080/tcp": {}})
+    host = body["HostConfig"]
+    assert (host["IpcMode"], host["Sysctls"]) == ("shareable", {"net.ipv4.tcp_syncookies": "1"})
+    assert not {"NetworkMode", "PidMode"} & host.keys()
+
+
+def test_a_sandbox_in_the_hosts_namespaces() -> None:
+    body = sandbox(host_network=True, host_pid=True, host_ipc=True)
+    host = body["HostConfig"]
+    assert (host["NetworkMode"], host["PidMode"], host["IpcMode"]) == ("host", "host", "host")
+    assert not {"Hostname", "ExposedPorts"} & body.keys()
+    assert "PortBindings" not in host

@@ -1,0 +1,156 @@
+"""Containers that cannot be started, do not end, or whose surroundings give way: each pod says what is wrong in the
+kubelet's words and is tried again, and the pod beside it does not notice.
+"""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.ports import labels
+from chronolet_schemas import pod
+from tests.e2e.node import BUSYBOX, Node, shell
+from tests.e2e.node import pod as a_pod
+
+ID = re.compile("[0-9a-f]{64}")
+
+
+@pytest.fixture(autouse=True)
+def beside(node: Node) -> Iterator[None]:
+    """A pod that runs all the time is left alone, and a new one starts in the middle of the trouble."""
+    node.write("beside.yaml", a_pod("beside"))
+    node.wait_until_running("beside")
+    before = node.started_at("beside")
+    yield
+    assert node.started_at("beside") == before
+    assert node.runs
+
+
+def another_starts(node: Node, name: str) -> None:
+    node.write(f"{name}.yaml", a_pod(name))
+    node.wait_until_running(name)
+
+
+def test_a_command_that_is_nowhere_in_the_path(node: Node) -> None:
+    node.write("nowhere.yaml", a_pod("nowhere", {"name": "app", "image": BUSYBOX, "command": ["no-such-program"]}))
+    failed = node.journal.wait_for_event(pod.ContainerStartFailed, pod="default/nowhere")
+    assert (failed.reason, failed.exit_code) == ("RunContainerError", 127)
+    assert failed.message.startswith('failed to start container "app": ')
+    assert "executable file not found in $PATH" in failed.message
+    assert not ID.search(failed.message)
+    node.wait_for_status("nowhere", "CrashLoopBackOff")
+    another_starts(node, "after-nowhere")
+    again = node.journal.wait_for_event(pod.ContainerStartFailed, pod="default/nowhere", attempt=1)
+    assert again.message == failed.message
+
+
+def test_a_hook_after_the_start_that_hangs(node: Node) -> None:
+    hook = {"postStart": {"exec": {"command": ["sleep", "3600"]}}}
+    path = node.write("stuck.yaml", a_pod("stuck", shell("app", lifecycle=hook)))
+    node.journal.wait_for_event(pod.HookPrepared, pod="default/stuck")
+    assert node.chronolet("get", "pods").line("stuck").split()[1] == "0/1"
+    another_starts(node, "after-stuck")
+    path.unlink()
+    began = time.monotonic()
+    node.wait_until_gone("stuck")
+    assert time.monotonic() - began < 20
+
+
+def test_a_hook_before_the_stop_that_hangs_is_cut_off_by_the_grace(node: Node) -> None:
+    hook = {"preStop": {"exec": {"command": ["sleep", "3600"]}}}
+    path = node.write("clings.yaml", a_pod("clings", shell("app", lifecycle=hook)))
+    node.wait_until_running("clings")
+    path.unlink()
+    node.journal.wait_for_event(pod.HookPrepared, pod="default/clings")
+    another_starts(node, "after-clings")
+    began = time.monotonic()
+    node.wait_until_gone("clings")
+    assert time.monotonic() - began < 20
+
+
+def test_a_hook_that_fails_kills_its_container_and_says_so(node: Node) -> None:
+    hook = {"postStart": {"exec": {"command": ["/bin/sh", "-c", "echo no luck; exit 4"]}}}
+    node.write("luckless.yaml", a_pod("luckless", shell("app", lifecycle=hook)))
+    ended = node.journal.wait_for_event(pod.HookEnded, pod="default/luckless")
+    assert ended.outcome == "Failed"
+    assert "exited with 4: no luck" in ended.message
+    node.wait_for_status("luckless", "CrashLoopBackOff")
+    assert "FailedPostStartHook" in node.chronolet("describe", "pod", "luckless").out
+
+
+def test_a_volumes_path_that_vanishes(node: Node, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.mkdir()
+    volumes = [{"name": "data", "hostPath": {"path": str(path), "type": "Directory"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    node.write("homeless.yaml", a_pod("homeless", shell("app", volumeMounts=mounts), volumes=volumes))
+    node.wait_until_running("homeless")
+    shutil.rmtree(path)
+    node.kill_process("homeless", "app")
+    said = f'MountVolume.SetUp failed for volume "data" : hostPath type check failed: {path} is not a directory'
+    node.journal.wait_for("the refusal", lambda: said in node.chronolet("describe", "pod", "homeless").out)
+    another_starts(node, "after-homeless")
+    path.mkdir()
+    node.wait_until_running("homeless")
+
+
+def test_a_port_clash_is_one_message(node: Node) -> None:
+    ports = [{"containerPort": 80, "hostPort": 8097}]
+    node.write("holder.yaml", a_pod("holder", shell("app", ports=ports)))
+    node.wait_until_running("holder")
+    node.write("clash.yaml", a_pod("clash", shell("app", ports=ports)))
+
+    def refusals() -> list[pod.SandboxStartFailed]:
+        return node.journal.events(pod.SandboxStartFailed, pod="default/clash")
+
+    node.journal.wait_for("two refusals", lambda: len(refusals()) > 1)
+    failed = refusals()
+    assert len({one.message for one in failed}) == 1
+    assert "8097" in failed[0].message
+    assert "port is already allocated" in failed[0].message
+    assert not ID.search(failed[0].message)
+    another_starts(node, "after-clash")
+
+
+def test_a_name_that_somebody_else_holds_is_told_and_waited_for(node: Node) -> None:
+    node.write("named.yaml", a_pod("named"))
+    node.wait_until_running("named")
+    written = node.running("named")["app"]
+    held = node.docker.create_container(
+        BUSYBOX, ["true"], name=f"{written['Name'].rpartition('_')[0].removeprefix('/')}_1", labels={"by": "hand"}
+    )
+    node.kill_process("named", "app")
+    refused = node.journal.wait_for_event(pod.ContainerStartFailed, pod="default/named")
+    assert refused.reason == "CreateContainerError"
+    assert f"the name is held by container {held['Id']}" in refused.message
+    assert node.docker.inspect_container(held["Id"])["Config"]["Labels"] == {"by": "hand"}
+    node.docker.remove_container(held["Id"])
+    node.wait_until_running("named")
+    started = node.journal.events(pod.ContainerStarted, pod="default/named")
+    assert [one.attempt for one in started] == [0, 1]
+
+
+def test_a_privileged_container_runs_or_says_what_the_node_lacks(node: Node) -> None:
+    node.write("mighty.yaml", a_pod("mighty", shell("app", securityContext={"privileged": True})))
+    node.journal.wait_for(
+        "its start or its failure",
+        lambda: (
+            node.journal.events(pod.ContainerStarted, pod="default/mighty")
+            or node.journal.events(pod.ContainerStartFailed, pod="default/mighty")
+        ),
+    )
+    for failed in node.journal.events(pod.ContainerStartFailed, pod="default/mighty"):
+        assert failed.reason == "RunContainerError"
+        assert "this node cannot give CAP_" in failed.message
+
+
+def test_root_is_refused_to_who_must_not_be_it(node: Node) -> None:
+    context = {"runAsNonRoot": True}
+    node.write("humble.yaml", a_pod("humble", shell("app"), securityContext=context))
+    node.wait_for_status("humble", "CreateContainerConfigError")
+    assert "container has runAsNonRoot and image will run as root" in node.chronolet("describe", "pod", "humble").out
+    chosen = {"label": [f"{labels.NODE}={node.name}", f"{labels.POD_NAME}=humble", f"{labels.CONTAINER_NAME}=app"]}
+    assert node.docker.containers(all=True, filters=chosen) == []
