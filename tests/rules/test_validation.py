@@ -29,6 +29,16 @@ def of_container(**fields: Any) -> list[str]:
 GOOD: list[dict[str, Any]] = [
     {},
     {"terminationGracePeriodSeconds": 0, "activeDeadlineSeconds": 1},
+    {
+        "initContainers": [
+            {
+                "name": "proxy",
+                "image": "i",
+                "restartPolicy": "Always",
+                "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
+            }
+        ]
+    },
     {"hostname": "web", "nodeName": "a.b", "nodeSelector": {"a.b/c": "", "d": "E"}},
     {"volumes": [{"name": "v", "hostPath": {"path": "/a/..b"}}, {"name": "w", "emptyDir": {"sizeLimit": "1Gi"}}]},
     {"overhead": {"cpu": "1m"}, "resources": {"limits": {"cpu": "2"}}},
@@ -112,6 +122,14 @@ def test_the_key_of_an_annotation_may_have_capitals() -> None:
             "spec.ephemeralContainers[0].name: 'app' is already the name of spec.containers[0]",
         ),
         ({"initContainers": [{"name": "init"}]}, "spec.initContainers[0].image: missing"),
+        (
+            {"initContainers": [{"name": "init", "image": "i", "lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}]},
+            "spec.initContainers[0].lifecycle: may not be set for an init container, unless its restartPolicy is",
+        ),
+        (
+            {"ephemeralContainers": [{"name": "debug", "image": "i", "ports": [{"containerPort": 1}]}]},
+            "spec.ephemeralContainers[0].ports: may not be set for an ephemeral container",
+        ),
         (
             {
                 "containers": [

@@ -16,6 +16,16 @@ from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volum
 
 ANNOTATIONS_BYTES = 256 * 1024
 
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_MISPLACED = {
+    "initContainers": frozenset(("lifecycle", *_PROBES)),
+    "ephemeralContainers": frozenset(("lifecycle", *_PROBES, "ports", "resources", "resizePolicy", "restartPolicy")),
+}
+_WHY_MISPLACED = {
+    "initContainers": "may not be set for an init container, unless its restartPolicy is Always",
+    "ephemeralContainers": "may not be set for an ephemeral container",
+}
+
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -112,10 +122,20 @@ def _containers(path: str, spec: PodSpec) -> Iterator[Problem]:
     )
     for group in groups:
         for index, container in enumerate(group.containers):
-            yield from container_problems(f"{path}.{group.field}[{index}]", container, volumes)
+            here = f"{path}.{group.field}[{index}]"
+            yield from container_problems(here, container, volumes)
+            yield from _misplaced(here, group.field, container)
     yield from _unique_names(path, groups)
     # Init containers run one by one: only these meet on the node's ports.
     yield from _unique_host_ports(f"{path}.containers", spec.containers)
+
+
+def _misplaced(path: str, field: str, container: Container) -> Iterator[Problem]:
+    """Fields that this sort of container may not have."""
+    if field == "initContainers" and container.restart_policy == "Always":
+        return
+    for name in sorted(_MISPLACED.get(field, frozenset()) & plain(container).keys()):
+        yield Problem(f"{path}.{name}", _WHY_MISPLACED[field])
 
 
 def _unique_names(path: str, groups: Iterable[_Group]) -> Iterator[Problem]:
