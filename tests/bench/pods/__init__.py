@@ -12,6 +12,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -22,7 +23,11 @@ from tests.bench.bare_docker import Bare
 from tests.bench.figures import Figure
 from tests.bench.pods import churn, many, parts, profile
 from tests.bench.pods.agent import NODE, Agent, running
+from tests.support import scratch
 from tests.support.images import BUSYBOX, PAUSE
+
+SETTLE_SECONDS = 3.0
+"""After so long an agent's start is over."""
 
 Part = Callable[[Agent, Bare, argparse.Namespace], list[Figure]]
 
@@ -64,6 +69,9 @@ def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argpars
     store = RedisStore(agent.url, NODE)
     before = store.last()
     agent.restart(sampled=begun)
+    scratch.wait_until(lambda: profile.has_samples(begun), "the first samples")
+    time.sleep(SETTLE_SECONDS)
+    profile.begin(options.profile, name)  # anew: a part that starts the agent does so itself
     _attempted(lambda: part(agent, bare, options))
     agent.restart()
     said = profile.summary(begun, store.scan(before))

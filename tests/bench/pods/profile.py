@@ -15,7 +15,7 @@ from chronolet_schemas.envelope import Entry, Position
 
 ROWS = 25
 NOTED = 4
-STANDING = {"MeasureLog", "GuardDisk", "FollowRuntime", "Relist", "WatchFolder"}
+STANDING = {"MeasureLog", "GuardDisk", "FollowRuntime", "Relist", "WatchFolder", "KeepSecrets"}
 """Effects that stand by their nature."""
 
 
@@ -25,6 +25,11 @@ def begin(folder: Path, part: str) -> Path:
     for path in folder.glob(f"{part}-*"):
         path.unlink()
     return (folder / part).absolute()
+
+
+def has_samples(path: Path) -> bool:
+    """Whether the agent has begun to write them."""
+    return bool(list(path.parent.glob(f"{path.name}-*.wall")))
 
 
 def summary(path: Path, entries: Iterable[Entry] = ()) -> str:

@@ -4,7 +4,7 @@
 
 Comes in: where to write; chronolet's own arguments. Goes out: `<PATH>-<pid>.cpu` and `.wall`, folded stacks as
 flamegraph.pl and speedscope read them: `thread;module:function;... microseconds`. Written every second, for the agent
-is ended by kill -9. Next: `profile`, which reads them.
+is ended by kill -9; whoever deletes them has it begin anew. Next: `profile`, which reads them.
 """
 
 from __future__ import annotations
@@ -34,20 +34,36 @@ class Sampler(threading.Thread):
         self._cpu: Counter[str] = Counter()
         self._wall: Counter[str] = Counter()
         self._had: dict[int, int] = {}
+        self._used_before = 0.0
+        self._has_written = False
 
     def run(self) -> None:
-        looked = written = time.monotonic()
+        looked = written = self._began_anew()
         while True:
             time.sleep(PERIOD_SECONDS)
             now = time.monotonic()
             self._look(round((now - looked) * 1e6))
             looked = now
             if now - written > WRITE_SECONDS:
-                written = now
-                # What threads used that were gone before the next look, and between looks before they ended.
-                unseen = time.process_time() - time.thread_time() - self._cpu.total() / 1e6
-                self._write(self._cpu | {UNSEEN: max(round(unseen * 1e6), 0)}, "cpu")
-                self._write(self._wall, "wall")
+                written = self._began_anew() if self._is_asked_to_begin_anew() else self._wrote(now)
+
+    def _wrote(self, now: float) -> float:
+        # What threads used that were gone before the next look, and between looks before they ended.
+        unseen = time.process_time() - time.thread_time() - self._used_before - self._cpu.total() / 1e6
+        self._write(self._cpu | {UNSEEN: max(round(unseen * 1e6), 0)}, "cpu")
+        self._write(self._wall, "wall")
+        self._has_written = True
+        return now
+
+    def _is_asked_to_begin_anew(self) -> bool:
+        return self._has_written and not self._file("cpu").exists()
+
+    def _began_anew(self) -> float:
+        self._cpu.clear()
+        self._wall.clear()
+        self._used_before = time.process_time() - time.thread_time()
+        self._has_written = False
+        return time.monotonic()
 
     def _look(self, passed: int) -> None:
         frames = sys._current_frames()
@@ -64,9 +80,12 @@ class Sampler(threading.Thread):
                 self._cpu[stack] += spent
 
     def _write(self, found: Mapping[str, int], kind: str) -> None:
-        unfinished = self._path.with_name(f"{self._path.name}-{os.getpid()}.{kind}.new")
+        unfinished = self._file(f"{kind}.new")
         unfinished.write_text("".join(f"{stack} {amount}\n" for stack, amount in found.items()))
-        unfinished.rename(unfinished.with_suffix(""))
+        unfinished.rename(self._file(kind))
+
+    def _file(self, ending: str) -> Path:
+        return self._path.with_name(f"{self._path.name}-{os.getpid()}.{ending}")
 
 
 def _folded(thread: str, frame: FrameType | None) -> str:
