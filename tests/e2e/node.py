@@ -153,6 +153,21 @@ class Node:
         )
         return Said(done.returncode, done.stdout, done.stderr)
 
+    def piped(self, data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a command to its end that is given so much on standard input."""
+        command = [*_CHRONOLET, *words]
+        return subprocess.run(command, input=data, capture_output=True, env=self.environ, timeout=60, check=False)
+
+    @contextmanager
+    def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A command that goes on; killed at the end if it still does."""
+        process = subprocess.Popen([*_CHRONOLET, *words], stdout=subprocess.PIPE, env=self.environ)
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
     # -- what there is ---------------------------------------------------------------------------------------------
 
     def wait_for_status(self, pod: str, word: str, seconds: float = 30) -> None:
