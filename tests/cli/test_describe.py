@@ -120,6 +120,8 @@ RICH: dict[str, Any] = {
             {
                 "name": "app",
                 "image": "i:3",
+                "command": ["sh", "-c"],
+                "args": ["one\n  two"],
                 "ports": [{"containerPort": 80, "name": "http"}, {"containerPort": 53, "protocol": "UDP"}],
                 "livenessProbe": {"httpGet": {"port": "http", "path": "/live"}, "initialDelaySeconds": 5},
                 "readinessProbe": {"tcpSocket": {"port": 80}},
@@ -208,6 +210,9 @@ Containers:
   app:
     Ports:          80/TCP (http), 53/UDP
     Host Ports:     0/TCP, 0/UDP
+    Args:
+      one
+        two
     Liveness:       http-get http://:http/live delay=5s timeout=1s period=10s #success=1 #failure=3
     Readiness:      tcp-socket :80 delay=0s timeout=1s period=10s #success=1 #failure=3
     Post Start:     exec [warm up]

@@ -29,7 +29,8 @@ def described(part: Part, pod: Object) -> Iterator[str]:
     if container.get("restartPolicy"):
         yield line("Restart Policy", container["restartPolicy"], 4)
     for name in ("command", "args"):
-        yield from listed(name.capitalize(), container.get(name, []))
+        # A script in one word stands there line by line.
+        yield from listed(name.capitalize(), [one for word in container.get(name, []) for one in word.split("\n")])
     yield from _state("State", status.get("state", {}))
     if status.get("lastState"):
         yield from _state("Last State", status["lastState"])
