@@ -34,6 +34,13 @@ Every field of a v1 Pod, as Kubernetes 1.37 has it, stands in one of the tables 
 
 *Only* names the values that are honoured where the others are not. A name or a number that Kubernetes itself refuses
 is refused here as well, with its path, before anything is done.
+
+A container without a word about seccomp runs under Docker's own filter, as under a kubelet with `seccompDefault`.
+
+A container with `privileged: true` is made so. A node that lacks a capability itself cannot give it away: without
+`CAP_SYS_RESOURCE`, as in many sandboxes, Docker does not start the container. It shows `RunContainerError`, then
+`CrashLoopBackOff`, and its message ends with what the node lacks. That is the machine's limit, not a field that is not
+honoured.
 """
 
 

@@ -30,7 +30,7 @@ RETRIED_INIT = own(
     ],
     volumes=DIARY_VOLUME,
 )
-EPHEMERAL = own("looked-at", says("app", "true"))
+EPHEMERAL = own("looked-at", says("app", ": marked"))
 
 
 def test_init_containers_come_one_after_the_other_and_sidecars_stay(ran: Ran) -> None:
@@ -73,10 +73,11 @@ def test_a_container_that_is_put_into_a_running_pod(ran: Ran) -> None:
     assert ran.output(EPHEMERAL) == ""
     before = ran.inspected(EPHEMERAL)["app"]["State"]
     manifest = ran.manifest(EPHEMERAL)
-    manifest["spec"]["ephemeralContainers"] = [says("debug", "hostname", stays=False)]
+    looks = says("debug", "hostname; tr '\\0' ' ' < /proc/1/cmdline | grep -o marke[d]", stays=False)
+    manifest["spec"]["ephemeralContainers"] = [{**looks, "targetContainerName": "app"}]
     said = ran.node.chronolet("apply", "-f", ran.node.aside("looked-at.yaml", manifest))
     assert said.status == 0, said
-    assert ran.output(EPHEMERAL, "debug") == "looked-at\n"
+    assert ran.output(EPHEMERAL, "debug") == "looked-at\nmarked\n"
     assert ran.ended(EPHEMERAL, "debug")["exitCode"] == 0
     assert ran.container(EPHEMERAL, "debug")["restartCount"] == 0
     assert ran.inspected(EPHEMERAL)["app"]["State"] == before

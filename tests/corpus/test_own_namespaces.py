@@ -38,6 +38,9 @@ HOST_NETWORK = own(
 )
 HOSTNAME = own("has-a-hostname", says("app", "hostname; grep -w chosen /etc/hosts"), hostname="chosen")
 SUBDOMAIN = own("has-a-subdomain", says("app", "hostname; hostname -f"), hostname="chosen", subdomain="below")
+FULL_NAME = own(
+    "has-its-full-name", says("app", "hostname"), hostname="chosen", subdomain="below", setHostnameAsFQDN=True
+)
 ALIASES = own(
     "aliases",
     says("app", "cat /etc/hosts; ping -c 1 -w 5 first | head -1"),
@@ -105,6 +108,10 @@ def test_a_host_name(ran: Ran) -> None:
 
 def test_a_subdomain(ran: Ran) -> None:
     assert ran.output(SUBDOMAIN).splitlines()[0] == "chosen"
+
+
+def test_a_full_name_as_the_host_name(ran: Ran) -> None:
+    assert ran.output(FULL_NAME) == "chosen.below.default.svc\n"
 
 
 def test_other_names_in_the_hosts_file(ran: Ran) -> None:

@@ -52,6 +52,7 @@ NO_MORE_RIGHTS = has("no-more-rights", status_of("NoNewPrivs"), allowPrivilegeEs
 MORE_RIGHTS = has("more-rights", status_of("NoNewPrivs"), allowPrivilegeEscalation=True)
 UNCONFINED = has("unconfined", status_of("Seccomp"), seccompProfile={"type": "Unconfined"})
 CONFINED = has("confined", status_of("Seccomp"), {"seccompProfile": {"type": "RuntimeDefault"}})
+UNSAID = has("no-word-of-seccomp", status_of("Seccomp"))
 FORBIDS = {
     "defaultAction": "SCMP_ACT_ALLOW",
     "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}],
@@ -124,6 +125,8 @@ def test_whether_rights_may_grow(ran: Ran) -> None:
 def test_a_filter_of_system_calls(ran: Ran) -> None:
     assert ran.output(UNCONFINED) == "Seccomp:0\n"
     assert ran.output(CONFINED) == "Seccomp:2\n"
+    # Docker's own filter, as under a kubelet with seccompDefault.
+    assert ran.output(UNSAID) == "Seccomp:2\n"
     assert ran.differences(UNCONFINED) == []
 
 
@@ -145,7 +148,10 @@ def test_a_privileged_container_is_asked_for_and_says_where_the_machine_cannot(r
     if may_have_all_capabilities():
         assert ran.output(PRIVILEGED) == "Seccomp:0\n"
     else:
-        message = ran.waits(PRIVILEGED, "CrashLoopBackOff")
+        ran.waits(PRIVILEGED, "CrashLoopBackOff")
         ended = ran.container(PRIVILEGED, "app")["lastState"]["terminated"]
-        assert "unable to apply caps" in ended["message"], (message, ended)
+        assert "unable to apply caps" in ended["message"], ended
+        assert ended["message"].endswith(
+            "; a privileged container needs every capability, and this node cannot give CAP_SYS_RESOURCE"
+        ), ended
     assert ran.differences(PRIVILEGED) == []
