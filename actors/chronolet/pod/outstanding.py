@@ -91,7 +91,7 @@ def _origin(state: State) -> wanted.Origin:
 def _containers(state: State) -> Iterator[Wanted]:
     for one in state.containers:
         match one.phase:
-            case "pulling" if state.termination is None and state.failure is None:
+            case "pulling" if not state.over:
                 yield _ensure_image(state, one)
             case "starting":
                 # During termination too: its answer says whether there is a container to be stopped.
@@ -111,7 +111,7 @@ def _exits(state: State) -> Iterator[Wanted]:
     """The last words of the dead: nothing waits for them but the clean-up, and no start is to wait behind them."""
     for one in state.containers:
         dead = one.exit
-        if dead is None or dead.read or (one.phase in ON_ITS_WAY and state.termination is None):
+        if dead is None or dead.read or (one.phase in ON_ITS_WAY and not state.over):
             continue
         definition = state.definition(one.name)
         yield wanted.ReadExit(

@@ -37,7 +37,7 @@ def _container_started(state: State, one: Container, message: pleg.ContainerStar
         return _NOTHING
     if one.exit is not None and one.exit.id == message.id:
         return _again(state, one, message)
-    if not one.alive and message.attempt == one.next_attempt and state.termination is None:
+    if not one.alive and message.attempt == one.next_attempt and not state.over:
         # Started by us, and the log lost its end, or all of it, under us: the start that comes next finds it by name.
         return _NOTHING
     return _superseded(state, message)

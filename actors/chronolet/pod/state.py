@@ -250,6 +250,11 @@ class State(Record, frozen=True, kw_only=True):
     cleanup: Cleanup | None = None
     successor: Successor | None = None
 
+    @property
+    def over(self) -> bool:
+        """Nothing of it is to be started any more, by somebody's wish or because it has failed."""
+        return self.termination is not None or self.failure is not None
+
     def container(self, name: str) -> Container | None:
         """The container of this name, None if the spec has none."""
         return next((one for one in self.containers if one.name == name), None)

@@ -359,6 +359,17 @@ def test_a_pod_has_its_time_and_stays_failed() -> None:
     assert life.answer("pod", signals.CleanedUp).state is None
 
 
+def test_what_runs_in_a_pod_that_has_failed_is_stopped() -> None:
+    life = running(active_deadline_seconds=5).wake().stopped(code=143)
+    assert life.runs("app-1", attempt=1).kinds == ["StrayFound", "ContainerStopRequested"]
+
+
+def test_a_deadline_that_comes_during_a_restart_leaves_the_last_word_to_be_read() -> None:
+    life = Life(reads=False).apply(manifest(active_deadline_seconds=5)).sandbox_up().start().dies().wake()
+    assert life.kinds == ["PodFailed", "SandboxStopRequested"]
+    assert set(life.effects) == {"sandbox", "exit/app-0"}
+
+
 def test_a_pod_that_is_done_has_no_deadline() -> None:
     life = running(active_deadline_seconds=3600, restart_policy="Never").dies(code=0)
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0")
