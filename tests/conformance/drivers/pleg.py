@@ -40,7 +40,7 @@ def _told(state: State, seen: str) -> State:
     return state
 
 
-def _listed(state: Any, **times: int) -> signals.Relisted:
+def _listed(state: Any, **times: Any) -> signals.Relisted:
     """A listing with one container, or without it: then the runtime says that it is gone."""
     found: Any = "removed" if state == "absent" else state
     seen = signals.Seen(pod="default/web", uid="u1", container="app", attempt=0, id="k1", state=found, **times)
