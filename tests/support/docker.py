@@ -118,7 +118,7 @@ class PrivateDocker:
         if self._process is not None:
             self._process.wait()
             self._process = None
-        _unmount_below(self.folder)
+        scratch.unmount_below(self.folder)
         self.namespace.delete()
         _remove_cgroups(cgroups)
         shutil.rmtree(self.folder)
@@ -191,14 +191,6 @@ def private_docker(*, images: bool = True, live_restore: bool = True) -> Iterato
 def sweep() -> None:
     """Remove what test runs that were themselves killed have left behind."""
     scratch.sweep(_KIND, lambda folder: PrivateDocker(folder).destroy())
-
-
-def _unmount_below(folder: Path) -> None:
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    points = [line.split()[4] for line in lines]
-    # The last mounted first, for mounts stand on one another.
-    for point in reversed([point for point in points if point.startswith(f"{folder}/")]):
-        subprocess.run(["umount", "--lazy", point], check=False, capture_output=True)
 
 
 def _cgroups(names: set[str]) -> list[Path]:

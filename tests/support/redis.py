@@ -148,8 +148,7 @@ class PrivateRedis:
             self._process.kill()
             self._process.wait()
             self._process = None
-        if self.data.is_mount():
-            subprocess.run(["umount", "--lazy", self.data], check=True)
+        scratch.unmount_below(self.folder)  # its disk, and the volumes of agents that had their folder here
         shutil.rmtree(self.folder)
 
     def prepare(self) -> None:

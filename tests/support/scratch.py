@@ -9,6 +9,7 @@ import fcntl
 import itertools
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -62,6 +63,15 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20) ->
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds} s for {what}")
         time.sleep(0.01)
+
+
+def unmount_below(folder: Path) -> None:
+    """Take away what is still mounted in a folder, such as a killed agent's volumes."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    points = [line.split()[4] for line in lines]
+    # The last mounted first, for mounts stand on one another.
+    for point in reversed([point for point in points if point.startswith(f"{folder}/")]):
+        subprocess.run(["umount", "--lazy", point], check=False, capture_output=True)
 
 
 def pids_naming(text: str) -> list[int]:
