@@ -11,7 +11,10 @@ from typing import NamedTuple, TypeVar
 
 from chronolet.rules import names
 from chronolet.rules.container_validation import amount_problems, container_problems, resource_problems
+from chronolet.rules.network_validation import network_problems
 from chronolet.rules.problems import Problem, at_least, name_problems, repeated
+from chronolet.rules.rights_validation import rights_problems
+from chronolet.rules.use_validation import use_problems
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volume, plain
 
 ANNOTATIONS_BYTES = 256 * 1024
@@ -125,6 +128,14 @@ def _containers(path: str, spec: PodSpec) -> Iterator[Problem]:
             here = f"{path}.{group.field}[{index}]"
             yield from container_problems(here, container, volumes)
             yield from _misplaced(here, group.field, container)
+    everyone = [
+        (f"{path}.{group.field}[{index}]", container)
+        for group in groups
+        for index, container in enumerate(group.containers)
+    ]
+    yield from use_problems(path, spec, everyone)
+    yield from rights_problems(path, spec, everyone)
+    yield from network_problems(path, spec, everyone)
     yield from _unique_names(path, groups)
     # Init containers run one by one: only these meet on the node's ports.
     yield from _unique_host_ports(f"{path}.containers", spec.containers)
