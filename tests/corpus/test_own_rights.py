@@ -33,6 +33,12 @@ POD_USER = own(
     says("other", "id -u; id -g", securityContext={"runAsUser": 1001}),
     securityContext={"runAsUser": 1000, "runAsGroup": 2000, "supplementalGroups": [3000, 3001]},
 )
+GROUP_OF_FILES = own(
+    "group-of-files",
+    says("app", "id -G; stat -c '%g %A' /v; touch /v/new && stat -c '%u %g' /v/new", volumeMounts=AT),
+    securityContext={"runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 4000},
+    volumes=[{"name": "v", "emptyDir": {}}],
+)
 NON_ROOT = has("non-root", "id -u", runAsNonRoot=True, runAsUser=1000)
 ROOT_BY_IMAGE = has("root-by-image", "true", runAsNonRoot=True)
 ROOT_BY_USER = has("root-by-user", "true", {"runAsNonRoot": True}, runAsUser=0)
@@ -87,6 +93,13 @@ def test_the_pods_user_and_a_containers_own(ran: Ran) -> None:
     user, group, groups = ran.output(POD_USER).splitlines()
     assert (user, group, sorted(groups.split())) == ("1000", "2000", ["2000", "3000", "3001"])
     assert ran.output(POD_USER, "other") == "1001\n2000\n"
+
+
+def test_the_group_that_a_volumes_files_have(ran: Ran) -> None:
+    groups, folder, file = ran.output(GROUP_OF_FILES).splitlines()
+    assert "4000" in groups.split()
+    assert folder == "4000 drwxrwsrwx"
+    assert file == "1000 4000"
 
 
 def test_a_user_that_is_not_root(ran: Ran) -> None:

@@ -60,7 +60,6 @@ UNFIT = {
         prepare=furnish,
     )
     for kind, (_, test) in KINDS.items()
-    if kind != "DirectoryOrCreate"
 }
 ABSENT = {
     kind: own(
@@ -99,7 +98,7 @@ def test_a_path_of_the_host_that_is_what_it_should_be(ran: Ran, kind: str) -> No
     assert ran.differences(FITS[kind]) == []
 
 
-@pytest.mark.parametrize("kind", UNFIT)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_path_of_the_host_that_is_something_else(ran: Ran, kind: str) -> None:
     told = ran.told(UNFIT[kind], "FailedMount")
     assert 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: ' in told

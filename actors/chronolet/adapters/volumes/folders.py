@@ -196,7 +196,7 @@ def _host_path(volume: HostPath) -> str:
     path, kind = volume.path, volume.type
     if kind not in _IS:
         return path
-    if kind == "DirectoryOrCreate":
+    if kind == "DirectoryOrCreate" and not Path(path).exists():
         Path(path).mkdir(_MADE_FOLDER_MODE, parents=True, exist_ok=True)
     elif kind == "FileOrCreate" and not Path(path).exists():
         # Its folder must be there already, as the kubelet has it.
