@@ -7,11 +7,13 @@ from contextlib import suppress
 
 import pytest
 
+from chronolet_schemas import pleg
 from chronolet_schemas import pod as pods
 from tests.e2e.chaos.agreement import LIMIT_SECONDS, lags, wait_for_agreement
 from tests.e2e.node import Node, pod, shell
 from tests.e2e.witness import Witness
 from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis
 
 PODS = 40
 NAMES = ("a", "b", "c", "d", "e")
@@ -71,3 +73,36 @@ def test_two_hundred_flapping_containers_are_known_as_they_are(own_node: Node, d
         assert "Traceback" not in own_node.log
     finally:
         witness.close()
+
+
+def kill_agent(node: Node, _redis: PrivateRedis) -> None:
+    followed = len(node.journal.events(pleg.StreamFollowed))
+    node.kill9()
+    node.start()
+    node.journal.wait_for("the next agent", lambda: len(node.journal.events(pleg.StreamFollowed)) > followed)
+
+
+def kill_docker(node: Node, _redis: PrivateRedis) -> None:
+    node.engine.kill9()
+    node.engine.start()
+
+
+def kill_redis(_node: Node, redis: PrivateRedis) -> None:
+    redis.kill9()
+    redis.start()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_storms_in_which_everything_else_dies_too(own_node: Node, redis_server: PrivateRedis) -> None:
+    many_pods(own_node)
+    blows = PODS * len(NAMES)
+    for blow in (kill_docker, kill_redis, kill_agent, kill_docker):
+        own_node.journal.wait_for("the end of most back-offs", lambda: len(running(own_node)) >= blows // 2, 300)
+        hit = storm(own_node, own_node.engine, blows)
+        blow(own_node, redis_server)
+        wait_for_agreement(own_node, f"after {hit} kills and {blow.__name__}")
+    own_node.journal.wait_for("the end of all back-offs", lambda: len(running(own_node)) == blows, 400)
+    wait_for_agreement(own_node, "at rest")
+    assert own_node.runs
+    assert "Traceback" not in own_node.log
