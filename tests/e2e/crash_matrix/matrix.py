@@ -44,7 +44,7 @@ class Verdict:
     def tell(self) -> None:
         """Print it."""
         print("crash matrix: " + ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items())))  # noqa: T201 - asked for
-        print(f"kinds of points: {len(self.strata)}; not reached: {self.missed or 'none'}")  # noqa: T201 - asked for
+        print(f"kinds of points: {len(self.strata)}; not reached: {self.missed or 'none'}; wrong: {len(self.wrong)}")  # noqa: T201 - asked for
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,11 @@ def blows(plan: Plan, at: Sequence[Point], victim: Victim) -> list[Plan]:
 def matrix(engine: PrivateDocker) -> Iterator[Matrix]:
     """A matrix on this engine."""
     farm, witness, listener = Farm(), Witness(engine), Listener()
+    done = Matrix(Stage(farm, engine, witness, listener))
     try:
-        yield Matrix(Stage(farm, engine, witness, listener))
+        yield done
     finally:
+        done.verdict.tell()
         listener.close()
         witness.close()
         farm.end()

@@ -25,7 +25,6 @@ WHOLE_AND_LONG = Plan(pod="whole", source="apply", kills=1, changes=2)
 
 def judged(done: Matrix, least: int) -> None:
     verdict = done.verdict
-    verdict.tell()
     assert not verdict.wrong, f"{len(verdict.wrong)} lives went wrong:\n" + "\n".join(verdict.wrong)
     assert verdict.counts["agent kills"] >= least
     assert verdict.counts["redis kills"] >= least / 2.5
