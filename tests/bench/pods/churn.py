@@ -25,6 +25,7 @@ from tests.support.images import BUSYBOX
 
 PODS = 10
 WARM_UP_ROUNDS = 3
+WARM_UP_PODS = 40
 LOOKS = 10
 THREAD_SLACK, FILE_SLACK = 2, 4
 
@@ -86,8 +87,9 @@ def _grown(what: str, warm: float, end: float, slack: float | None) -> Figure:
 def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> Churned:
     """Rounds until the time is over, the warm-up not counted."""
     rounds = Rounds(agent)
-    # The first pods stay until they were listed: what looks at them is made only then, and kept.
-    warm = [rounds.one(STEADY_SECONDS + 1), *(rounds.one() for _ in range(WARM_UP_ROUNDS - 1))]
+    # The first pods are many: connections to the engine are kept, as many as were ever needed at once. And they stay
+    # until they were listed: what looks at them is made only then, and kept.
+    warm = [rounds.one(WARM_UP_PODS, STEADY_SECONDS + 1), *(rounds.one() for _ in range(WARM_UP_ROUNDS - 1))]
     before = set(leavings(agent))
     deadline = time.monotonic() + seconds
     seen: list[Held] = []
@@ -108,10 +110,10 @@ class Rounds:
         self.number = 0
         self.pods = 0
 
-    def one(self, stay_seconds: float = 0.0) -> Held:
+    def one(self, pods: int = PODS, stay_seconds: float = 0.0) -> Held:
         """A round, whose pods stay for a while; what is held when all of them have gone."""
         self.number += 1
-        names = {f"churn-{self.number}-{index}": _kind(index) for index in range(PODS)}
+        names = {f"churn-{self.number}-{index}": _kind(index) for index in range(pods)}
         for name, kind in names.items():
             self._write(name, kind)
         long_lived = [name for name, kind in names.items() if kind == "runs"]
