@@ -141,6 +141,7 @@ def test_nested_fields_of_the_pod_that_warn() -> None:
     assert of({"resources": {"requests": {"cpu": "1"}}}) == [(WARNING, "spec.resources.requests")]
     limited = {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}]}
     assert of(limited) == [(WARNING, "spec.volumes[0].emptyDir.sizeLimit")]
+    assert of({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]}) == []
     windows = {"securityContext": {"windowsOptions": {"runAsUserName": "x"}}}
     assert of(windows) == [(WARNING, "spec.securityContext.windowsOptions")]
 
