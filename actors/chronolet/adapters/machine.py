@@ -12,11 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from chronolet.ports.runtime import Interface, Usage
-
-_IGNORED = ("lo", "veth", "docker")
-"""Interfaces that only lead to containers on this machine, as cAdvisor leaves them out."""
-_COLUMNS = 16
+from chronolet.adapters import net_dev
+from chronolet.ports.runtime import Usage
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,27 +58,13 @@ def _usage(proc: Path) -> Usage:
         page_faults=_field(proc / "vmstat", "pgfault"),
         major_page_faults=_field(proc / "vmstat", "pgmajfault"),
         processes=int((proc / "loadavg").read_text().split()[3].partition("/")[2]),
-        interfaces=_interfaces(proc),
+        interfaces=net_dev.interfaces(proc / "net" / "dev"),
     )
 
 
 def _busy_nanoseconds(proc: Path) -> int:
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, _lines(proc / "stat")[0].split()[1:9])
     return (user + nice + system + irq + softirq + steal) * (1_000_000_000 // os.sysconf("SC_CLK_TCK"))
-
-
-def _interfaces(proc: Path) -> tuple[Interface, ...]:
-    found = []
-    for line in _lines(proc / "net/dev")[2:]:
-        name, _, rest = line.partition(":")
-        counts = [int(word) for word in rest.split()]
-        if not name.strip().startswith(_IGNORED) and len(counts) >= _COLUMNS:
-            found.append(
-                Interface(
-                    name=name.strip(), rx_bytes=counts[0], rx_errors=counts[2], tx_bytes=counts[8], tx_errors=counts[10]
-                )
-            )
-    return tuple(found)
 
 
 def _default_interface(proc: Path) -> str:

@@ -1,8 +1,8 @@
 """The node's pages with the Kubernetes types: /pods, /runningpods, /stats/summary, /configz.
 
 Comes in: the log, the runtime, the settings. Goes out: JSON. Nothing here waits on an actor, and no actor waits on it:
-pods are folded from the log, the rest is asked of the runtime, a few at a time and not for long. Next: `http`.
-Source: pkg/kubelet/server/server.go.
+pods are folded from the log, usage is read from the kernel, the rest is asked of the runtime, and not for long.
+Next: `http`. Source: pkg/kubelet/server/server.go.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from chronolet.adapters import machine
+from chronolet.adapters.cgroup_usage import CgroupUsage
 from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import state_at
 from chronolet.kernel.kind import Kind
@@ -54,11 +55,11 @@ def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, kind: Ki
 
 def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
     """/runningpods and /stats/summary."""
-    rates, ours = Rates(), labels.of_node(settings.node)
+    rates, ours, used = Rates(), labels.of_node(settings.node), CgroupUsage(runtime)
 
     def usage() -> Object:
         now = machine.look(_existing(settings.root_dir))
-        samples = without_limit_of(now, _samples(runtime, runtime.list(ours)))
+        samples = without_limit_of(now, _samples(used, runtime.list(ours)))
         return summary(settings.node, now, samples, rates)
 
     def running() -> Object:
@@ -142,21 +143,22 @@ def _pod_of(of: Mapping[str, str]) -> tuple[str, str, str]:
     return of.get(labels.POD_NAMESPACE, ""), of.get(labels.POD_NAME, ""), of.get(labels.POD_UID, "")
 
 
-def _samples(runtime: Runtime, found: Sequence[ContainerState]) -> list[Sample]:
+def _samples(used: CgroupUsage, found: Sequence[ContainerState]) -> list[Sample]:
     """Of all that run; who does not answer in time is left out."""
     deadline = time.monotonic() + _LOOK_SECONDS
     running = [one for one in found if one.state == "running"]
+    used.keep({one.id for one in running})
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="stats") as workers:
-        looked = list(workers.map(_look(runtime, deadline), running))
+        looked = list(workers.map(_look(used, deadline), running))
     return [one for one in looked if one is not None]
 
 
-def _look(runtime: Runtime, deadline: float) -> Callable[[ContainerState], Sample | None]:
+def _look(used: CgroupUsage, deadline: float) -> Callable[[ContainerState], Sample | None]:
     def look(container: ContainerState) -> Sample | None:
         if time.monotonic() > deadline:
             return None
         try:
-            usage = runtime.usage(container.id)
+            usage = used.of(container.id)
         except Refusal:
             return None
         return Sample(container, usage) if usage is not None else None

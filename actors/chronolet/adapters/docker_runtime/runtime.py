@@ -185,7 +185,7 @@ class DockerRuntime:
         self._connection.call("POST", f"/exec/{quoted(exec_id)}/resize", size)
 
     def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
-        # Without `one-shot` the engine looks twice, a second apart.
+        # Without `one-shot` the engine looks twice, a second apart; with it some wait for their next look all the same.
         query = {"stream": "false", "one-shot": "true"}
         path = f"/containers/{quoted(container_id)}/stats"
         try:

@@ -1,0 +1,142 @@
+"""What containers use, read from the kernel's own files: Docker's statistics keep who asks waiting for up to a second.
+
+Comes in: a container's id. Goes out: `Usage`. Its process is asked of the runtime once; its cgroups are found by that
+process, v1 or v2, whatever the driver. Where that does not lead anywhere (another machine's /proc, cgroups that are not
+mounted here) the runtime is asked after all. Next: the page /stats/summary. Answers to cAdvisor's container handler.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from chronolet.adapters import net_dev
+from chronolet.ports.runtime import Runtime, Usage
+
+_V1, _V2 = "cgroup", "cgroup2"
+_UNLIMITED = 1 << 60
+"""What v1 says where there is no limit is near the largest number that it has."""
+
+
+class CgroupUsage:
+    """Usable from any thread."""
+
+    def __init__(self, runtime: Runtime, proc: Path = Path("/proc")) -> None:
+        self._runtime = runtime
+        self._proc = proc
+        self._lock = threading.Lock()
+        self._pids: dict[str, int] = {}
+
+    def of(self, container_id: str) -> Usage | None:
+        """None of a container that does not run. `Refusal` as the runtime's."""
+        pid = self._pid(container_id)
+        if not pid:
+            return None
+        try:
+            return read(pid, container_id, self._proc)
+        except (OSError, ValueError, KeyError):
+            with self._lock:
+                self._pids.pop(container_id, None)
+        return self._runtime.usage(container_id)
+
+    def keep(self, container_ids: set[str]) -> None:
+        """Forget all others."""
+        with self._lock:
+            self._pids = {one: pid for one, pid in self._pids.items() if one in container_ids}
+
+    def _pid(self, container_id: str) -> int:
+        with self._lock:
+            known = self._pids.get(container_id, 0)
+        if known:
+            return known
+        found = self._runtime.inspect(container_id, timeout_seconds=2.0)
+        pid = found.pid if found is not None and found.state == "running" else 0
+        if pid:
+            with self._lock:
+                self._pids[container_id] = pid
+        return pid
+
+
+def read(pid: int, container_id: str, proc: Path = Path("/proc")) -> Usage:
+    """OSError, ValueError or KeyError where the files are not what they should be, or another process has the pid."""
+    folders = _folders(pid, proc)
+    memory = folders["memory"]
+    if container_id not in str(memory):
+        raise ValueError(f"{pid} is not in a cgroup of {container_id}")
+    numbers = _pairs(memory / "memory.stat")
+    v2 = (memory / "memory.current").exists()
+    used = _number(memory / ("memory.current" if v2 else "memory.usage_in_bytes"))
+    limit = _number(memory / ("memory.max" if v2 else "memory.limit_in_bytes"))
+    prefix = "" if v2 else "total_"
+    return Usage(
+        at=time.time_ns() // 1_000_000,
+        cpu_nanoseconds=_cpu(folders),
+        memory_bytes=used,
+        memory_limit_bytes=limit if limit < _UNLIMITED else 0,
+        working_set_bytes=max(0, used - numbers[f"{prefix}inactive_file"]),
+        rss_bytes=numbers["anon" if v2 else "total_rss"],
+        page_faults=numbers[f"{prefix}pgfault"],
+        major_page_faults=numbers[f"{prefix}pgmajfault"],
+        processes=_number(folders["pids"] / "pids.current"),
+        interfaces=net_dev.interfaces(proc / str(pid) / "net" / "dev"),
+    )
+
+
+def _cpu(folders: Mapping[str, Path]) -> int:
+    if "cpuacct" in folders and (folders["cpuacct"] / "cpuacct.usage").exists():
+        return _number(folders["cpuacct"] / "cpuacct.usage")
+    return _pairs(folders["cpu"] / "cpu.stat")["usage_usec"] * 1000
+
+
+def _folders(pid: int, proc: Path) -> dict[str, Path]:
+    """The process's cgroup of each controller; those that v1 does not have are all in the one of v2."""
+    mounts = dict(_mounts(proc))
+    found: dict[str, Path] = {}
+    unified: Path | None = None
+    for line in (proc / str(pid) / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            folder = _below(mounts.get(controller), path)
+            if folder is None:
+                continue
+            if controller:
+                found[controller] = folder
+            else:
+                unified = folder
+    if unified is not None:
+        for controller in ("memory", "cpu", "pids"):
+            found.setdefault(controller, unified)
+    return found
+
+
+def _below(mount: tuple[str, Path] | None, path: str) -> Path | None:
+    """Where the cgroup is seen here; a mount may show a part of the tree only."""
+    if mount is None:
+        return None
+    root, point = mount
+    inside = path.removeprefix(root) if root != "/" else path
+    return point / inside.lstrip("/")
+
+
+def _mounts(proc: Path) -> Iterator[tuple[str, tuple[str, Path]]]:
+    """(controller, (root, mount point)); v2 has the empty name."""
+    for line in (proc / "self" / "mountinfo").read_text().splitlines():
+        fields, _, source = line.partition(" - ")
+        words, (kind, *_, options) = fields.split(), source.split()
+        where = (words[3], Path(words[4]))
+        if kind == _V2:
+            yield "", where
+        elif kind == _V1:
+            for controller in options.split(","):
+                yield controller, where
+
+
+def _pairs(path: Path) -> dict[str, int]:
+    return {name: int(value) for name, value in (line.split() for line in path.read_text().splitlines())}
+
+
+def _number(path: Path) -> int:
+    text = path.read_text().strip()
+    return _UNLIMITED if text == "max" else int(text)
