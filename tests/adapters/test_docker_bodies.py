@@ -70,6 +70,26 @@ def test_mounts() -> None:
     assert container(mounts=mounts)["HostConfig"]["Binds"] == ["/a:/b:rw", "/c:/d:ro,rslave", "/e:/f:rw,rshared"]
 
 
+def test_a_source_with_a_colon() -> None:
+    mounts = [
+        Mount(source="/a:b", target="/c"),
+        Mount(source="/d:e", target="/f", read_only=True, propagation="rslave"),
+        Mount(source="/g", target="/h"),
+    ]
+    host = container(mounts=mounts)["HostConfig"]
+    assert host["Binds"] == ["/g:/h:rw"]
+    assert host["Mounts"] == [
+        {"Type": "bind", "Source": "/a:b", "Target": "/c", "ReadOnly": False},
+        {
+            "Type": "bind",
+            "Source": "/d:e",
+            "Target": "/f",
+            "ReadOnly": True,
+            "BindOptions": {"Propagation": "rslave"},
+        },
+    ]
+
+
 def test_a_sandbox_of_its_own() -> None:
     body = sandbox(ports=[PortMapping(host_port=80, container_port=8080)], sysctls={"net.ipv4.tcp_syncookies": "1"})
     assert (body["Hostname"], body["ExposedPorts"]) == ("web", {"8080/tcp": {}})

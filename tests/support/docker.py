@@ -34,7 +34,7 @@ class PrivateDocker:
         self.host = f"unix://{folder}/sock"
         self.namespace = NetworkNamespace(folder.name)
         self.log = folder / "dockerd.log"
-        self._data = folder / "data"
+        self.data = folder / "data"
         self._exec = folder / "exec"
         self._config = folder / "daemon.json"
         self._process: subprocess.Popen[bytes] | None = None
@@ -126,7 +126,7 @@ class PrivateDocker:
     def _arguments(self) -> list[str]:
         return [
             "dockerd",
-            f"--data-root={self._data}",
+            f"--data-root={self.data}",
             f"--exec-root={self._exec}",
             f"--pidfile={self.folder}/pid",
             f"--host={self.host}",
@@ -169,23 +169,40 @@ class PrivateDocker:
         return False
 
     def _container_ids(self) -> set[str]:
-        folder = self._data / "containers"
+        folder = self.data / "containers"
         return {entry.name for entry in folder.iterdir()} if folder.exists() else set()
 
 
 @contextmanager
-def private_docker(*, images: bool = True, live_restore: bool = True) -> Iterator[PrivateDocker]:
-    """A running engine, with the local images unless told otherwise; gone at the end, whatever happened."""
+def private_docker(
+    *, images: bool = True, live_restore: bool = True, disk_megabytes: int = 0
+) -> Iterator[PrivateDocker]:
+    """A running engine, with the local images unless told otherwise; gone at the end, whatever happened.
+
+    `disk_megabytes` gives it a disk of its own, which can be filled.
+    """
     sweep()
     engine = PrivateDocker(scratch.create(_KIND), live_restore=live_restore)
     try:
         engine.namespace.create()
+        if disk_megabytes:
+            _mount_disk(engine.data, disk_megabytes)
         engine.start()
         if images:
             load_images(engine.api())
         yield engine
     finally:
         engine.destroy()
+
+
+def _mount_disk(folder: Path, megabytes: int) -> None:
+    """A file system of that size; unmounted with all else below the engine's folder."""
+    image = folder.with_name("disk")
+    with image.open("wb") as file:
+        file.truncate(megabytes << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+    folder.mkdir()
+    subprocess.run(["mount", "-o", "loop", image, folder], check=True)
 
 
 def sweep() -> None:

@@ -276,6 +276,14 @@ def test_special_files_of_the_host(world: World, tmp_path: Path) -> None:
     listening.close()
 
 
+def test_a_host_path_with_a_colon(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "a:b"
+    path.mkdir()
+    (path / "word").write_text("here\n")
+    volumes = [{"name": "v", "hostPath": {"path": str(path)}}]
+    assert said(world, pod(app("cat /v/word", volumeMounts=[at("v")]), volumes=volumes)) == ["here"]
+
+
 def test_a_host_path_of_another_sort(world: World, tmp_path: Path) -> None:
     for kind, word in (("Socket", "socket file"), ("CharDevice", "character device"), ("BlockDevice", "block device")):
         volumes = [{"name": "v", "hostPath": {"path": str(tmp_path), "type": kind}}]

@@ -82,7 +82,9 @@ def container(spec: ContainerSpec) -> bytes:
             "Memory": spec.memory_bytes,
             # No swap on top of the limit, as a kubelet's container has none.
             "MemorySwap": spec.memory_bytes,
-            "Binds": [_bind(mount) for mount in spec.mounts],
+            "Binds": [_bind(mount) for mount in spec.mounts if ":" not in mount.source],
+            # In a line of three parts a colon would be taken for its end.
+            "Mounts": [_mount(mount) for mount in spec.mounts if ":" in mount.source],
             "LogConfig": _LOG,
             **_cpu_limit(spec.cpu_milli),
             **_rights(spec),
@@ -153,3 +155,14 @@ def _bindings(ports: Sequence[PortMapping]) -> Mapping[str, list[Mapping[str, st
 def _bind(mount: Mount) -> str:
     how = "ro" if mount.read_only else "rw"
     return f"{mount.source}:{mount.target}:{how}{',' if mount.propagation else ''}{mount.propagation}"
+
+
+def _mount(mount: Mount) -> Mapping[str, Any]:
+    options = {"BindOptions": {"Propagation": mount.propagation}} if mount.propagation else {}
+    return {
+        "Type": "bind",
+        "Source": mount.source,
+        "Target": mount.target,
+        "ReadOnly": mount.read_only,
+        **options,
+    }

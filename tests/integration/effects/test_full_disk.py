@@ -1,0 +1,62 @@
+"""An engine whose disk is full: pods say so in its words, and start when there is room again."""
+
+from collections.abc import Iterator
+from io import RawIOBase
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.pod import signals
+from tests.integration.effects.manifests import app, pod, start_in
+from tests.integration.effects.support import World, cleanup, start_sandbox
+from tests.support.docker import private_docker
+
+
+@pytest.fixture
+def small_engine(tmp_path: Path) -> Iterator[tuple[World, Path]]:
+    """A node on an engine with 64 MB of disk, and the folder of that disk."""
+    with private_docker(disk_megabytes=64) as engine:
+        runtime = DockerRuntime(engine.host)
+        yield World(runtime, tmp_path), engine.data
+        runtime.close()
+
+
+def write_on_and_on(file: RawIOBase, piece: bytes) -> None:
+    while file.write(piece):
+        pass
+
+
+def fill(disk: Path) -> Path:
+    """A file that takes all the room there is."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            with pytest.raises(OSError, match="No space left"):
+                write_on_and_on(file, bytes(size))
+    return ballast
+
+
+def test_a_container_that_has_no_room_waits_for_it(small_engine: tuple[World, Path]) -> None:
+    world, disk = small_engine
+    manifest = pod()
+    sandbox = world.sandbox(manifest)
+    assert isinstance(sandbox, signals.SandboxUp)
+    ballast = fill(disk)
+    refused = start_in(world, manifest, sandbox, "app")
+    assert refused.reason in ("CreateContainerError", "RunContainerError")
+    assert "no space left on device" in refused.message
+    ballast.unlink()
+    assert isinstance(start_in(world, manifest, sandbox, "app"), signals.ContainerUp)
+    assert isinstance(world.run(cleanup()), signals.CleanedUp)
+
+
+def test_a_sandbox_that_has_no_room_waits_for_it(small_engine: tuple[World, Path]) -> None:
+    world, disk = small_engine
+    manifest = pod(app())
+    ballast = fill(disk)
+    refused = world.run(start_sandbox(manifest))
+    assert isinstance(refused, signals.SandboxRefused)
+    assert "no space left on device" in refused.message
+    ballast.unlink()
+    assert isinstance(world.run(start_sandbox(manifest)), signals.SandboxUp)
