@@ -55,9 +55,9 @@ SETTLES = ("steady", "deaf", "once", "sidecar", "hooked")
 
 
 class Churn:
-    """Moves until it is paused. What is written is the wish of that moment."""
+    """Moves until it is paused. What is written is the wish of that moment. `fetched` is an image whose pull hangs."""
 
-    def __init__(self, node: Node, seed: int) -> None:
+    def __init__(self, node: Node, seed: int, *, fetched: str = "") -> None:
         self._node = node
         self._random = random.Random(seed)
         self._stop = threading.Event()
@@ -66,6 +66,8 @@ class Churn:
         hooks.mkdir()
         self._lines = hooks / "lines"
         self._kinds = {**_KINDS, "hooked": _hooked(str(hooks))}
+        if fetched:
+            self._kinds["fetches"] = {"containers": [{"name": "app", "image": fetched}, shell("beside")]}
         self.wanted: dict[str, str] = {}
         """Pod -> kind."""
         self.moves = 0
@@ -76,6 +78,8 @@ class Churn:
         stay = [f"s{number}" for number in range(STAY)]
         for name in stay:
             self._write(name, "steady")
+        if "fetches" in self._kinds:
+            self._write("f", "fetches")
         self._node.start()
         self._node.wait_until_running(*stay)
         self.go()
@@ -102,6 +106,7 @@ class Churn:
     def settle(self) -> None:
         """The last wish: every pod is of a kind that comes to rest, half of them are gone."""
         self.pause()
+        self._remove("f")
         for number in range(PODS):
             if number % 2:
                 self._write(f"c{number}", SETTLES[number // 2 % len(SETTLES)])

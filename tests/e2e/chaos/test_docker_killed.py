@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.chaos.agreement import wait_for_agreement
 from tests.e2e.chaos.churn import Churn, moved
 from tests.e2e.node import Node
+from tests.integration.effects.registry import registry_in
 from tests.support.docker import PrivateDocker, private_docker
 from tests.support.redis import private_redis
 
@@ -34,9 +35,9 @@ def check_rest(node: Node, churn: Churn) -> None:
 
 
 def killed_again_and_again(engine: PrivateDocker, *, kills: int, seed: int) -> None:
-    with private_redis() as server:
+    with private_redis() as server, registry_in(engine.namespace, slow=True) as registry:
         node = Node(engine, server.url, f"chaos-{seed}", server.folder / "agent")
-        churn = Churn(node, seed)
+        churn = Churn(node, seed, fetched=registry.reference)
         dice = random.Random(seed)
         try:
             churn.begin()
@@ -51,8 +52,10 @@ def killed_again_and_again(engine: PrivateDocker, *, kills: int, seed: int) -> N
                 churn.pause()
                 took.append(wait_for_agreement(node, f"kill {number + 1}"))
                 churn.go()
+            registry.let_go.set()
             check_rest(node, churn)
             assert churn.hooks_run()
+            assert registry.asked.is_set(), "a pull was in the middle, too"
             assert node.runs
             assert "Traceback" not in node.log, node.log[-3000:]
             assert hit >= kills, "containers died while Docker was away"
