@@ -29,7 +29,9 @@ from chronolet.pod.api import (
 from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.lifecycle import begins
 from chronolet.pod.phase import Phase, Status, pod_phase
-from chronolet.pod.state import Container, Exit, Failure, State
+from chronolet.pod.state import Container, Exit, Failure, State, definitions
+
+_LAST_WORDS_BYTES = 12 * 1024
 
 
 def pod_status(state: State) -> PodStatus:
@@ -128,7 +130,9 @@ def _container_status(state: State, one: Container) -> ContainerStatus:
     runs = one.phase in ("running", "stopping")
     goes_well = runs and not begins(one)
     now = _state(state, one)
-    last = ContainerState(terminated=_terminated(one.exit)) if one.exit and not now.terminated else ContainerState()
+    last = (
+        ContainerState(terminated=_terminated(state, one.exit)) if one.exit and not now.terminated else ContainerState()
+    )
     container_id = one.id if runs or one.exit is None else one.exit.id
     completed = one.kind == "init" and now.terminated is not None and now.terminated.exit_code == 0
     return ContainerStatus(
@@ -158,7 +162,7 @@ def _state(state: State, one: Container) -> ContainerState:
     if reason:
         return ContainerState(waiting=Waiting(reason=reason, message=message))
     if one.exit is not None and not _begins(state, one):
-        return ContainerState(terminated=_terminated(one.exit))
+        return ContainerState(terminated=_terminated(state, one.exit))
     usual = "PodInitializing" if state.of_kind("init", "sidecar") else "ContainerCreating"
     return ContainerState(waiting=Waiting(reason=usual, message=state.sandbox.message))
 
@@ -196,11 +200,13 @@ def _duration(seconds: int) -> str:
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
-def _terminated(one: Exit) -> Terminated:
+def _terminated(state: State, one: Exit) -> Terminated:
+    """What its containers say last shares what a status has room for (pkg/kubelet/status: normalizeStatus)."""
+    room = _LAST_WORDS_BYTES // sum(1 for _ in definitions(state.manifest))
     return Terminated(
         exit_code=one.exit_code,
         reason=one.reason,
-        message=one.message,
+        message=one.message.encode()[:room].decode(errors="ignore"),
         started_at=rfc3339(one.started_at),
         finished_at=rfc3339(one.finished_at),
         container_id=f"docker://{one.id}" if one.id else "",

@@ -417,6 +417,15 @@ def test_the_last_word_of_a_container_is_read_and_shown() -> None:
     assert (terminated["reason"], terminated["message"]) == ("Error", "disk full")
 
 
+def test_last_words_share_what_a_status_has_room_for() -> None:
+    others = [container(f"c{number}") for number in range(5)]
+    life = Life(reads=False).apply(manifest(container("app"), *others, restart_policy="Never")).sandbox_up()
+    life.start("app").dies(code=2).answer("exit/app-0", signals.ExitRead, message="x" * 2047 + "\u00e4" + "y" * 9)
+    (shown,) = [one for one in plain_status(life.state)["containerStatuses"] if one["name"] == "app"]
+    # 12 KiB for six; a letter that is cut in two goes.
+    assert shown["state"]["terminated"]["message"] == "x" * 2047
+
+
 def test_a_kill_for_memory_may_be_learnt_afterwards() -> None:
     life = running_unread(restart_policy="Never").dies(code=137)
     life.answer("exit/app-0", signals.ExitRead, oom_killed=True)
