@@ -287,6 +287,12 @@ def _own_context(look: Look) -> Mapping[str, Any]:
     return found
 
 
+def _groups(value: list[int], look: Look) -> Compared:
+    made = [one["HostConfig"]["GroupAdd"] or [] for name, one in look.docker.items() if name != "POD"]
+    wanted = [str(group) for group in value]
+    return Compared([wanted] * len(made), [[group for group in given if group in wanted] for given in made])
+
+
 CHECKS: Final[dict[str, Check]] = {
     "apiVersion": _shown("apiVersion"),
     "kind": _shown("kind"),
@@ -304,6 +310,7 @@ CHECKS: Final[dict[str, Check]] = {
     "spec.hostNetwork": _namespace("NetworkMode"),
     "spec.hostPID": _namespace("PidMode"),
     "spec.hostIPC": _namespace("IpcMode"),
+    "spec.securityContext.supplementalGroups": _groups,
     **{f"spec.securityContext.{key}": _everywhere(key) for key in _PODS_RIGHTS},
     **{f"container.{path}": check for path, check in _CONTAINER.items()},
 }

@@ -58,6 +58,14 @@ def own(
     return name
 
 
+def joins(name: str, container: dict[str, Any]) -> tuple[str, str]:
+    """Another container of that pod: the pod's name and the container's. Where a field is a container's own matter,
+    containers that want different things share a pod, for sandboxes take time.
+    """
+    PODS[name].manifest["spec"]["containers"].append(container)
+    return name, container["name"]
+
+
 def says(name: str, script: str, *, stays: bool = True, **more: Any) -> dict[str, Any]:
     """A container that runs a script, says that this was all, and stays."""
     # One stream: of two, Docker may read the later word first.
@@ -151,7 +159,7 @@ class Ran:
                 found[one["Labels"][labels.CONTAINER_NAME]] = self.node.docker.inspect_container(one["Id"])
         return found
 
-    def waits(self, name: str, reason: str, container: str = "app") -> str:
+    def waits(self, reason: str, name: str, container: str = "app") -> str:
         """Until the container waits for that reason; the message."""
 
         def waiting() -> Any:
@@ -173,7 +181,10 @@ class Ran:
         """What is honoured and shows nowhere in Docker."""
         return differences(Look(self.manifest(name), self.pod(name), self.inspected(name), hooks(self.node, name)))
 
-    def told(self, name: str, reason: str) -> str:
-        """The message of the pod's KubeEvent of that reason."""
-        found = self.node.journal.wait_for_event(kube_events.Recorded, name=name, reason=reason, seconds=PATIENCE)
-        return found.message
+    def told(self, reason: str, name: str, container: str = "") -> str:
+        """The message of the first KubeEvent of that reason about the pod, or about one of its containers."""
+        place = {"field_path": f"spec.containers{{{container}}}"} if container else {}
+        event = self.node.journal.wait_for_event(
+            kube_events.Recorded, name=name, reason=reason, seconds=PATIENCE, **place
+        )
+        return event.message

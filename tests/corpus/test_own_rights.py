@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus.own import Ran, own, says
+from tests.corpus.own import Ran, joins, own, says
 
 pytestmark = pytest.mark.docker
 
@@ -20,10 +20,17 @@ def status_of(*names: str) -> str:
     return f"grep -E '^({'|'.join(names)}):' /proc/self/status | tr -d '\\t'"
 
 
-def has(name: str, script: str, pod: Any = None, **context: Any) -> str:
-    """A pod with one container that has this security context; `pod` is the pod's own."""
-    own_context: dict[str, Any] = {"securityContext": context} if context else {}
-    return own(name, says("app", script, **own_context), **({"securityContext": pod} if pod else {}))
+RIGHTS = own("rights", volumes=[{"name": "v", "emptyDir": {}}])
+
+
+def has(name: str, script: str, **context: Any) -> tuple[str, str]:
+    """A container that has this security context, in a pod that has none."""
+    return joins(RIGHTS, says(name, script, volumeMounts=AT, securityContext=context))
+
+
+def pod_has(name: str, script: str, pod: Any, **context: Any) -> tuple[str, str]:
+    """A pod that has a security context, with one container."""
+    return joins(own(name, securityContext=pod), says("app", script, securityContext=context))
 
 
 USER = has("user", "id -u; id -g", runAsUser=1000, runAsGroup=2000)
@@ -41,23 +48,16 @@ GROUP_OF_FILES = own(
 )
 NON_ROOT = has("non-root", "id -u", runAsNonRoot=True, runAsUser=1000)
 ROOT_BY_IMAGE = has("root-by-image", "true", runAsNonRoot=True)
-ROOT_BY_USER = has("root-by-user", "true", {"runAsNonRoot": True}, runAsUser=0)
-READ_ONLY_ROOT = own(
-    "read-only-root",
-    says(
-        "app",
-        "touch /new && echo written; touch /v/new && echo kept",
-        volumeMounts=AT,
-        securityContext={"readOnlyRootFilesystem": True},
-    ),
-    volumes=[{"name": "v", "emptyDir": {}}],
+ROOT_BY_USER = pod_has("root-by-user", "true", {"runAsNonRoot": True}, runAsUser=0)
+READ_ONLY_ROOT = has(
+    "read-only-root", "touch /new && echo written; touch /v/kept && echo kept", readOnlyRootFilesystem=True
 )
 NO_CAPABILITIES = has("no-capabilities", status_of("CapEff", "CapBnd"), capabilities={"drop": ["ALL"]})
 ONE_CAPABILITY = has("one-capability", status_of("CapEff"), capabilities={"drop": ["ALL"], "add": ["NET_ADMIN"]})
 NO_MORE_RIGHTS = has("no-more-rights", status_of("NoNewPrivs"), allowPrivilegeEscalation=False)
 MORE_RIGHTS = has("more-rights", status_of("NoNewPrivs"), allowPrivilegeEscalation=True)
 UNCONFINED = has("unconfined", status_of("Seccomp"), seccompProfile={"type": "Unconfined"})
-CONFINED = has("confined", status_of("Seccomp"), {"seccompProfile": {"type": "RuntimeDefault"}})
+CONFINED = pod_has("confined", status_of("Seccomp"), {"seccompProfile": {"type": "RuntimeDefault"}})
 UNSAID = has("no-word-of-seccomp", status_of("Seccomp"))
 FORBIDS = {
     "defaultAction": "SCMP_ACT_ALLOW",
@@ -68,8 +68,10 @@ PROFILE = has(
     "touch /tmp/file && echo touched; mkdir /tmp/folder",
     seccompProfile={"type": "Localhost", "localhostProfile": "profiles/forbids.json"},
 )
-NO_PROFILE = has("no-such-profile", "true", {"seccompProfile": {"type": "Localhost", "localhostProfile": "none.json"}})
-SYSCTL = has(
+NO_PROFILE = pod_has(
+    "no-such-profile", "true", {"seccompProfile": {"type": "Localhost", "localhostProfile": "none.json"}}
+)
+SYSCTL = pod_has(
     "sysctl",
     "cat /proc/sys/net/ipv4/ip_local_port_range",
     {"sysctls": [{"name": "net.ipv4.ip_local_port_range", "value": "20000 30000"}]},
@@ -85,8 +87,7 @@ def may_have_all_capabilities() -> bool:
 
 
 def test_a_user_and_a_group(ran: Ran) -> None:
-    assert ran.output(USER) == "1000\n2000\n"
-    assert ran.differences(USER) == []
+    assert ran.output(*USER) == "1000\n2000\n"
 
 
 def test_the_pods_user_and_a_containers_own(ran: Ran) -> None:
@@ -103,68 +104,69 @@ def test_the_group_that_a_volumes_files_have(ran: Ran) -> None:
 
 
 def test_a_user_that_is_not_root(ran: Ran) -> None:
-    assert ran.output(NON_ROOT) == "1000\n"
+    assert ran.output(*NON_ROOT) == "1000\n"
 
 
 def test_an_image_that_would_run_as_root(ran: Ran) -> None:
-    message = ran.waits(ROOT_BY_IMAGE, "CreateContainerConfigError")
+    message = ran.waits("CreateContainerConfigError", *ROOT_BY_IMAGE)
     assert "container has runAsNonRoot and image will run as root" in message
 
 
 def test_root_by_name_where_root_may_not_be(ran: Ran) -> None:
-    message = ran.waits(ROOT_BY_USER, "CreateContainerConfigError")
+    message = ran.waits("CreateContainerConfigError", *ROOT_BY_USER)
     assert "container's runAsUser breaks non-root policy" in message
 
 
 def test_a_root_that_is_only_read(ran: Ran) -> None:
-    assert ran.output(READ_ONLY_ROOT).splitlines()[-1] == "kept"
-    assert "Read-only file system" in ran.output(READ_ONLY_ROOT)
-    assert ran.differences(READ_ONLY_ROOT) == []
+    assert ran.output(*READ_ONLY_ROOT).splitlines()[-1] == "kept"
+    assert "Read-only file system" in ran.output(*READ_ONLY_ROOT)
 
 
 def test_capabilities(ran: Ran) -> None:
     nothing = "0" * 16
-    assert ran.output(NO_CAPABILITIES) == f"CapEff:{nothing}\nCapBnd:{nothing}\n"
-    assert ran.output(ONE_CAPABILITY) == f"CapEff:{1 << _NET_ADMIN:016x}\n"
-    assert ran.differences(NO_CAPABILITIES) == ran.differences(ONE_CAPABILITY) == []
+    assert ran.output(*NO_CAPABILITIES) == f"CapEff:{nothing}\nCapBnd:{nothing}\n"
+    assert ran.output(*ONE_CAPABILITY) == f"CapEff:{1 << _NET_ADMIN:016x}\n"
 
 
 def test_whether_rights_may_grow(ran: Ran) -> None:
-    assert ran.output(NO_MORE_RIGHTS) == "NoNewPrivs:1\n"
-    assert ran.output(MORE_RIGHTS) == "NoNewPrivs:0\n"
-    assert ran.differences(NO_MORE_RIGHTS) == ran.differences(MORE_RIGHTS) == []
+    assert ran.output(*NO_MORE_RIGHTS) == "NoNewPrivs:1\n"
+    assert ran.output(*MORE_RIGHTS) == "NoNewPrivs:0\n"
 
 
 def test_a_filter_of_system_calls(ran: Ran) -> None:
-    assert ran.output(UNCONFINED) == "Seccomp:0\n"
-    assert ran.output(CONFINED) == "Seccomp:2\n"
+    assert ran.output(*UNCONFINED) == "Seccomp:0\n"
+    assert ran.output(*CONFINED) == "Seccomp:2\n"
     # Docker's own filter, as under a kubelet with seccompDefault.
-    assert ran.output(UNSAID) == "Seccomp:2\n"
-    assert ran.differences(UNCONFINED) == []
+    assert ran.output(*UNSAID) == "Seccomp:2\n"
 
 
 def test_a_filter_of_system_calls_of_the_nodes_own(ran: Ran) -> None:
     """The profile was not there when the pod came: the container waits, and is tried again."""
-    assert "none.json" in ran.waits(NO_PROFILE, "CreateContainerError")
+    assert "none.json" in ran.waits("CreateContainerError", *NO_PROFILE)
     profile = ran.node.root / "seccomp" / "profiles" / "forbids.json"
     profile.parent.mkdir(parents=True)
     profile.write_text(json.dumps(FORBIDS))
-    assert ran.output(PROFILE) == "touched\nmkdir: can't create directory '/tmp/folder': Operation not permitted\n"
+    assert ran.output(*PROFILE) == "touched\nmkdir: can't create directory '/tmp/folder': Operation not permitted\n"
 
 
 def test_a_parameter_of_the_kernel(ran: Ran) -> None:
-    assert ran.output(SYSCTL).split() == ["20000", "30000"]
+    assert ran.output(*SYSCTL).split() == ["20000", "30000"]
 
 
 def test_a_privileged_container_is_asked_for_and_says_where_the_machine_cannot(ran: Ran) -> None:
     """Without CAP_SYS_RESOURCE of its own this machine cannot give it to a container: Docker's words are shown."""
     if may_have_all_capabilities():
-        assert ran.output(PRIVILEGED) == "Seccomp:0\n"
+        assert ran.output(*PRIVILEGED) == "Seccomp:0\n"
     else:
-        ran.waits(PRIVILEGED, "CrashLoopBackOff")
-        ended = ran.container(PRIVILEGED, "app")["lastState"]["terminated"]
+        ran.waits("CrashLoopBackOff", *PRIVILEGED)
+        ended = ran.container(*PRIVILEGED)["lastState"]["terminated"]
         assert "unable to apply caps" in ended["message"], ended
         assert ended["message"].endswith(
             "; a privileged container needs every capability, and this node cannot give CAP_SYS_RESOURCE"
         ), ended
-    assert ran.differences(PRIVILEGED) == []
+
+
+def test_all_of_it_is_seen_in_docker(ran: Ran) -> None:
+    for pod in (RIGHTS, POD_USER, CONFINED[0]):
+        assert ran.differences(pod) == []
+    assert ran.inspected(RIGHTS)["privileged"]["HostConfig"]["Privileged"] is True

@@ -1,10 +1,11 @@
 """Parts of volumes, and what a container may not reach by asking for a part; memory as a volume."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.corpus.own import Ran, on_host, own, says
+from tests.corpus.own import Ran, joins, on_host, own, says
 
 pytestmark = pytest.mark.docker
 
@@ -23,49 +24,31 @@ def furnish(place: Path) -> None:
     (volume / "stays").symlink_to("kept")
 
 
-PART = own(
+PARTS = own("parts", volumes=[on_host("v", path="/in"), {"name": "e", "emptyDir": {}}], prepare=furnish)
+
+
+def mounts(name: str, script: str, *parts: dict[str, Any], **more: Any) -> tuple[str, str]:
+    """A container that mounts these parts of the volume `v`, or of another."""
+    return joins(PARTS, says(name, script, volumeMounts=[{"name": "v", **part} for part in parts], **more))
+
+
+PART = mounts(
     "part",
-    says(
-        "app",
-        "cat /part/word /file; ls /part",
-        volumeMounts=[
-            {"name": "v", "mountPath": "/part", "subPath": "kept"},
-            {"name": "v", "mountPath": "/file", "subPath": "kept/word", "readOnly": True},
-        ],
-    ),
-    volumes=[on_host("v", path="/in")],
-    prepare=furnish,
+    "cat /part/word /file; ls /part",
+    {"mountPath": "/part", "subPath": "kept"},
+    {"mountPath": "/file", "subPath": "kept/word", "readOnly": True},
 )
-MADE = own(
-    "part-made",
-    says("app", "ls -A /part; touch /part/new", volumeMounts=[{"name": "v", "mountPath": "/part", "subPath": "a/b"}]),
-    says("beside", "until test -e /v/a/b/new; do sleep 0.1; done", volumeMounts=[{"name": "v", "mountPath": "/v"}]),
-    volumes=[{"name": "v", "emptyDir": {}}],
+MADE = mounts("made", "ls -A /part; touch /part/new", {"name": "e", "mountPath": "/part", "subPath": "a/b"})
+BESIDE = mounts("beside", "until test -e /e/a/b/new; do sleep 0.1; done", {"name": "e", "mountPath": "/e"})
+EXPANDED = mounts(
+    "expanded",
+    "cat /part/word",
+    {"mountPath": "/part", "subPathExpr": "$(WHICH)"},
+    env=[{"name": "WHICH", "value": "kept"}],
 )
-EXPANDED = own(
-    "part-expanded",
-    says(
-        "app",
-        "cat /part/word",
-        env=[{"name": "WHICH", "value": "kept"}],
-        volumeMounts=[{"name": "v", "mountPath": "/part", "subPathExpr": "$(WHICH)"}],
-    ),
-    volumes=[on_host("v", path="/in")],
-    prepare=furnish,
-)
-LINK_INSIDE = own(
-    "part-by-link",
-    says("app", "cat /part/word", volumeMounts=[{"name": "v", "mountPath": "/part", "subPath": "stays"}]),
-    volumes=[on_host("v", path="/in")],
-    prepare=furnish,
-)
+LINK_INSIDE = mounts("by-link", "cat /part/word", {"mountPath": "/part", "subPath": "stays"})
 ESCAPES = {
-    part: own(
-        f"escape-{number}",
-        says("app", "cat /part /part/secret", volumeMounts=[{"name": "v", "mountPath": "/part", "subPath": part}]),
-        volumes=[on_host("v", path="/in")],
-        prepare=furnish,
-    )
+    part: mounts(f"escape-{number}", "cat /part /part/secret", {"mountPath": "/part", "subPath": part})
     for number, part in enumerate(("absolute", "relative", "file", "kept/up", "relative/made/below"))
 }
 MEMORY = own(
@@ -89,29 +72,29 @@ MEMORY = own(
 
 
 def test_a_part_of_a_volume(ran: Ran) -> None:
-    assert ran.output(PART) == "kept\nkept\nup\nword\n"
+    assert ran.output(*PART) == "kept\nkept\nup\nword\n"
 
 
 def test_a_part_that_is_not_there_is_made(ran: Ran) -> None:
-    assert ran.output(MADE) == ""
-    assert ran.output(MADE, "beside") == ""
+    assert ran.output(*MADE) == ""
+    assert ran.output(*BESIDE) == ""
 
 
 def test_a_part_named_by_a_variable(ran: Ran) -> None:
-    assert ran.output(EXPANDED) == "kept\n"
+    assert ran.output(*EXPANDED) == "kept\n"
 
 
 def test_a_part_by_a_link_that_stays_in_the_volume(ran: Ran) -> None:
-    assert ran.output(LINK_INSIDE) == "kept\n"
+    assert ran.output(*LINK_INSIDE) == "kept\n"
 
 
 @pytest.mark.parametrize("part", ESCAPES)
 def test_a_part_by_a_link_that_leads_out_of_the_volume(ran: Ran, part: str) -> None:
-    name = ESCAPES[part]
-    message = ran.waits(name, "CreateContainerConfigError")
-    assert 'failed to prepare subPath for volumeMount "v" of container "app"' in message
-    assert "app" not in ran.inspected(name)
-    assert not (ran.place(name) / "outside" / "made").exists()
+    pod, container = ESCAPES[part]
+    message = ran.waits("CreateContainerConfigError", pod, container)
+    assert f'failed to prepare subPath for volumeMount "v" of container "{container}"' in message
+    assert container not in ran.inspected(pod)
+    assert not (ran.place(pod) / "outside" / "made").exists()
 
 
 def test_memory_as_a_volume(ran: Ran) -> None:

@@ -10,7 +10,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from tests.support.docker import PrivateDocker
 
 _CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
 BUSYBOX = "chronolet/busybox:1"
+_REMOVED_AT_ONCE = 4
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -124,9 +126,16 @@ class Node:
         if self._agent is not None:
             self.kill9()
         self.journal.close()
-        for one in self.docker.containers(all=True, filters={"label": f"{labels.NODE}={self.name}"}):
+        left = self.docker.containers(all=True, filters={"label": f"{labels.NODE}={self.name}"})
+        parts = [left[first::_REMOVED_AT_ONCE] for first in range(_REMOVED_AT_ONCE)]
+        with ThreadPoolExecutor(_REMOVED_AT_ONCE) as pool:
+            list(pool.map(self._remove, filter(None, parts)))
+
+    def _remove(self, containers: Sequence[Mapping[str, Any]]) -> None:
+        api = self.engine.api()
+        for one in containers:
             with suppress(docker.errors.NotFound):  # the agent's last call was about to remove it
-                self.docker.remove_container(one["Id"], force=True, v=True)
+                api.remove_container(one["Id"], force=True, v=True)
 
     # -- manifests -------------------------------------------------------------------------------------------------
 
