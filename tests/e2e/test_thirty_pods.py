@@ -4,6 +4,7 @@ dealt with as always.
 
 import shutil
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,6 +20,8 @@ APPLIED = [f"applied-{number}" for number in range(14)]
 FILED = [f"filed-{number}" for number in range(12)]
 LOOPING = [f"looping-{number}" for number in range(4)]
 STEADY = [*APPLIED, *FILED]
+HOOKED = APPLIED[-2:]
+"""Applied pods whose container has hooks, which write a line each."""
 SIDECARS = FILED[-4:]
 """Pods of files that have an init container that is done and a sidecar that runs, too."""
 
@@ -41,7 +44,7 @@ def thirty_pods(node: Node) -> None:
         node.write(f"{name}.yaml", pod(name, shell("app"), shell("beside"), initContainers=inits))
     for name in LOOPING:
         node.write(f"{name}.yaml", pod(name, shell("app", "exit 3"), shell("beside")))
-    documents = [pod(name) for name in APPLIED]
+    documents = [hooked(node, name) if name in HOOKED else pod(name) for name in APPLIED]
     assert node.chronolet("apply", "-f", node.aside("applied.yaml", *documents)).status == 0
     node.wait_until_running(*STEADY)
     for attempt in (1, 2):
@@ -51,6 +54,22 @@ def thirty_pods(node: Node) -> None:
             node.journal.wait_for_event(pods.ContainerStarted, pod=f"default/{name}", container="app", attempt=attempt)
     for name in LOOPING:
         node.journal.wait_for_event(pods.RestartScheduled, pod=f"default/{name}", back_off_seconds=10)
+
+
+def hooked(node: Node, name: str) -> dict[str, Any]:
+    """Its hooks say in a file of the host that they ran."""
+    (node.root / "hooks").mkdir(exist_ok=True)
+    lifecycle = {
+        hook: {"exec": {"command": ["/bin/sh", "-c", f"echo {hook} >> /hooks/{name}"]}}
+        for hook in ("postStart", "preStop")
+    }
+    app = shell("app", lifecycle=lifecycle, volumeMounts=[{"name": "hooks", "mountPath": "/hooks"}])
+    return pod(name, app, volumes=[{"name": "hooks", "hostPath": {"path": str(node.root / "hooks")}}])
+
+
+def hooks(node: Node, name: str) -> list[str]:
+    """Those that ran."""
+    return (node.root / "hooks" / name).read_text().split()
 
 
 def taken(node: Node, witness: Witness) -> Before:
@@ -102,6 +121,7 @@ def check(node: Node, witness: Witness, before: Before) -> None:
     assert witness.signals(node.name) == before.signals
     assert node.started_at(*STEADY, *LOOPING).items() >= before.started.items()
     assert not journal.events(pods.StrayFound)
+    assert [hooks(node, name) for name in HOOKED] == [["postStart"], ["postStart"]]
     assert not journal.events(pods.SandboxStartRequested)
     shown = node.chronolet("get", "pods").out.splitlines()[1:]
     assert {line.split()[0] for line in shown} == {*STEADY, *LOOPING}
@@ -139,14 +159,15 @@ def check_sidecar(node: Node) -> None:
 
 def check_ends(node: Node) -> None:
     """What goes, goes with all that it has."""
-    assert node.chronolet("delete", "pod", APPLIED[1]).status == 0
+    assert node.chronolet("delete", "pod", APPLIED[1], HOOKED[0]).status == 0
     (node.folder / f"{FILED[1]}.yaml").unlink()
     (node.folder / f"{SIDECARS[2]}.yaml").unlink()
     (node.folder / f"{LOOPING[0]}.yaml").unlink()
-    for name in (APPLIED[1], FILED[1], SIDECARS[2], LOOPING[0]):
+    for name in (APPLIED[1], HOOKED[0], FILED[1], SIDECARS[2], LOOPING[0]):
         node.wait_until_gone(name)
         chosen = {"label": [f"chronolet/node={node.name}", f"io.kubernetes.pod.name={name}"]}
         assert node.docker.containers(all=True, filters=chosen) == []
+    assert hooks(node, HOOKED[0]) == ["postStart", "preStop"]
 
 
 @pytest.mark.timeout(300)
