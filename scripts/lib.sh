@@ -58,7 +58,7 @@ wait_for() {
 
 # ---- Debian packages -------------------------------------------------------------------------------------------------
 
-# install_packages NAME...: from Debian or Ubuntu, without starting a system-wide redis.
+# install_packages NAME...: from Debian or Ubuntu, without starting a system-wide redis or registry.
 install_packages() {
     command -v apt-get >/dev/null || die "please install: $* (these are Debian's names; this machine has no apt-get)"
     can_be_root || die "please install as root: apt-get install $*"
@@ -71,7 +71,8 @@ install_packages() {
     ((status == 0)) || die "could not install $*"
 }
 
-# The agent starts a redis-server of its own. The one that the package would start serves nobody, so it stays off:
+# The agent starts a redis-server of its own, the tests a registry. Those that the packages would start serve nobody, so
+# they stay off:
 # Debian asks /usr/sbin/policy-rc.d before it starts a service.
 POLICY=/usr/sbin/policy-rc.d
 POLICY_IS_OURS=
@@ -80,7 +81,7 @@ hold_back_redis() {
     [[ ! -e $POLICY ]] || return 0
     # The name may come as redis-server or, from systemd's side, as redis-server.service.
     # shellcheck disable=SC2016 # $1 belongs to the script that is written
-    printf '#!/bin/sh\ncase $1 in redis-server*) exit 101 ;; esac\n' | as_root tee "$POLICY" >/dev/null
+    printf '#!/bin/sh\ncase $1 in redis-server*|docker-registry*) exit 101 ;; esac\n' | as_root tee "$POLICY" >/dev/null
     as_root chmod 755 "$POLICY"
     POLICY_IS_OURS=yes
     trap 'as_root rm -f "$POLICY"' EXIT
@@ -91,7 +92,10 @@ release_redis() {
     as_root rm -f "$POLICY"
     POLICY_IS_OURS=
     trap - EXIT
-    [[ " $* " != *' redis-server '* ]] || quietly as_root update-rc.d redis-server disable || true
+    local server
+    for server in redis-server docker-registry; do
+        [[ " $* " != *" $server "* ]] || quietly as_root update-rc.d "$server" disable || true
+    done
 }
 
 # ---- Python ----------------------------------------------------------------------------------------------------------

@@ -142,14 +142,14 @@ def test_apt_may_start_docker_but_no_redis(tmp_path: Path) -> None:
         source {LIB}
         POLICY={policy}
         hold_back_redis
-        for service in redis-server redis-server.service docker docker.service; do
+        for service in redis-server redis-server.service docker-registry docker docker.service; do
             status=0; $POLICY $service start || status=$?
             echo "$service $status"
         done
         release_redis
     """
     answer = bash(steps)
-    expected = ["redis-server 101", "redis-server.service 101", "docker 0", "docker.service 0"]
+    expected = ["redis-server 101", "redis-server.service 101", "docker-registry 101", "docker 0", "docker.service 0"]
     assert answer.stdout.splitlines() == expected, answer.stderr
     assert not policy.exists()
 

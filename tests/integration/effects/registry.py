@@ -13,7 +13,7 @@ import socket
 import tarfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -43,15 +43,21 @@ class Registry:
 
     port: int
     password: str = ""
+    root: bytes = b""
+    """The layer, as a tar; by default one that nothing can be run from."""
+    status: int = 200
+    """Another one than 200 is the answer to everything."""
     let_go: threading.Event = field(default_factory=threading.Event)
-    """Layers are sent once this is set."""
+    """The second half of a layer is sent once this is set."""
     asked: threading.Event = field(default_factory=threading.Event)
-    """Set when the layer was asked for."""
+    """Set when the first half of the layer was sent."""
+    drip: int = 0
+    """So many bytes of the second half are sent each tenth of a second before it is let go."""
     answers: dict[str, tuple[str, bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Another content for each registry: an engine does not fetch a layer that it has.
-        layer = _layer(f"{self.port:05}".encode())
+        layer = self.root or _layer(f"{self.port:05}".encode())
         packed = gzip.compress(layer, mtime=0)
         rootfs = {"type": "layers", "diff_ids": [_digest(layer)]}
         config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": rootfs}).encode()
@@ -85,6 +91,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         kind, body = self.registry.answers.get(self.path, ("", b""))
+        if self.registry.status != 200:
+            self._answer(self.registry.status, "text/html", b"<html>no</html>")
+            return
         if not self.registry.admits(self.headers.get("Authorization", "")):
             self._answer(401, "application/json", b'{"errors":[{"code":"UNAUTHORIZED","message":"who are you"}]}')
         elif not kind:
@@ -92,10 +101,19 @@ class _Handler(BaseHTTPRequestHandler):
                 404, "application/json", b'{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}'
             )
         else:
-            if self.path == self.registry.layer_path:
-                self.registry.asked.set()
-                self.registry.let_go.wait(60)
             self._answer(200, kind, body)
+
+    def _send(self, body: bytes) -> None:
+        """A layer hesitates in the middle, until it is let go."""
+        sent = len(body) // 2 if self.path == self.registry.layer_path else 0
+        self.wfile.write(body[:sent])
+        if sent:
+            self.registry.asked.set()
+        while sent and not self.registry.let_go.wait(0.1):
+            dripped = body[sent : sent + self.registry.drip]
+            self.wfile.write(dripped)
+            sent += len(dripped)
+        self.wfile.write(body[sent:])
 
     do_HEAD = do_GET  # noqa: N815 - the name that http.server calls
 
@@ -110,17 +128,20 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("WWW-Authenticate", 'Basic realm="test"')
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # it may have gone meanwhile
+                self._send(body)
 
     def log_message(self, *_: object) -> None:
         """Tests are silent."""
 
 
 @contextmanager
-def registry_in(namespace: NetworkNamespace, *, password: str = "", slow: bool = False) -> Iterator[Registry]:
+def registry_in(
+    namespace: NetworkNamespace, *, password: str = "", slow: bool = False, root: bytes = b""
+) -> Iterator[Registry]:
     """A registry that answers inside the namespace."""
     listening = namespace.call(lambda: socket.create_server(("127.0.0.1", 0)))
-    registry = Registry(listening.getsockname()[1], password)
+    registry = Registry(listening.getsockname()[1], password, root)
     if not slow:
         registry.let_go.set()
     server = ThreadingHTTPServer(

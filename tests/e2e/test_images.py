@@ -1,0 +1,234 @@
+"""Images from a real registry: how they come, what is told when they do not, and that other pods do not notice."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronolet_schemas import kube_events
+from chronolet_schemas import pod as pods
+from tests.e2e.node import Node, pod, shell
+from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis
+from tests.support.registry import PASSWORD, USER, PrivateRegistry, private_registry
+
+AUTH = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+
+
+@pytest.fixture(scope="module")
+def registry(docker_engine: PrivateDocker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateRegistry]:
+    """One that anybody may read."""
+    with private_registry(docker_engine, tmp_path_factory.mktemp("registry") / "r") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def locked(docker_engine: PrivateDocker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateRegistry]:
+    """One with a password."""
+    with private_registry(docker_engine, tmp_path_factory.mktemp("locked") / "r", private=True) as found:
+        yield found
+
+
+def running(name: str, image: str, policy: str = "IfNotPresent", **spec: Any) -> dict[str, Any]:
+    return pod(name, shell("app", image=image, imagePullPolicy=policy), **spec)
+
+
+def secret(registry: PrivateRegistry, name: str, auth: str = AUTH) -> dict[str, Any]:
+    config = json.dumps({"auths": {registry.address: {"auth": auth}}})
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(config.encode()).decode()},
+    }
+
+
+def told(node: Node, name: str) -> list[tuple[str, str]]:
+    """Reasons and messages of a pod's KubeEvents."""
+    return [(one.reason, one.message) for one in node.journal.events(kube_events.Recorded, name=name)]
+
+
+def failed(node: Node, name: str, reason: str = "ErrImagePull") -> str:
+    """The message with which the pod's image could not be had."""
+    return node.journal.wait_for_event(pods.ImageFailed, pod=f"default/{name}", reason=reason).message
+
+
+def ready(node: Node, name: str) -> pods.ImageReady:
+    return node.journal.wait_for_event(pods.ImageReady, pod=f"default/{name}")
+
+
+def image_id(node: Node, name: str) -> str:
+    status = node.journal.status(f"default/{name}")
+    assert status is not None
+    return status.container_statuses[0].image_id
+
+
+# --- as it should be
+
+
+def test_an_image_is_fetched_and_its_size_and_digest_told(node: Node, registry: PrivateRegistry) -> None:
+    image = registry.push()
+    node.write("public.yaml", running("public", image.tag))
+    node.wait_until_running("public")
+    came = ready(node, "public")
+    assert (came.pulled, came.digest, came.size_bytes > 1_000_000) == (True, image.digest, True)
+    assert image_id(node, "public") == f"docker-pullable://{image.digest}"
+    said = told(node, "public")
+    assert ("Pulling", f'Pulling image "{image.tag}"') in said
+    (pulled,) = [message for reason, message in said if reason == "Pulled"]
+    assert pulled.startswith(f'Successfully pulled image "{image.tag}" in ')
+    assert pulled.endswith(f" including waiting). Image size: {came.size_bytes} bytes.")
+
+
+def test_an_image_is_had_by_its_digest_with_or_without_a_tag(node: Node, registry: PrivateRegistry) -> None:
+    image = registry.push(tag="moved")
+    registry.push(tag="moved")
+    by_both = f"{image.tag}@{image.digest.partition('@')[2]}"
+    node.write("digest.yaml", running("by-digest", image.digest), running("by-both", by_both, "Always"))
+    node.wait_until_running("by-digest", "by-both")
+    for name in ("by-digest", "by-both"):
+        assert image_id(node, name) == f"docker-pullable://{image.digest}"
+
+
+def test_a_tag_that_moved_is_followed_by_policy(node: Node, registry: PrivateRegistry) -> None:
+    before = registry.push(tag="latest")
+    node.write("first.yaml", running("first", before.tag))
+    node.wait_until_running("first")
+    first = image_id(node, "first")
+    after = registry.push(tag="latest")
+    node.write("second.yaml", running("kept", before.tag), running("followed", before.tag, "Always"))
+    node.wait_until_running("kept", "followed")
+    assert image_id(node, "kept") == first == f"docker-pullable://{before.digest}"
+    assert image_id(node, "followed") == f"docker-pullable://{after.digest}"
+    present = f'Container image "{before.tag}" already present on machine and can be accessed by the pod'
+    assert ("Pulled", present) in told(node, "kept")
+
+
+# --- what stands in the way
+
+
+def test_a_tag_that_is_not_there_is_told_in_the_registrys_words(node: Node, registry: PrivateRegistry) -> None:
+    reference = f"{registry.address}/team/app:absent"
+    node.write("absent.yaml", running("absent", reference))
+    words = failed(node, "absent")
+    assert "manifest unknown" in words
+    node.wait_for_status("absent", "ImagePullBackOff")
+    said = told(node, "absent")
+    assert ("Failed", f'Failed to pull image "{reference}": {words}') in said
+    assert ("Failed", "Error: ErrImagePull") in said
+    assert ("BackOff", f'Back-off pulling image "{reference}"') in said
+    assert (
+        f'Back-off pulling image "{reference}": ErrImagePull: {words}'
+        in node.chronolet("describe", "pod", "absent").out
+    )
+
+
+def test_an_image_that_is_never_to_be_fetched_is_not(node: Node, registry: PrivateRegistry) -> None:
+    image = registry.push("team/never")
+    node.write("never.yaml", running("never", image.tag, "Never"))
+    assert failed(node, "never", "ErrImageNeverPull").endswith("is not present with pull policy of Never")
+    node.wait_for_status("never", "ErrImageNeverPull")
+
+
+def test_what_is_no_name_of_an_image_is_said_so(node: Node) -> None:
+    node.write("unnamed.yaml", running("unnamed", "<your-private-image>"))
+    words = failed(node, "unnamed", "InvalidImageName")
+    assert words.endswith('couldn\'t parse image name "<your-private-image>": invalid reference format')
+    assert ("InspectFailed", words) in told(node, "unnamed")
+
+
+def test_a_registry_that_comes_back_is_tried_again(node: Node, docker_engine: PrivateDocker, tmp_path: Path) -> None:
+    with private_registry(docker_engine, tmp_path / "r") as registry:
+        image = registry.push()
+        registry.kill9()
+        node.write("down.yaml", running("down", image.tag))
+        assert "connection refused" in failed(node, "down")
+        node.wait_for_status("down", "ImagePullBackOff")
+        node.write("meanwhile.yaml", pod("meanwhile"))
+        node.wait_until_running("meanwhile")
+        registry.start()
+        node.wait_until_running("down")
+        assert [one.failures for one in node.journal.events(pods.ImageFailed, pod="default/down")] == [1]
+        assert ready(node, "down").digest == image.digest
+
+
+# --- registries with a password
+
+
+def test_a_secret_opens_its_registry_and_stays_a_secret(
+    own_node: Node, redis_server: PrivateRedis, locked: PrivateRegistry
+) -> None:
+    image = locked.push("team/private")
+    own_node.start()
+    file = own_node.aside(
+        "private.yaml",
+        secret(locked, "regcred"),
+        running("private", image.tag, imagePullSecrets=[{"name": "regcred"}]),
+    )
+    own_node.write(
+        "from-file.yaml",
+        secret(locked, "of-file"),
+        running("from-file", image.tag, "Always", imagePullSecrets=[{"name": "of-file"}]),
+    )
+    assert own_node.chronolet("apply", "-f", file).out == "secret/regcred created\npod/private created\n"
+    own_node.wait_until_running("private", "from-file")
+    assert own_node.chronolet("apply", "-f", file).out == "secret/regcred unchanged\npod/private unchanged\n"
+    assert own_node.chronolet("describe", "pod", "private").status == 0
+    for hidden in (PASSWORD, AUTH, secret(locked, "x")["data"][".dockerconfigjson"]):
+        for path in (*redis_server.folder.rglob("*"),):
+            if path.is_file() and path.parent.name not in ("secrets", "manifests") and path.name != "private.yaml":
+                assert hidden.encode() not in path.read_bytes(), path
+        for one in own_node.docker.containers():
+            assert hidden not in json.dumps(own_node.docker.inspect_container(one["Id"]))
+
+
+def test_a_secret_that_comes_later_or_is_put_right_is_used_at_the_next_try(node: Node, locked: PrivateRegistry) -> None:
+    image = locked.push("team/later")
+    node.write("later.yaml", running("later", image.tag, imagePullSecrets=[{"name": "late"}]))
+    refused = failed(node, "later")
+    assert "no basic auth credentials" in refused
+    missing = "Unable to retrieve some image pull secrets (late); attempting to pull the image may not succeed."
+    assert ("FailedToRetrieveImagePullSecret", missing) in told(node, "later")
+    wrong = secret(locked, "late", base64.b64encode(f"{USER}:no".encode()).decode())
+    assert node.chronolet("apply", "-f", node.aside("wrong.yaml", wrong)).out == "secret/late created\n"
+    node.journal.wait_for(
+        "a refusal of the wrong one", lambda: len(node.journal.events(pods.ImageFailed, pod="default/later")) == 2
+    )
+    assert "unauthorized" in node.journal.events(pods.ImageFailed, pod="default/later")[1].message
+    right = node.aside("right.yaml", secret(locked, "late"))
+    assert node.chronolet("apply", "-f", right).out == "secret/late configured\n"
+    node.wait_until_running("later")
+    assert node.chronolet("delete", "secret", "late").out == "secret/late deleted\n"
+    assert 'secrets "default/late" not found' in node.chronolet("delete", "-f", right).err
+    assert node.all_run("later")
+
+
+def test_dockers_own_configuration_opens_a_registry(own_node: Node, locked: PrivateRegistry, tmp_path: Path) -> None:
+    image = locked.push("team/own")
+    (tmp_path / "config.json").write_text(json.dumps({"auths": {locked.address: {"auth": AUTH}}}))
+    own_node.environ["DOCKER_CONFIG"] = str(tmp_path)
+    own_node.write("own.yaml", running("own", image.tag))
+    own_node.start()
+    own_node.wait_until_running("own")
+    assert ready(own_node, "own").digest == image.digest
+
+
+def test_a_secret_of_another_kind_is_refused_by_its_path(node: Node) -> None:
+    opaque = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "o"}, "stringData": {"password": "hunter2"}}
+    said = node.chronolet("apply", "-f", node.aside("opaque.yaml", opaque))
+    assert said.status == 1
+    assert "opaque.yaml: type: 'Opaque' is not supported yet, expected kubernetes.io/dockerconfigjson" in said.err
+    assert "hunter2" not in said.err
+
+
+def test_a_secret_cannot_be_applied_from_elsewhere(node: Node, locked: PrivateRegistry, tmp_path: Path) -> None:
+    file = node.aside("elsewhere.yaml", secret(locked, "elsewhere"))
+    said = node.chronolet("apply", "-f", file, "--root-dir", str(tmp_path))
+    assert said.status == 1
+    assert f"Secret default/elsewhere cannot be kept in {tmp_path}/secrets: No such file" in said.err

@@ -1,0 +1,145 @@
+"""A real registry (Debian's docker-registry) beside a private engine, with images to be pulled from it.
+
+In: an engine. Out: a registry on the engine's own loopback, which needs no TLS there, with or without a password; it
+can be killed and started again. Next: the tests of images.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import docker
+import msgspec
+
+from chronolet.adapters import images
+from tests.support import scratch
+from tests.support.docker import PrivateDocker
+
+USER = "reader"
+PASSWORD = "open sesame"
+_HTPASSWD = f"{USER}:$2b$04$GMV2zSDIW6saThb5/K8ezOz5qQclQcR8a2qBfUQuIQFXVo656P/ye\n"
+_CONFIG = """\
+version: 0.1
+log: {{level: error}}
+storage: {{filesystem: {{rootdirectory: {folder}/data}}, delete: {{enabled: true}}}}
+http: {{addr: "127.0.0.1:{port}"}}
+"""
+_AUTH = 'auth: {{htpasswd: {{realm: "test", path: {folder}/htpasswd}}}}\n'
+_contents = itertools.count(1)
+
+
+class Pushed(msgspec.Struct, frozen=True):
+    """An image that the registry has and the engine has not."""
+
+    tag: str
+    digest: str
+    """`host/path@sha256:...`"""
+
+
+class PrivateRegistry:
+    """One docker-registry with everything it owns below one folder."""
+
+    def __init__(self, engine: PrivateDocker, folder: Path, *, private: bool) -> None:
+        self._engine = engine
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self.private = private
+        self.port = engine.namespace.call(_free_port)
+        folder.mkdir()
+        (folder / "htpasswd").write_text(_HTPASSWD)
+        config = _CONFIG + (_AUTH if private else "")
+        (folder / "config.yaml").write_text(config.format(folder=folder, port=self.port))
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """It answers when this is over."""
+        command = self._engine.namespace.command("docker-registry", "serve", str(self._folder / "config.yaml"))
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        scratch.wait_until(self._answers, f"the registry's answer; see {self._folder}/log")
+
+    def kill9(self) -> None:
+        """Nobody listens any more."""
+        if self._process is not None:
+            os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def push(self, path: str = "team/app", tag: str = "1") -> Pushed:
+        """An image with busybox and a content that no other image has; what the engine had of that name it keeps."""
+        api = self._engine.api()
+        repository = f"{self.address}/{path}"
+        reference = f"{repository}:{tag}"
+        had = next((one["Id"] for one in api.images(name=reference)), None)
+        api.import_image_from_data(unique_root(), repository=repository, tag=tag, changes=["ENV PATH=/bin"])
+        auth = {"username": USER, "password": PASSWORD} if self.private else None
+        said = list(api.push(repository, tag=tag, auth_config=auth, stream=True, decode=True))
+        assert not any("error" in line for line in said), said[-1]
+        made = api.inspect_image(reference)
+        api.remove_image(made["Id"], force=True)
+        if had is not None:
+            api.tag(had, repository, tag)
+        api.close()
+        return Pushed(reference, made["RepoDigests"][0])
+
+    def forget(self) -> None:
+        """The engine forgets the names of what it pulled from here."""
+        forget(self._engine, self.address)
+
+    def _answers(self) -> bool:
+        try:
+            return self._engine.namespace.http(self.port, "/v2/").status in (200, 401)
+        except OSError:
+            return False
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def forget(engine: PrivateDocker, address: str) -> None:
+    """The engine forgets the names of images from this registry, and the images that nothing uses."""
+    api = engine.api()
+    names = [name for one in api.images() for name in (*(one["RepoTags"] or ()), *(one["RepoDigests"] or ()))]
+    for name in names:
+        if name.startswith(f"{address}/"):
+            with suppress(docker.errors.ImageNotFound):  # its last tag took it along
+                api.remove_image(name, force=True)
+    api.close()
+
+
+def unique_root() -> bytes:
+    """Busybox's root, and a file that makes it another one."""
+    buffer = io.BytesIO(images.build())
+    with tarfile.open(fileobj=buffer, mode="a") as archive:
+        # What cannot be compressed, so that there is something to pull.
+        content = f"{next(_contents)} {os.getpid()}\n".encode() + os.urandom(1_000_000)
+        info = tarfile.TarInfo("payload")
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@contextmanager
+def private_registry(engine: PrivateDocker, folder: Path, *, private: bool = False) -> Iterator[PrivateRegistry]:
+    """A registry that answers; nothing of it outlives the block."""
+    registry = PrivateRegistry(engine, folder, private=private)
+    try:
+        registry.start()
+        yield registry
+    finally:
+        registry.kill9()
+        registry.forget()
