@@ -137,7 +137,8 @@ def test_the_first_listing_tells_everything_in_detail_and_the_next_only_what_cha
         )
         dead = told["app"]
         assert (dead.state, dead.exit_code, dead.reason, dead.detailed) == ("exited", 3, "Error", True)
-        assert dead.finished_at >= dead.started_at > 0
+        # Docker takes the two from different clocks: the end may come a millisecond before the start.
+        assert dead.finished_at > dead.started_at - 10 > 0
         assert listing.relisted().seen == ()
         world.runtime.kill(sandbox.id)
         assert world.runtime.wait(sandbox.id, 10)
