@@ -16,6 +16,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import docker
 import msgspec
@@ -87,7 +88,7 @@ class PrivateRegistry:
         auth = {"username": USER, "password": PASSWORD} if self.private else None
         said = list(api.push(repository, tag=tag, auth_config=auth, stream=True, decode=True))
         assert not any("error" in line for line in said), said[-1]
-        made = api.inspect_image(reference)
+        made: dict[str, Any] = api.inspect_image(reference)  # type: ignore[no-untyped-call]
         api.remove_image(made["Id"], force=True)
         if had is not None:
             api.tag(had, repository, tag)
