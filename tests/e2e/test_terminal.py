@@ -146,7 +146,7 @@ SHELLS = {
 def test_the_tabulator_key_completes_commands_pods_and_containers(
     node: Node, environ: dict[str, str], name: str
 ) -> None:
-    both = [shell("server", TALKS), shell("helper", TALKS)]
+    both = [shell("server", TALKS), shell("writer", TALKS)]
     node.write(f"{name}.yaml", a_pod(f"complete-{name}", *both))
     node.wait_until_running(f"complete-{name}")
     command, source = SHELLS[name]
