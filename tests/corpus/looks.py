@@ -154,7 +154,7 @@ def _ports(value: list[Mapping[str, Any]], look: Look) -> Compared:
 
 def _mounts(value: list[Mapping[str, Any]], look: Look) -> Compared:
     found = {one["Destination"]: (_source(one["Source"], look), not one["RW"]) for one in look.container["Mounts"]}
-    wanted = {one["mountPath"].rstrip("/"): (_wanted_source(one, look), one.get("readOnly", False)) for one in value}
+    wanted = {one["mountPath"].rstrip("/"): _wanted(one, look) for one in value}
     return Compared(wanted, {target: found.get(target) for target in wanted})
 
 
@@ -162,9 +162,11 @@ def _targets(look: Look) -> list[str]:
     return [one["Destination"] for one in look.container["Mounts"]]
 
 
-def _wanted_source(mount: Mapping[str, Any], look: Look) -> str:
+def _wanted(mount: Mapping[str, Any], look: Look) -> tuple[str, bool]:
+    """Where it comes from, and whether it is only read: what the agent writes itself always is."""
     volume = next(one for one in look.manifest["spec"]["volumes"] if one["name"] == mount["name"])
-    return str(volume["hostPath"]["path"]) if "hostPath" in volume else "the pod's own"
+    source = str(volume["hostPath"]["path"]) if "hostPath" in volume else "the pod's own"
+    return source, mount.get("readOnly", False) or "downwardAPI" in volume
 
 
 def _source(path: str, look: Look) -> str:
@@ -261,6 +263,7 @@ _CONTAINER: Final[dict[str, Check]] = {
     "securityContext.runAsNonRoot": _not_root,
     "securityContext.seccompProfile": _seccomp,
     "securityContext.seLinuxOptions": _se_linux,
+    "securityContext.appArmorProfile": _anything,  # the kernel may have none
     "lifecycle.postStart": _hook("PostStart"),
     "lifecycle.preStop": _hook_to_come("PreStop"),
 }
@@ -305,6 +308,7 @@ CHECKS: Final[dict[str, Check]] = {
     "spec.restartPolicy": _shown("spec", "restartPolicy", default="Always"),
     "spec.terminationGracePeriodSeconds": _shown("spec", "terminationGracePeriodSeconds", default=30),
     "spec.dnsPolicy": _shown("spec", "dnsPolicy", default="ClusterFirst"),
+    "spec.enableServiceLinks": _shown("spec", "enableServiceLinks", default=True),
     "spec.imagePullSecrets": _anything,  # seen by a registry, when an image is pulled
     "spec.volumes": _anything,  # seen where they are mounted
     "spec.hostNetwork": _namespace("NetworkMode"),

@@ -29,12 +29,24 @@ HTTP_HOOK = own(
     "http-hook",
     says(
         "app",
-        "mkdir /page; echo page > /page/hook; httpd -f -vv -p 8000 -h /page &",
-        lifecycle={"preStop": {"httpGet": {"path": "/hook", "port": "web"}}},
+        r"(printf 'HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nfine' | nc -l -p 8000) &",
+        lifecycle={
+            "preStop": {
+                "httpGet": {
+                    "path": "/hook",
+                    "port": "web",
+                    "scheme": "HTTP",
+                    "httpHeaders": [{"name": "X-Word", "value": "said"}],
+                }
+            }
+        },
         ports=[{"containerPort": 8000, "name": "web"}],
     ),
 )
-SLEEPING_HOOK = own("sleeping-hook", says("app", "true", lifecycle={"preStop": {"sleep": {"seconds": 1}}}))
+SLEEPING_HOOK = own(
+    "sleeping-hook",
+    says("app", "true", lifecycle={"postStart": {"sleep": {"seconds": 1}}, "preStop": {"sleep": {"seconds": 1}}}),
+)
 DEADLINE = own("deadline", shell("app"), activeDeadlineSeconds=1)
 SPEAKERS = own("last-words", restartPolicy="Never")
 LAST_WORDS = {
@@ -77,19 +89,26 @@ def test_a_hook_that_asks_a_page(ran: Ran) -> None:
     stream = ran.node.docker.logs(container, stream=True, follow=True)
     deleted(ran, HTTP_HOOK)
     said = b"".join(stream).decode()
-    assert "url:/hook" in said
-    assert "response:200" in said
-
-
-def test_a_hook_that_sleeps(ran: Ran) -> None:
-    assert ran.output(SLEEPING_HOOK) == ""
-    deleted(ran, SLEEPING_HOOK)
-    hook = ran.node.journal.wait_for_event(pod.HookEnded, pod=f"default/{SLEEPING_HOOK}")
+    assert "GET /hook HTTP/1.1" in said
+    assert "x-word: said" in said.lower()
+    hook = ran.node.journal.wait_for_event(pod.HookEnded, pod=f"default/{HTTP_HOOK}")
     assert hook.outcome == "Succeeded"
-    begun = ran.node.journal.wait_for_event(pod.HookRequested, pod=f"default/{SLEEPING_HOOK}")
+
+
+def slept(ran: Ran, hook: str) -> int:
+    """Waits for the end of the hook that sleeps; when it was asked for."""
+    journal, where = ran.node.journal, f"default/{SLEEPING_HOOK}"
+    assert journal.wait_for_event(pod.HookEnded, pod=where, hook=hook).outcome == "Succeeded"
+    return journal.wait_for_event(pod.HookRequested, pod=where, hook=hook).requested_at
+
+
+def test_hooks_that_sleep(ran: Ran) -> None:
+    assert ran.output(SLEEPING_HOOK) == ""
+    slept(ran, "PostStart")
+    deleted(ran, SLEEPING_HOOK)
     exited = ran.node.journal.wait_for_event(pod.ContainerExited, pod=f"default/{SLEEPING_HOOK}")
     assert exited.exit_code == 0
-    assert exited.finished_at - begun.requested_at >= 1000
+    assert exited.finished_at - slept(ran, "PreStop") >= 1000
 
 
 def test_a_pod_that_has_had_its_time(ran: Ran) -> None:

@@ -41,6 +41,7 @@ SUBDOMAIN = own("has-a-subdomain", says("app", "hostname; hostname -f"), hostnam
 FULL_NAME = own(
     "has-its-full-name", says("app", "hostname"), hostname="chosen", subdomain="below", setHostnameAsFQDN=True
 )
+OVERRIDDEN = own("has-another-name", says("app", "hostname"), hostnameOverride="quite.another.name")
 ALIASES = own(
     "aliases",
     says("app", "cat /etc/hosts; ping -c 1 -w 5 first | head -1"),
@@ -112,6 +113,10 @@ def test_a_subdomain(ran: Ran) -> None:
 
 def test_a_full_name_as_the_host_name(ran: Ran) -> None:
     assert ran.output(FULL_NAME) == "chosen.below.default.svc\n"
+
+
+def test_a_host_name_that_overrides_all_others(ran: Ran) -> None:
+    assert ran.output(OVERRIDDEN) == "quite.another.name\n"
 
 
 def test_other_names_in_the_hosts_file(ran: Ran) -> None:

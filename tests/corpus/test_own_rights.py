@@ -38,12 +38,17 @@ POD_USER = own(
     "pod-user",
     says("app", "id -u; id -g; id -G"),
     says("other", "id -u; id -g", securityContext={"runAsUser": 1001}),
-    securityContext={"runAsUser": 1000, "runAsGroup": 2000, "supplementalGroups": [3000, 3001]},
+    securityContext={
+        "runAsUser": 1000,
+        "runAsGroup": 2000,
+        "supplementalGroups": [3000, 3001],
+        "seLinuxOptions": {"user": "system_u", "role": "system_r", "type": "spc_t", "level": "s0"},
+    },
 )
 GROUP_OF_FILES = own(
     "group-of-files",
     says("app", "id -G; stat -c '%g %A' /v; touch /v/new && stat -c '%u %g' /v/new", volumeMounts=AT),
-    securityContext={"runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 4000},
+    securityContext={"runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 4000, "fsGroupChangePolicy": "OnRootMismatch"},
     volumes=[{"name": "v", "emptyDir": {}}],
 )
 NON_ROOT = has("non-root", "id -u", runAsNonRoot=True, runAsUser=1000)
@@ -76,6 +81,7 @@ SYSCTL = pod_has(
     "cat /proc/sys/net/ipv4/ip_local_port_range",
     {"sysctls": [{"name": "net.ipv4.ip_local_port_range", "value": "20000 30000"}]},
 )
+APP_ARMOR = has("app-armor", "true", appArmorProfile={"type": "RuntimeDefault"})
 PRIVILEGED = has("privileged", status_of("Seccomp"), privileged=True)
 
 
@@ -147,6 +153,15 @@ def test_a_filter_of_system_calls_of_the_nodes_own(ran: Ran) -> None:
     profile.parent.mkdir(parents=True)
     profile.write_text(json.dumps(FORBIDS))
     assert ran.output(*PROFILE) == "touched\nmkdir: can't create directory '/tmp/folder': Operation not permitted\n"
+
+
+def test_a_profile_of_app_armor(ran: Ran) -> None:
+    enabled = Path("/sys/module/apparmor/parameters/enabled")
+    if enabled.exists() and enabled.read_text().startswith("Y"):
+        assert ran.output(*APP_ARMOR) == ""
+    else:
+        message = ran.waits("CreateContainerConfigError", *APP_ARMOR)
+        assert message == "Cannot enforce AppArmor: AppArmor is not enabled on the host"
 
 
 def test_a_parameter_of_the_kernel(ran: Ran) -> None:
