@@ -15,7 +15,8 @@ IDLE = "trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
 
 
 def app(script: str = IDLE, name: str = "app", **more: Any) -> dict[str, Any]:
-    return {"name": name, "image": BUSYBOX.reference, "command": ["/bin/sh", "-c", script], **more}
+    # One stream: the engine does not keep the order between two.
+    return {"name": name, "image": BUSYBOX.reference, "command": ["/bin/sh", "-c", f"exec 2>&1; {script}"], **more}
 
 
 def pod(*containers: dict[str, Any], **spec: Any) -> Pod:

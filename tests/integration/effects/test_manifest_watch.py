@@ -88,11 +88,11 @@ def test_a_bad_file_is_told_with_its_errors_and_no_pods(watch: Watch) -> None:
 
 
 def test_findings_are_told_as_lines(watch: Watch) -> None:
-    (watch.folder / "more.json").write_text(json.dumps(manifest("more", stdin=True)))
+    (watch.folder / "more.json").write_text(json.dumps(manifest("more", volumeDevices=[{"name": "raw"}])))
     wait_until(lambda: watch.last(signals.FileRead).path.endswith("more.json"), "the file")
     read = watch.last(signals.FileRead)
     assert [pod.manifest.key for pod in read.pods] == ["default/more"]
-    assert any(line.startswith("spec.containers[0].stdin: ") for line in read.findings), read.findings
+    assert any(line.startswith("spec.containers[0].volumeDevices: ") for line in read.findings), read.findings
 
 
 def test_a_file_and_then_the_folder_vanish(watch: Watch) -> None:
