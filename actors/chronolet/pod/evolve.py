@@ -108,9 +108,12 @@ def _termination(event: pod.TerminationRequested) -> Termination:
 def _accepted(state: State, event: pod.SpecAccepted) -> State:
     """The life begins (`uid` is new), or its definition changed: containers that stay keep what they were doing."""
     kinds = {one.name: kind for kind, one in definitions(event.manifest)}
-    known = {one.name: replace(one, blocked="") for one in state.containers}
-    left = [one for one in state.containers if one.name not in kinds and one.phase in ("running", "stopping")]
-    strays = tuple(Stray(container=one.name, attempt=one.attempt, id=one.id, uid=event.uid) for one in left)
+    known = {one.name: replace(one, blocked="", left=None) for one in state.containers}
+    others = [one for one in state.containers if one.name not in kinds]
+    left = (replace(one, kind="left", left=state.definition(one.name)) for one in others if one.alive)
+    dead = state.dead
+    for one in others:
+        dead = dead if one.alive else _with_exit(dead, one)
     return replace(
         state,
         pod=event.pod,
@@ -123,8 +126,11 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
         container_hashes=event.container_hashes,
         unkept=bool(state.uid) and state.sandbox.phase != "absent",
         sandbox=replace(state.sandbox, blocked=""),
-        containers=tuple(replace(known.get(name) or Container(name=name), kind=kind) for name, kind in kinds.items()),
-        strays=state.strays + strays,
+        containers=(
+            *(replace(known.get(name) or Container(name=name), kind=kind) for name, kind in kinds.items()),
+            *left,
+        ),
+        dead=dead,
         successor=None,
     )
 
@@ -232,6 +238,9 @@ def _own(state: State, event: pod.ContainerEvent) -> State:
     if before is None:
         return state
     after = evolve_container(before, event)
+    if before.kind == "left" and not after.alive:
+        kept = tuple(one for one in state.containers if one is not before)
+        return replace(state, containers=kept, dead=_with_exit(_with_exit(state.dead, before), after))
     containers = tuple(after if one is before else one for one in state.containers)
     if after.exit is before.exit or before.exit is None or not before.exit.id:
         return replace(state, containers=containers)
@@ -240,6 +249,13 @@ def _own(state: State, event: pod.ContainerEvent) -> State:
         return replace(state, containers=containers)
     corpse = Dead(container=before.name, attempt=before.exit.attempt, id=before.exit.id)
     return replace(state, containers=containers, dead=_with(state.dead, corpse))
+
+
+def _with_exit(dead: tuple[Dead, ...], one: Container) -> tuple[Dead, ...]:
+    """With the last dead container of one that the spec no longer has."""
+    if one.exit is None or not one.exit.id:
+        return dead
+    return _with(dead, Dead(container=one.name, attempt=one.exit.attempt, id=one.exit.id))
 
 
 def _with(dead: tuple[Dead, ...], corpse: Dead) -> tuple[Dead, ...]:

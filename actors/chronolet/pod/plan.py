@@ -100,7 +100,7 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
     for one in state.containers:
         steps: Sequence[Event] = ()
         ready = in_turn or one.kind == "ephemeral"
-        if one.name in actions.to_kill or one.phase == "stopping":
+        if one.name in actions.to_kill or one.phase == "stopping" or one.kind == "left":
             yield from stop(state, one, "SpecChanged", now)
         elif one.phase == "running" and one.reason == POST_START_ERROR:
             yield from stop(state, one, "FailedPostStartHook", now)

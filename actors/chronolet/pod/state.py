@@ -28,8 +28,9 @@ ContainerPhase = Literal[
     "exited",
     "backing_off",
 ]
-ContainerKind = Literal["init", "sidecar", "app", "ephemeral"]
-"""What a container is to its pod. A sidecar is an init container whose own restart policy is Always."""
+ContainerKind = Literal["init", "sidecar", "app", "ephemeral", "left"]
+"""What a container is to its pod. A sidecar is an init container whose own restart policy is Always. One that is left
+was taken out of the spec while it ran: it is stopped like any other, and is gone from the state when it is dead."""
 ON_ITS_WAY: tuple[ContainerPhase, ...] = ("pulling", "image_ready", "starting")
 """The phases between the decision to start a container and its start."""
 
@@ -103,7 +104,7 @@ class Container(Record, frozen=True, kw_only=True):
     `reason` and `message` say why it waits. `blocked` is why it may not start as it is written. `spec_hash` is what the
     attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait; `waited_seconds`
     is how long the last restart was put off. `post_start` is the hook to be asked for when it runs; `hook` is the
-    one under way.
+    one under way. `left` is what the spec said of one that it no longer has.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Container(Record, frozen=True, kw_only=True):
     exit: Exit | None = None
     back_off: BackOff | None = None
     waited_seconds: int = 0
+    left: Definition | None = None
 
     @property
     def next_attempt(self) -> int:
@@ -227,7 +229,8 @@ class Successor(Record, frozen=True, kw_only=True):
 class State(Record, frozen=True, kw_only=True):
     """A pod's life under one uid; `uid` is empty before the first spec.
 
-    `containers` are in the order of their start: init containers and sidecars, app containers, ephemeral ones.
+    `containers` are in the order of their start: init containers and sidecars, app containers, ephemeral ones; then
+    those that are left.
     `unkept`: the spec changed while something of it ran, and the new one is not known to lie beside the log yet.
     """
 
@@ -264,8 +267,9 @@ class State(Record, frozen=True, kw_only=True):
         return tuple(one for one in self.containers if one.kind in kinds)
 
     def definition(self, name: str) -> Definition:
-        """What the spec says of one of `containers`."""
-        return next(one for _, one in definitions(self.manifest) if one.name == name)
+        """What the spec says of one of `containers`, or said of one that is left."""
+        left = (one.left for one in self.containers if one.left is not None)
+        return next(one for one in (*(named for _, named in definitions(self.manifest)), *left) if one.name == name)
 
     def stray(self, container_id: str) -> Stray | None:
         """The stray of this id."""

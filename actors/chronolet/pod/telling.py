@@ -23,6 +23,7 @@ _FIELDS: Mapping[ContainerKind, str] = {
     "sidecar": "initContainers",
     "app": "containers",
     "ephemeral": "ephemeralContainers",
+    "left": "containers",
 }
 
 
@@ -201,7 +202,7 @@ def _killing(state: State, event: pod.ContainerStopRequested) -> Sequence[kube_e
     if one is not None and one.id == event.id and one.phase == "stopping":
         return _NO_FACTS
     text = "FailedPostStartHook" if event.reason == "FailedPostStartHook" else f"Stopping container {event.container}"
-    if event.reason == "SpecChanged":
+    if event.reason == "SpecChanged" and not (one is not None and one.kind == "left"):
         text = f"Container {event.container} definition changed, will be restarted"
     return (_recorded(state, "Normal", "Killing", text, event.container),)
 

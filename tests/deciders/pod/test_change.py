@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from chronolet.pod import signals, wanted
+from chronolet.pod.status import plain_status
 from chronolet_schemas import pod, podspec
 from tests.deciders.pod.life import POD, RAW, T0, Life, container, manifest, running, with_port
 
@@ -147,8 +148,52 @@ def test_a_change_to_users_of_its_own_stops_the_sandbox_too() -> None:
 
 def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started() -> None:
     life = running(container("app"), container("old")).apply(manifest(container("app"), container("new")))
-    assert life.kinds == ["SpecAccepted", "ContainerStopRequested", "ImageEnsureRequested"]
-    assert (life.facts[1].container, life.facts[1].reason) == ("old", "Superseded")
-    assert life.stopped("stray/old-0").kinds == ["ContainerExited", "ContainerRemoveRequested"]
+    assert life.kinds == ["SpecAccepted", "ImageEnsureRequested", "ContainerStopRequested"]
+    life.tells(("Killing", "Stopping container old"))
+    assert [one["name"] for one in plain_status(life.state)["containerStatuses"]] == ["app", "new"]
+    assert life.stopped("container/old").kinds == ["ContainerExited", "ContainerRemoveRequested"]
+    assert life.state.container("old") is None
     life.answer("dead/old-0", signals.Removed).start("new")
     assert life.kept().effects == {}
+
+
+def test_a_container_that_left_the_spec_has_its_hook_and_its_grace() -> None:
+    hook = podspec.LifecycleHandler(sleep=podspec.SleepAction(seconds=3))
+    old = container("old", lifecycle=podspec.Lifecycle(pre_stop=hook))
+    life = running(container("app"), old).apply(manifest(container("app")))
+    assert life.kinds == ["SpecAccepted", "ContainerStopRequested", "HookRequested"]
+    assert life.kept().effects == {}
+    assert life.wake().kinds == ["HookEnded", "ContainerStopReleased"]
+    assert life.at == T0 + 3000
+    assert life.effects["container/old"].deadline == T0 + 30_000
+    assert life.stopped("container/old").kinds == ["ContainerExited", "ContainerRemoveRequested"]
+    # A deletion meanwhile goes on from there.
+    ending = running(container("app"), old).apply(manifest(container("app"))).withdraw()
+    assert [one.container for one in ending.facts if isinstance(one, pod.ContainerStopRequested)] == ["app"]
+    ending.wake()
+    ending.stopped().stopped("container/old").end()
+    assert ending.state is None
+
+
+def test_a_container_that_left_and_came_back_while_it_stopped_is_the_next_attempt() -> None:
+    both = manifest(container("app"), container("old"))
+    life = running(*both.spec.containers).apply(manifest(container("app"))).apply(both)
+    assert life.stopped("container/old", 143).kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
+    assert life.start("old").facts[0].attempt == 1
+
+
+def test_what_is_being_started_when_it_leaves_the_spec_is_stopped_when_it_runs() -> None:
+    both = manifest(container("app"), container("old"))
+    life = Life().apply(both).sandbox_up().start("app").image_there("old").apply(manifest(container("app")))
+    assert life.up("old").kinds == ["ContainerStarted", "ContainerStopRequested"]
+    life = Life().apply(both).sandbox_up().start("app").image_there("old").apply(manifest(container("app")))
+    life.answer("container/old", signals.ContainerRefused, reason="CreateContainerError", message="no")
+    assert life.kept().effects == {}
+    assert (life.state.container("old"), life.state.dead, life.due) == (None, (), None)
+
+
+def test_the_dead_of_a_container_that_left_the_spec_go() -> None:
+    both = manifest(container("app"), container("old"))
+    life = running(*both.spec.containers).dies("old").apply(manifest(container("app")))
+    assert life.kinds == ["SpecAccepted", "ContainerRemoveRequested"]
+    assert set(life.effects) == {"spec", "dead/old-0"}
