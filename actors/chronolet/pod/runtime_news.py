@@ -67,9 +67,14 @@ def _before(message: pleg.ContainerStarted | pleg.ContainerDied, requested_at: i
 
 
 def _own_sandbox(state: State, message: pleg.ContainerStarted) -> bool:
-    """The sandbox at hand. Its start is told by the effect, which knows the address too."""
+    """The sandbox at hand. Its start is told by the effect, which knows the address too.
+
+    An engine that was killed while it made one may have two of one attempt afterwards: the other one is a stray.
+    """
     sandbox = state.sandbox
-    return message.uid == state.uid and message.attempt == sandbox.attempt and sandbox.phase != "absent"
+    if message.uid != state.uid or message.attempt != sandbox.attempt or sandbox.phase == "absent":
+        return False
+    return sandbox.phase in ("starting", "failed") or sandbox.id == message.id
 
 
 def _sandbox_died(state: State, message: pleg.ContainerDied, now: int) -> Sequence[Event]:
@@ -77,7 +82,9 @@ def _sandbox_died(state: State, message: pleg.ContainerDied, now: int) -> Sequen
     if message.uid != state.uid or message.attempt != sandbox.attempt:
         return _NOTHING
     known = sandbox.phase in ("running", "stopping") and sandbox.id == message.id
-    if known or (sandbox.phase == "starting" and not _before(message, sandbox.requested_at)):
+    # One that never ran may be an earlier try's, which gives way to the one that is being made.
+    ran = message.started_at and not _before(message, sandbox.requested_at)
+    if known or (sandbox.phase == "starting" and ran):
         return sandbox_down(state, message, now)
     return _NOTHING
 

@@ -66,6 +66,21 @@ def test_a_sandbox_may_die_before_its_start_is_told() -> None:
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
 
 
+def test_a_leftover_that_gives_way_is_not_the_death_of_the_sandbox_made_in_its_place() -> None:
+    life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="cut off").wake()
+    died(life, started_at=0, container_id="sandbox-never-started", name=pleg.SANDBOX).then()
+    assert life.runs("sandbox-0", pleg.SANDBOX).sandbox_up().state.sandbox.phase == "running"
+
+
+def test_a_second_sandbox_of_one_attempt_is_a_stray() -> None:
+    life = running()
+    life.runs("sandbox-0", pleg.SANDBOX).then()
+    assert life.runs("other", pleg.SANDBOX).kinds == ["StrayFound", "ContainerStopRequested"]
+    dead = running().sandbox_dies(after=1000)
+    assert dead.state.sandbox.phase == "dead"
+    assert dead.runs("other", pleg.SANDBOX).kinds == ["StrayFound", "ContainerStopRequested"]
+
+
 def test_an_old_start_of_the_last_dead_container_is_no_news() -> None:
     life = running().dies()
     life.runs("app-0", started_at=life.at - 500).then()
