@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chronolet.pod.answers import sandbox_down
+from chronolet.pod.starting import ensure_image
 from chronolet.pod.state import SANDBOX, Container, State
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Event
@@ -25,7 +26,7 @@ def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
     if state.stray(message.id) or any(one.id == message.id for one in state.dead):
         return _NOTHING
     if message.container == SANDBOX:
-        return _NOTHING if _own_sandbox(state, message) else _superseded(state, message)
+        return _sandbox_started(state) if _own_sandbox(state, message) else _superseded(state, message)
     one = state.container(message.container) if message.uid == state.uid else None
     return _container_started(state, one, message) if one is not None else _superseded(state, message)
 
@@ -39,8 +40,32 @@ def _container_started(state: State, one: Container, message: pleg.ContainerStar
         return _again(state, one, message)
     if not one.alive and message.attempt == one.next_attempt and not state.over:
         # Started by us, and the log lost its end, or all of it, under us: the start that comes next finds it by name.
-        return _NOTHING
+        return _container_found(state, one, message)
     return _superseded(state, message)
+
+
+def _container_found(state: State, one: Container, message: pleg.ContainerStarted) -> Sequence[Event]:
+    """A start that seemed to have failed worked: the next one, which finds that out, waits no longer."""
+    same = one.phase == "start_failed" and one.attempt == message.attempt and not one.blocked
+    if same and one.spec_hash == state.container_hashes.get(one.name) and state.sandbox.phase == "running":
+        return (ensure_image(state, one, state.definition(one.name)),)
+    return _NOTHING
+
+
+def _sandbox_started(state: State) -> Sequence[Event]:
+    """Likewise. Otherwise its start is told by the effect, which knows the address too."""
+    sandbox = state.sandbox
+    if sandbox.phase != "failed" or sandbox.spec_hash != state.sandbox_hash or sandbox.blocked or state.over:
+        return _NOTHING
+    return (
+        pod.SandboxStartRequested(
+            pod=state.pod,
+            uid=state.uid,
+            attempt=sandbox.attempt,
+            spec_hash=sandbox.spec_hash,
+            requested_at=sandbox.requested_at,
+        ),
+    )
 
 
 def died(state: State, message: pleg.ContainerDied, now: int) -> Sequence[Event]:
@@ -67,7 +92,7 @@ def _before(message: pleg.ContainerStarted | pleg.ContainerDied, requested_at: i
 
 
 def _own_sandbox(state: State, message: pleg.ContainerStarted) -> bool:
-    """The sandbox at hand. Its start is told by the effect, which knows the address too.
+    """The sandbox at hand.
 
     An engine that was killed while it made one may have two of one attempt afterwards: the other one is a stray.
     """

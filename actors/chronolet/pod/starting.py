@@ -36,7 +36,7 @@ def advance(state: State, one: Container, now: int) -> Iterator[Event]:
         if now >= one.waits_from + IMAGE_FAILED_SHOWN_MS:
             yield _image_back_off(state, one)
     elif _may_try(one, now, same_image=same_image, same_definition=one.spec_hash == wanted):
-        yield _ensure_image(state, one, definition)
+        yield ensure_image(state, one, definition)
 
 
 def _may_try(one: Container, now: int, *, same_image: bool, same_definition: bool) -> bool:
@@ -54,7 +54,8 @@ def _may_try(one: Container, now: int, *, same_image: bool, same_definition: boo
             return one.phase in ("pulling", "image_ready") and not same_image
 
 
-def _ensure_image(state: State, one: Container, definition: Definition) -> Event:
+def ensure_image(state: State, one: Container, definition: Definition) -> Event:
+    """The next attempt begins, with its image."""
     return pod.ImageEnsureRequested(
         pod=state.pod,
         uid=state.uid,

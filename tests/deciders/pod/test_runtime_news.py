@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chronolet.pod import signals
 from chronolet_schemas import pleg
-from tests.deciders.pod.life import POD, Life, container, manifest, running
+from tests.deciders.pod.life import POD, Life, container, manifest, running, with_port
 
 
 def starting() -> Life:
@@ -131,6 +131,40 @@ def test_what_runs_as_the_attempt_that_comes_next_is_left_for_its_start_to_find(
     again.start().runs("app-1", attempt=1).then()
     ending = Life().apply(manifest()).withdraw()
     assert ending.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
+
+
+def test_a_sandbox_that_runs_though_its_start_was_cut_off_is_looked_for_at_once() -> None:
+    life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="cut off")
+    began = life.state.sandbox.requested_at
+    life.at += 1000
+    assert life.runs("sandbox-0", pleg.SANDBOX).kinds == ["SandboxStartRequested"]
+    assert (life.facts[0].attempt, life.facts[0].requested_at) == (0, began)
+    assert life.sandbox_up().kinds == ["SandboxStarted", "ImageEnsureRequested"]
+
+
+def test_a_sandbox_of_another_definition_waits_for_its_turn() -> None:
+    life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="cut off")
+    life.apply(with_port(80)).runs("sandbox-0", pleg.SANDBOX).then()
+    ending = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="cut off").withdraw()
+    ending.runs("sandbox-0", pleg.SANDBOX).then()
+
+
+def test_a_container_that_runs_though_its_start_was_cut_off_is_looked_for_at_once() -> None:
+    life = starting().answer(
+        "container/app", signals.ContainerRefused, reason="RunContainerError", message="cut off", id=""
+    )
+    life.at += 1000
+    assert life.runs("app-0").kinds == ["ImageEnsureRequested"]
+    assert life.start().state.container("app").phase == "running"
+
+
+def test_a_container_of_another_definition_waits_for_its_turn() -> None:
+    life = starting().answer(
+        "container/app", signals.ContainerRefused, reason="RunContainerError", message="cut off", id=""
+    )
+    life.apply(manifest(container(args=("x",))))
+    assert life.state.container("app").phase == "pulling"
+    life.runs("app-0").then()
 
 
 def test_a_stray_sandbox_is_stopped_the_own_one_is_not() -> None:
