@@ -100,7 +100,7 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
     for one in state.containers:
         steps: Sequence[Event] = ()
         ready = in_turn or one.kind == "ephemeral"
-        if one.name in actions.to_kill or one.phase == "stopping" or one.kind == "left":
+        if one.name in actions.to_kill or one.phase == "stopping" or _outdated(state, one):
             yield from stop(state, one, "SpecChanged", now)
         elif one.phase == "running" and one.reason == POST_START_ERROR:
             yield from stop(state, one, "FailedPostStartHook", now)
@@ -110,6 +110,13 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         elif begins(one):
             yield from steps_of_hook(state, one, now)
         in_turn = in_turn and not steps and not _holds_up(one)
+
+
+def _outdated(state: State, one: Container) -> bool:
+    """It runs by a spec that is no more, and no kubelet would see it: there a pod of another spec is another pod."""
+    if one.kind == "init" and one.phase == "running":
+        return one.spec_hash != state.container_hashes.get(one.name, "")
+    return one.kind == "left"
 
 
 def _holds_up(one: Container) -> bool:

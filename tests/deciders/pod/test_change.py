@@ -182,6 +182,16 @@ def test_a_container_that_left_and_came_back_while_it_stopped_is_the_next_attemp
     assert life.start("old").facts[0].attempt == 1
 
 
+def test_an_init_container_that_hangs_is_started_again_by_its_new_definition() -> None:
+    life = Life().apply(manifest(container("app"), init_containers=(container("init"),))).sandbox_up().start("init")
+    life.apply(manifest(container("app"), init_containers=(container("init", command=("true",)),)))
+    assert life.kinds[:2] == ["SpecAccepted", "ContainerStopRequested"]
+    life.kept().stopped("container/init", 137)
+    assert life.kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
+    life.start("init").dies("init", 0).image_there()
+    assert life.only(pod.ContainerStartRequested).container == "app"
+
+
 def test_what_is_being_started_when_it_leaves_the_spec_is_stopped_when_it_runs() -> None:
     both = manifest(container("app"), container("old"))
     life = Life().apply(both).sandbox_up().start("app").image_there("old").apply(manifest(container("app")))
