@@ -158,6 +158,8 @@ def _image_id(one: Container) -> str:
 def _state(state: State, one: Container) -> ContainerState:
     if one.phase in ("running", "stopping"):
         return ContainerState(running=Running(started_at=rfc3339(one.started_at)))
+    if state.failure is not None and one.exit is not None and one.phase != "starting":
+        return ContainerState(terminated=_terminated(state, one.exit))  # it waits for nothing any more
     reason, message = _waits_for(state, one)
     if reason:
         return ContainerState(waiting=Waiting(reason=reason, message=message))

@@ -148,3 +148,12 @@ def test_a_container_that_cannot_be_run_is_dead_without_ever_having_run() -> Non
 def test_nothing_is_the_status_of_nothing() -> None:
     assert plain_status(State())["phase"] == "Pending"
     assert (rfc3339(0), rfc3339(T0)) == ("", START)
+
+
+def test_a_pod_that_has_failed_waits_for_no_restart() -> None:
+    life = Life().apply(manifest(active_deadline_seconds=5)).sandbox_up().start().dies().start("app").dies()
+    assert app(life)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    life.wake()
+    assert (status(life)["phase"], status(life)["reason"]) == ("Failed", "DeadlineExceeded")
+    assert (app(life)["state"]["terminated"]["reason"], app(life)["restartCount"]) == ("Error", 1)
+    assert app(life)["lastState"] == {}
