@@ -98,7 +98,10 @@ def _add(story: Story, line: Line, plain: Plain) -> None:
         case pod.PodEvent():
             story.pod.setdefault(line.entry.subject, []).append(plain(_words(event)))
         case pleg.ContainerStarted() | pleg.ContainerDied() | pleg.ContainerRemoved():
-            story.seen.setdefault(f"{event.container} {event.attempt}", []).append(type(event).__name__)
+            seen = story.seen.setdefault(f"{event.container} {event.attempt}", [])
+            if isinstance(event, pleg.ContainerDied) and not seen:
+                seen.append(pleg.ContainerStarted.__name__)  # it came and went while no agent ran: died implies started
+            seen.append(type(event).__name__)
         case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PodRefused():
             story.manifests.append(plain(_words(event)))
         case kernel.LogStarted() | kernel.ShardTakenOver():
