@@ -26,6 +26,7 @@ from chronolet.pod.state import (
 )
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Container as Definition
 
 
 def evolve(state: State, event: Event) -> State | None:
@@ -105,12 +106,17 @@ def _termination(event: pod.TerminationRequested) -> Termination:
     )
 
 
+def _plain(definition: Definition) -> Definition:
+    """One of an ephemeral container too, as a snapshot gives it back."""
+    return Definition(**{name: getattr(definition, name) for name in Definition.__struct_fields__})
+
+
 def _accepted(state: State, event: pod.SpecAccepted) -> State:
     """The life begins (`uid` is new), or its definition changed: containers that stay keep what they were doing."""
     kinds = {one.name: kind for kind, one in definitions(event.manifest)}
     known = {one.name: replace(one, blocked="", left=None) for one in state.containers}
     others = [one for one in state.containers if one.name not in kinds]
-    left = (replace(one, kind="left", left=state.definition(one.name)) for one in others if one.alive)
+    left = (replace(one, kind="left", left=_plain(state.definition(one.name))) for one in others if one.alive)
     dead = state.dead
     for one in others:
         dead = dead if one.alive else _with_exit(dead, one)
