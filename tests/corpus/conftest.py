@@ -23,9 +23,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ran(docker_engine: PrivateDocker) -> Iterator[Ran]:
-    """A node that all of the tests' own pods have been applied to."""
+    """A node that all of the tests' own pods have been applied to; it ends with the last test of this folder."""
     images.load(docker_engine.api())
     # A host's address is where its way out begins; this one has only Docker's bridge.
     docker_engine.namespace.run("ip", "route", "replace", "192.0.2.0/24", "dev", "docker0")

@@ -6,6 +6,7 @@ Comes in: method, path, query, body. Goes out: the reply's bytes, or an open rep
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -25,6 +26,8 @@ _SCHEME = "unix://"
 _NEWEST_KNOWN = (1, 51)
 """Replies were read against engines up to this API version; a newer engine is asked for this one."""
 _CONNECT_SECONDS = 5.0
+# A burst of calls has more connections than are kept; urllib3 would warn of each one that it closes.
+logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 _NO_RETRIES = urllib3.Retry(total=False, redirect=False)
 
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
@@ -38,9 +41,12 @@ _version_decoder = msgspec.json.Decoder(_Version)
 
 
 class Connection:
-    """One engine behind a unix socket. `timeout_seconds` bounds each wait for bytes unless a call says otherwise."""
+    """One engine behind a unix socket. `timeout_seconds` bounds each wait for bytes unless a call says otherwise.
 
-    def __init__(self, host: str, *, timeout_seconds: float = 30.0, pool_size: int = 64) -> None:
+    `pool_size` idle connections are kept at most, so that a burst does not leave its open files behind.
+    """
+
+    def __init__(self, host: str, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
         if not host.startswith(_SCHEME):
             raise Refusal(
                 "invalid",

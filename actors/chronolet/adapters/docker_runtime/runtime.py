@@ -45,7 +45,7 @@ _LEAST_WAIT_SECONDS = 0.01
 class DockerRuntime:
     """`ports.runtime.Runtime` on the engine at `host`. Nothing is asked of it before the first call."""
 
-    def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, pool_size: int = 64) -> None:
+    def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size)
         self._execs = Execs(self._connection)
 
