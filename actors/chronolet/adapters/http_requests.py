@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import select
 import socket
 import ssl
 import threading
@@ -19,6 +18,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from chronolet.adapters.readable import readable
 from chronolet.ports.requests import Request, RequestFailed
 
 USER_AGENT = "kube-lifecycle/1.37"
@@ -107,7 +107,7 @@ def _target(path: str) -> str:
 
 def _wait(raw: socket.socket, request: Request, until: float | None, cancelled: threading.Event) -> None:
     """For the answer's first byte; what the pod is doing meanwhile may last."""
-    while not select.select([raw], [], [], min(_SLICE_SECONDS, _left(request, until)))[0]:
+    while not readable(raw, min(_SLICE_SECONDS, _left(request, until))):
         if cancelled.is_set():
             raise _failed(request, "context canceled")
     raw.settimeout(min(_HEAD_SECONDS, _left(request, until)))

@@ -103,7 +103,11 @@ class RedisGuard:
         except ProcessLookupError:
             return True
         try:
-            return process in select.select([process, self._wake], [], [], LOOK_SECONDS)[0]
+            # Not `select`: it refuses descriptors above 1023.
+            watch = select.poll()
+            for one in (process, self._wake):
+                watch.register(one, select.POLLIN)
+            return process in (found for found, _ in watch.poll(LOOK_SECONDS * 1000))
         finally:
             os.close(process)
 

@@ -7,11 +7,11 @@ socket as it is. Next: `runtime`. http.client is of no use here: it reads ahead 
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 from collections.abc import Iterator
 
 from chronolet.adapters.docker_runtime import errors, streams
+from chronolet.adapters.readable import readable
 from chronolet.ports.runtime import Refusal
 
 _HEAD_LIMIT = 65_536
@@ -74,7 +74,7 @@ class Attached:
     def has_something(self, seconds: float) -> bool:
         """Whether `read_some` would not wait, within so long: there are bytes, or it has ended."""
         try:
-            return bool(self._begun) or bool(select.select([self._raw], [], [], max(seconds, 0.0))[0])
+            return bool(self._begun) or readable(self._raw, seconds)
         except (OSError, ValueError):
             return True  # closed meanwhile
 
