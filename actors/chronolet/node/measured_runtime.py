@@ -162,6 +162,7 @@ class RelistedRuntime(MeasuredRuntime):
         self._metrics = metrics
         self._threshold = threshold
         self._last_seen: int | None = None
+        self._began = _monotonic()
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         began_at = _monotonic()
@@ -178,6 +179,10 @@ class RelistedRuntime(MeasuredRuntime):
     def unhealthy(self) -> str:
         """A health check: why PLEG is not healthy, empty if it is. It needs no listing to come to its end."""
         return illness(self._last_seen, _monotonic(), self._threshold)
+
+    def stalled(self) -> str:
+        """The same, but a process that has just begun is given as long as any for its first listing."""
+        return illness(self._began if self._last_seen is None else self._last_seen, _monotonic(), self._threshold)
 
 
 def _monotonic() -> int:

@@ -137,7 +137,8 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
     )
     if "pleg" in settings.actors:
         # A process that stands by has no pleg at work, and none to wait for.
-        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy())
+        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.stalled())
+        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
     pages = _pages(settings, store, archive, runtime)
     return Node(settings, store, runtime, metrics, health, process, disk, pages)
