@@ -11,7 +11,8 @@ from typing import Literal
 import msgspec
 
 from chronolet_schemas.envelope import Command, Event, Message
-from chronolet_schemas.podspec import LifecycleHandler, Pod
+from chronolet_schemas.podspec import LifecycleHandler, Pod, Probe, RestartPolicy
+from chronolet_schemas.prober import ProbeName, ProbeResult
 from chronolet_schemas.registry import registered
 
 EndReason = Literal["Deleted", "Replaced"]
@@ -26,10 +27,12 @@ StopReason = Literal[
     "PodCompleted",
     "PodFailed",
     "FailedPostStartHook",
+    "LivenessFailed",
+    "StartupFailed",
 ]
 """Why a container is stopped: the pod goes, a newer pod of the name waits, its definition changed, its sandbox
 died or is to be another one, it is no longer its pod's current attempt, the pod's work is done, the pod has failed, or
-its own postStart hook has."""
+its own postStart hook, liveness or startup probe has."""
 
 HookName = Literal["PostStart", "PreStop"]
 
@@ -477,6 +480,44 @@ class ContainerStopFailed(ContainerEvent, frozen=True, kw_only=True):
     id: str
     message: str
     retry_at: int
+
+
+class WantedProbe(Message, frozen=True, kw_only=True):
+    """One probe of a container. `definition` has numbers for ports and a command without references."""
+
+    probe: ProbeName
+    definition: Probe
+    period_milliseconds: int
+
+
+@registered
+class ProbingRequested(ContainerEvent, frozen=True, kw_only=True):
+    """The container runs, its postStart hook is over: it is to be probed, with these probes and no others.
+
+    `started_at` by the runtime's clock; `ip` is the pod's address, empty where it has none. `restarts` is the policy
+    that holds for the container; `started`: it counts as started (it has no startup probe, or that has succeeded).
+    """
+
+    id: str
+    started_at: int
+    ip: str
+    restarts: RestartPolicy
+    started: bool
+    probes: tuple[WantedProbe, ...] = ()
+
+
+@registered
+class ProbingWithdrawn(ContainerEvent, frozen=True, kw_only=True):
+    """The container, which was probed before, is the pod's no more, or the pod is over."""
+
+
+@registered
+class ContainerProbed(ContainerEvent, frozen=True, kw_only=True):
+    """What counts for the container `id` is another result of this probe now."""
+
+    id: str
+    probe: ProbeName
+    result: ProbeResult
 
 
 class DeadContainerEvent(ContainerEvent, frozen=True, kw_only=True):

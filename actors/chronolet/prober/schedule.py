@@ -1,0 +1,39 @@
+"""When a container is probed. Pure.
+
+Comes in: times in milliseconds. Goes out: times. Next: `decider` asks for the first probe, the worker for the next one.
+Source: pkg/kubelet/prober/worker.go (run, doProbe).
+
+    started_at + delay ... from_at: the first probe ... from_at + period ... from_at + 2 periods ...
+
+A worker that begins anew (the agent was restarted, another process took over) goes on at the times of the one before.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+
+def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -> int:
+    """When a run of a container is probed first.
+
+    One that has run for longer than a period when it is heard of (it was adopted, or its spec has changed) waits for a
+    part of the period, so that not all of them are probed at once. The kubelet draws lots for it; here `seed` decides.
+    """
+    earliest = started_at + delay
+    if now - earliest <= period:
+        return earliest
+    return now + spread(seed, period)
+
+
+def spread(seed: str, period: int) -> int:
+    """A part of the period: for many seeds they spread evenly over it."""
+    return zlib.crc32(seed.encode()) % period
+
+
+def next_at(from_at: int, *, anchored: bool, period: int, now: int) -> int:
+    """When to probe next: at `from_at` or as soon as possible after it; `anchored`, a whole number of periods later."""
+    if now <= from_at:
+        return from_at
+    if not anchored:
+        return now
+    return now + (from_at - now) % period

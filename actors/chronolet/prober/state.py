@@ -1,0 +1,53 @@
+"""One probe of one container, folded from its own events.
+
+Comes in: nothing. Goes out: the frozen State. Next: `evolve` makes new ones, `decider` reads them, `describe` shows
+them. Times in milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from chronolet_schemas.podspec import Probe, RestartPolicy
+from chronolet_schemas.prober import ProbeName, ProbeResult
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`uid` is empty before the probe is wanted.
+
+    `result` is what counts for the container `id`, empty before there is one. `last` and `consecutive` are the streak,
+    which outlives the container. `running`: it runs as far as is known; `started`: it counts as started; `held`: a
+    threshold was reached that ends the probing of this container; `ended`: it is not probed, and comes back only as
+    another one. `anchored`: this run was probed, first at `from_at`. `output`, `code` and `at` are of the last outcome
+    that was an event. `told_at` is when an outcome beyond the threshold was last told, `errored` that the last one was
+    an error.
+    """
+
+    pod: str = ""
+    uid: str = ""
+    container: str = ""
+    probe: ProbeName = "Liveness"
+    definition: Probe = Probe()
+    restarts: RestartPolicy = "Always"
+    period_milliseconds: int = 0
+    change: int = 0
+    attempt: int = 0
+    id: str = ""
+    started_at: int = 0
+    ip: str = ""
+    from_at: int = 0
+    anchored: bool = False
+    running: bool = False
+    started: bool = False
+    held: bool = False
+    ended: bool = False
+    result: ProbeResult | Literal[""] = ""
+    last: Literal["", "success", "failure"] = ""
+    consecutive: int = 0
+    output: str = ""
+    code: int | None = None
+    at: int = 0
+    told_at: int = 0
+    errored: bool = False

@@ -1,0 +1,171 @@
+"""What probing found out. Source: pkg/kubelet/prober. An entity is one probe of one container: its key is
+`<namespace>/<name>/<container>/<Liveness|Readiness|Startup>`.
+
+Times are milliseconds since the epoch by the agent's clock, unless said. `consecutive` counts equal results in a row
+and stops at `threshold`: what goes on beyond it is no event, except once in a while.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chronolet_schemas.envelope import Event, Message
+from chronolet_schemas.podspec import Probe, RestartPolicy
+from chronolet_schemas.registry import registered
+
+ProbeName = Literal["Liveness", "Readiness", "Startup"]
+
+ProbeResult = Literal["success", "failure", "unknown"]
+"""What counts for a container: a startup probe's is unknown until it has counted to one of its thresholds."""
+
+Outcome = Literal["success", "warning", "failure", "unknown", "error"]
+"""What one probe came to. `warning` (a redirect to another host) counts as success, `unknown` as failure. `error`: it
+could not be told (three tries), which counts as nothing.
+"""
+
+
+class ProbeEvent(Event, frozen=True, kw_only=True):
+    """About one probe of one container of a pod."""
+
+    pod: str
+    uid: str
+    container: str
+    probe: ProbeName
+
+
+@registered
+class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
+    """The probe is wanted, or is to be another one from now on: streaks and results stay.
+
+    `definition` has numbers for ports and a command without references. `restarts` is the policy that holds for its
+    container. `change` counts the definitions of this probe.
+    """
+
+    definition: Probe
+    restarts: RestartPolicy
+    period_milliseconds: int
+    change: int = 0
+
+
+@registered
+class ProbingBegan(ProbeEvent, frozen=True, kw_only=True):
+    """Another container, or another run of it (`started_at` by the runtime's clock), is to be probed.
+
+    Not before `from_at`, and not before (Liveness, Readiness) or once (Startup) the container counts as `started`.
+    A streak goes on from the container before.
+    """
+
+    attempt: int
+    id: str
+    started_at: int
+    ip: str
+    from_at: int
+    started: bool
+
+
+@registered
+class GateOpened(ProbeEvent, frozen=True, kw_only=True):
+    """The container counts as started: liveness and readiness are probed from `from_at` on, startup no more."""
+
+    id: str
+    from_at: int
+
+
+class ProbeCounted(ProbeEvent, frozen=True, kw_only=True):
+    """The outcome of a probe that began at `at`, and what it makes of the streak.
+
+    `code` is an exit code or an HTTP status. `held`: the threshold is reached, and this container is probed no more.
+    """
+
+    id: str
+    consecutive: int
+    threshold: int
+    at: int
+    milliseconds: int
+    output: str = ""
+    code: int | None = None
+    held: bool = False
+
+
+@registered
+class ProbeSucceeded(ProbeCounted, frozen=True, kw_only=True):
+    """It succeeded. `warning`: with something to tell in `output`."""
+
+    warning: bool = False
+
+
+@registered
+class ProbeFailed(ProbeCounted, frozen=True, kw_only=True):
+    """It failed, or (`unknown`) came to nothing that can be called a success."""
+
+    unknown: bool = False
+
+
+@registered
+class ProbeErrored(ProbeEvent, frozen=True, kw_only=True):
+    """Nothing could be told, tried three times: the streak is what it was. Said of the first in a row."""
+
+    id: str
+    at: int
+    milliseconds: int
+    output: str = ""
+
+
+@registered
+class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
+    """The machine cannot run its probes in time: this one begins so late, and is not counted as a failure for it."""
+
+    id: str
+    late_milliseconds: int
+
+
+@registered
+class ResultChanged(ProbeEvent, frozen=True, kw_only=True):
+    """What counts for the container changed: by a streak of `consecutive` probes, the last of which said `output`; or
+    (`consecutive` 0) because the container is another one, has ended, or its pod is to end.
+    """
+
+    attempt: int
+    id: str
+    result: ProbeResult
+    consecutive: int = 0
+    threshold: int = 0
+    output: str = ""
+    code: int | None = None
+
+
+@registered
+class ProbingPaused(ProbeEvent, frozen=True, kw_only=True):
+    """The container does not run; another one, or another run of it, will."""
+
+    id: str
+
+
+@registered
+class ProbingEnded(ProbeEvent, frozen=True, kw_only=True):
+    """The container is not probed any more: it is being stopped, or has ended for good."""
+
+    id: str
+
+
+@registered
+class ProbeRemoved(ProbeEvent, frozen=True, kw_only=True):
+    """The probe is no longer wanted, or its pod is gone. The entity is gone."""
+
+
+class RawResult(Message, frozen=True, kw_only=True):
+    """One entry of the stream `probe_results`, in this order of fields; all are text there.
+
+    `outcome` is an Outcome, `code` empty where there is none, `output` cut to 10 KiB.
+    """
+
+    pod: str
+    uid: str
+    container: str
+    probe: str
+    id: str
+    outcome: str
+    code: str
+    at: str
+    milliseconds: str
+    output: str
