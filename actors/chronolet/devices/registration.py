@@ -1,0 +1,55 @@
+"""Which plugins may register. Pure.
+
+Comes in: what a plugin says of itself. Goes out: None, or why it may not; the path of its socket. Next: `decider`, and
+the server that must answer the plugin at once. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go, api.go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Literal, NamedTuple
+
+from chronolet.rules.extended_resources import is_extended
+
+SUPPORTED_VERSION = "v1beta1"
+REGISTRY_SOCKET = "kubelet.sock"
+
+
+class Refusal(NamedTuple):
+    """Why a plugin may not register; `message` is for the plugin, in the kubelet's words where it has any."""
+
+    reason: Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint"]
+    message: str
+
+
+def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: str) -> Refusal | None:
+    """None if the plugin may register. The version is looked at first."""
+    if SUPPORTED_VERSION not in versions:
+        said = _quoted(*versions) if len(versions) == 1 else f"[{_quoted(*versions)}]"
+        supported = f"[{_quoted(SUPPORTED_VERSION)}]"
+        return Refusal(
+            "unsupported_version",
+            f"requested API version {said} is not supported by kubelet. Supported version is {supported}",
+        )
+    if not is_extended(resource):
+        return Refusal("invalid_resource_name", f"the ResourceName {_quoted(resource)} is invalid")
+    if socket_of(endpoint, folder) is None:
+        return Refusal(
+            "invalid_endpoint",
+            f"the endpoint {_quoted(endpoint)} is invalid: expected the name of a socket in {folder} "
+            f"other than {REGISTRY_SOCKET}",
+        )
+    return None
+
+
+def socket_of(endpoint: str, folder: str) -> str | None:
+    """The absolute path of a plugin's socket; None if it is not a file below `folder`, or is the registry's own."""
+    path = PurePosixPath(folder, endpoint)
+    inside = path.is_relative_to(folder) and path != PurePosixPath(folder) and ".." not in path.parts
+    return str(path) if inside and "\0" not in endpoint and path.name != REGISTRY_SOCKET else None
+
+
+def _quoted(*texts: str) -> str:
+    return " ".join(json.dumps(text, ensure_ascii=False) for text in texts)

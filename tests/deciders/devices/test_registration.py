@@ -1,0 +1,48 @@
+"""Which plugins may register, and where their sockets may lie."""
+
+import pytest
+
+from chronolet.devices.registration import refusal, socket_of
+
+FOLDER = "/var/lib/kubelet/device-plugins"
+
+
+def of(**changed: object) -> object:
+    said = {"versions": ("v1beta1",), "resource": "vendor.test/gpu", "endpoint": "gpu.sock", "folder": FOLDER}
+    return refusal(**(said | changed))  # type: ignore[arg-type]
+
+
+def test_a_plugin_as_it_should_be() -> None:
+    assert of() is None
+    assert of(versions=("v1", "v1beta1")) is None
+
+
+def test_the_version_is_looked_at_first() -> None:
+    found = of(versions=("v0",), resource="cpu", endpoint="../x")
+    assert found == (
+        "unsupported_version",
+        'requested API version "v0" is not supported by kubelet. Supported version is ["v1beta1"]',
+    )
+    assert 'requested API version ["v0" "v1"] is' in str(of(versions=("v0", "v1")))
+    assert "requested API version [] is" in str(of(versions=()))
+
+
+def test_then_the_name_then_the_socket() -> None:
+    assert of(resource="cpu", endpoint="../x") == ("invalid_resource_name", 'the ResourceName "cpu" is invalid')
+    found = of(endpoint="../x")
+    assert found == (
+        "invalid_endpoint",
+        f'the endpoint "../x" is invalid: expected the name of a socket in {FOLDER} other than kubelet.sock',
+    )
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["", ".", "..", "../gpu.sock", "a/../../b", "/tmp/gpu.sock", f"{FOLDER}x/a", "kubelet.sock", "a\0b"]
+)
+def test_sockets_that_leave_the_folder(endpoint: str) -> None:
+    assert socket_of(endpoint, FOLDER) is None
+
+
+@pytest.mark.parametrize("endpoint", ["gpu.sock", "a/b.sock", f"{FOLDER}/gpu.sock"])
+def test_sockets_in_the_folder(endpoint: str) -> None:
+    assert socket_of(endpoint, FOLDER) == f"{FOLDER}/{endpoint.removeprefix(FOLDER + '/')}"
