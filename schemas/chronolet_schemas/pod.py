@@ -14,6 +14,7 @@ from chronolet_schemas.envelope import Command, Event, Message
 from chronolet_schemas.podspec import LifecycleHandler, Pod, Probe, RestartPolicy
 from chronolet_schemas.prober import ProbeName, ProbeResult
 from chronolet_schemas.registry import registered
+from chronolet_schemas.resources import PodNeeds
 
 EndReason = Literal["Deleted", "Replaced"]
 """Why a pod ends: nobody wants it any more, or a newer pod of the name waits."""
@@ -201,6 +202,23 @@ class PodFailed(PodEvent, frozen=True, kw_only=True):
 
     reason: str
     message: str
+
+
+@registered
+class CgroupRequested(PodEvent, frozen=True, kw_only=True):
+    """Asks `qos` for a share of the node, and for a cgroup that holds the pod to it. Answers: `qos.CgroupReady`,
+    `qos.PodRefused`, which name the same uid.
+
+    `running`: containers of it run already, which are not to be refused.
+    """
+
+    needs: PodNeeds
+    running: bool = False
+
+
+@registered
+class CgroupReleased(PodEvent, frozen=True, kw_only=True):
+    """The pod is over and nothing of it runs, though it is still there to be looked at: it takes nothing any more."""
 
 
 @registered

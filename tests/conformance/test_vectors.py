@@ -29,6 +29,18 @@ PASSING = {
     "pod_lifecycle: pod_phase": 40,
     "pod_lifecycle: ready_conditions": 13,
     "pod_lifecycle: restart_decision": 15,
+    "qos_cgroups: effective_pod_request": 3,
+    "qos_cgroups: milli_cpu_to_quota": 10,
+    "qos_cgroups: milli_cpu_to_shares": 13,
+    "qos_cgroups: oom_score_adj": 10,
+    "qos_cgroups: pod_qos_class": 23,
+    "qos_cgroups: pod_resource_config": 16,
+    "qos_cgroups: qos_level_cpu": 3,
+    "qos_cgroups: qos_level_memory_min": 2,
+    "qos_cgroups: qos_level_memory_reserve": 5,
+    "qos_cgroups: qos_level_memory_reserve_retry": 1,
+    "qos_cgroups: shares_to_weight": 9,
+    "qos_cgroups: weight_to_shares": 4,
 }
 
 

@@ -16,11 +16,9 @@ from chronolet.pod.rights import Granted
 from chronolet.pod.state import definitions
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
-from chronolet.rules import downward, expansion, hostnames, names, quantities
+from chronolet.rules import cgroups, downward, expansion, hostnames, names, resources
 from chronolet_schemas.podspec import Container, Pod
 
-_LEAST_SHARES, _MOST_SHARES = 2, 262_144
-_SHARES_OF_A_CPU = 1024
 _PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
 
 
@@ -76,7 +74,7 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
     )
     spec = effect.manifest.spec
     env = environment(effect.manifest, definition, making.place)
-    limits = definition.resources.limits
+    limits = resources.limits(definition)
     rights = making.granted.rights
     return ContainerSpec(
         name=_name(owner),
@@ -89,8 +87,8 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         env=env,
         working_dir=definition.working_dir,
         mounts=making.mounts,
-        cpu_milli=quantities.cpu_milli(limits["cpu"]) if "cpu" in limits else 0,
-        memory_bytes=quantities.memory_bytes(limits["memory"]) if "memory" in limits else 0,
+        cpu_milli=limits.get("cpu", 0),
+        memory_bytes=limits.get("memory", 0),
         cpu_shares=_shares(definition),
         pid=_processes(effect, making.target_id),
         host_ipc=spec.host_ipc,
@@ -146,8 +144,6 @@ def _ports(manifest: Pod) -> Iterator[PortMapping]:
 
 
 def _shares(definition: Container) -> int:
-    """A request's weight; a limit without a request is its request, as Kubernetes defaults it."""
-    resources = definition.resources
-    asked = resources.requests.get("cpu") or resources.limits.get("cpu")
-    milli = quantities.cpu_milli(asked) if asked else 0
-    return max(_LEAST_SHARES, min(milli * _SHARES_OF_A_CPU // 1000, _MOST_SHARES))
+    """A request's weight; where nothing is asked for, its limit's."""
+    asked = resources.requests(definition).get("cpu") or resources.limits(definition).get("cpu", 0)
+    return cgroups.shares(asked)

@@ -13,12 +13,9 @@ from typing import Any
 import msgspec
 
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
+from chronolet.rules.cgroups import LEAST_SHARES, QUOTA_PERIOD_MICROSECONDS, quota
 from chronolet.rules.image_names import ImageName
 from chronolet.rules.registry_keys import Credential, server_of
-
-CPU_PERIOD_MICROSECONDS = 100_000
-_LEAST_QUOTA_MICROSECONDS = 1_000  # what the kernel takes at least
-_SANDBOX_CPU_SHARES = 2
 
 # Rotated always: a container that talks must not fill the disk.
 _LOG: Mapping[str, Any] = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "5"}}
@@ -49,7 +46,7 @@ def sandbox(spec: SandboxSpec) -> bytes:
     host: dict[str, Any] = {
         # The daemon's default may be private, which no other container can join.
         "IpcMode": "host" if spec.host_ipc else "shareable",
-        "CpuShares": _SANDBOX_CPU_SHARES,
+        "CpuShares": LEAST_SHARES,
         "LogConfig": _LOG,
         "Sysctls": spec.sysctls,
     }
@@ -136,8 +133,7 @@ def _rights(spec: ContainerSpec) -> Mapping[str, Any]:
 def _cpu_limit(milli: int) -> Mapping[str, int]:
     if milli <= 0:
         return {}
-    quota = max(milli * CPU_PERIOD_MICROSECONDS // 1000, _LEAST_QUOTA_MICROSECONDS)
-    return {"CpuPeriod": CPU_PERIOD_MICROSECONDS, "CpuQuota": quota}
+    return {"CpuPeriod": QUOTA_PERIOD_MICROSECONDS, "CpuQuota": quota(milli)}
 
 
 def _port(mapping: PortMapping) -> str:

@@ -1,0 +1,34 @@
+"""The qos kind: one entity for the node, with two standing effects.
+
+Comes in: the workers, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.qos.decider import DECIDER
+from chronolet.qos.state import State
+from chronolet_schemas import pod
+
+NODE = "node"
+"""The key of the one entity."""
+
+
+def _node(_event: pod.PodEvent) -> Sequence[str]:
+    return (NODE,)
+
+
+def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
+    """The Kind; `standing` are the jobs of LookAtNode and KeepTree, bound to cgroups."""
+    return Kind(
+        name="qos",
+        shards=1,
+        state=State,
+        format=1,
+        decider=DECIDER,
+        subscribes={pod.CgroupRequested: _node, pod.CgroupReleased: _node, pod.PodEnded: _node},
+        at_start=(NODE,),
+        standing=standing or {},
+    )

@@ -1,0 +1,58 @@
+"""Whether the node has room for one more pod. Pure.
+
+Comes in: the node, what the other pods need, what this one needs. Goes out: None, or why not, in the kubelet's words.
+Next: `decider`. Source: pkg/kubelet/lifecycle/predicate.go, pkg/scheduler/framework/plugins/noderesources/fit.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from chronolet_schemas.qos import Node
+from chronolet_schemas.resources import PodNeeds
+
+
+class Refusal(NamedTuple):
+    """The first resource that does not suffice."""
+
+    reason: str
+    message: str
+
+
+class _Demand(NamedTuple):
+    resource: str
+    requested: int
+    used: int
+    capacity: int
+
+
+def refusal(node: Node, others: Sequence[PodNeeds], needs: PodNeeds) -> Refusal | None:
+    """None if the pod fits beside the others."""
+    return next((_said(one) for one in _demands(node, others, needs) if _is_too_much(one)), None)
+
+
+def _demands(node: Node, others: Sequence[PodNeeds], needs: PodNeeds) -> Iterator[_Demand]:
+    room = node.allocatable
+    yield _Demand("pods", 1, len(others), node.max_pods)
+    yield _Demand("cpu", needs.cpu_request_milli, sum(one.cpu_request_milli for one in others), room.cpu_milli)
+    used = sum(one.memory_request_bytes for one in others)
+    yield _Demand("memory", needs.memory_request_bytes, used, room.memory_bytes)
+    for name, much in sorted(needs.huge_pages.items()):
+        taken = sum(one.huge_pages.get(name, 0) for one in others)
+        yield _Demand(name, much, taken, room.huge_pages.get(name, 0))
+
+
+def _is_too_much(one: _Demand) -> bool:
+    # What a pod does not ask for is not looked at, however little of it there is.
+    return one.requested > 0 and one.requested > one.capacity - one.used
+
+
+def _said(one: _Demand) -> Refusal:
+    return Refusal(
+        reason=f"OutOf{one.resource}",
+        message=(
+            f"Node didn't have enough resource: {one.resource}, requested: {one.requested}, "
+            f"used: {one.used}, capacity: {one.capacity}"
+        ),
+    )

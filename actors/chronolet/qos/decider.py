@@ -1,0 +1,209 @@
+"""Who gets how much of the node, and the cgroups that follow from it. Pure.
+
+Comes in: what pods ask for and that they are over (`pod`), what the machine is and how the cgroups are (`signals`).
+Goes out: events of `qos`. Next: `pod` hears CgroupReady and PodRefused; the host keeps the tree that `outstanding`
+names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
+
+    a pod:  unknown -> waiting -> admitted -> ready -> released       refused is not kept
+            unknown ------------> admitted;  ready -> admitted (it needs something else)
+
+A pod that runs already is not refused: what was found running when the log was new, what a changed setting leaves too
+little room for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from chronolet.kernel.decider import Decider, Effect
+from chronolet.qos import signals, wanted
+from chronolet.qos.admission import refusal
+from chronolet.qos.state import Share, State
+from chronolet.qos.tree import pod_path
+from chronolet.qos.tree import wanted as wanted_tree
+from chronolet.rules.cgroups import Path, parent_argument, uid_of
+from chronolet_schemas import kube_events, pod, qos
+from chronolet_schemas.envelope import Event
+
+Said = pod.CgroupRequested | pod.CgroupReleased | pod.PodEnded | signals.NodeSeen | signals.TreeKept
+"""All that qos is told."""
+
+
+def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
+    """The events that follow from one message."""
+    match message:
+        case pod.CgroupRequested():
+            return _asked(state, message)
+        case pod.CgroupReleased() | pod.PodEnded():
+            known = message.uid in state.shares
+            return (qos.PodReleased(pod=message.pod, uid=message.uid),) if known else ()
+        case signals.NodeSeen():
+            return tuple(_described(state, message.node)) if message.node != state.node else ()
+        case signals.TreeKept():
+            return tuple(_kept(state, message))
+        case _:
+            assert_never(message)
+
+
+def _asked(state: State, asked: pod.CgroupRequested) -> Sequence[Event]:
+    share = state.shares.get(asked.uid)
+    if share is not None and share.needs == asked.needs:
+        # Asked once more: the answer may have come while nobody listened.
+        ready = share.phase == "ready"
+        return (qos.CgroupReady(pod=asked.pod, uid=asked.uid, parent=share.parent),) if ready else ()
+    if state.node is None:
+        return (qos.PodAwaited(pod=asked.pod, uid=asked.uid, needs=asked.needs, running=asked.running),)
+    new = Share(pod=asked.pod, needs=asked.needs, phase="waiting", running=asked.running)
+    return tuple(_admitted(state, state.node, asked.uid, new))
+
+
+def _admitted(state: State, node: qos.Node, uid: str, share: Share) -> Iterator[Event]:
+    """Room, or none; without cgroups there is nothing to wait for."""
+    others = [one.needs for other, one in state.shares.items() if other != uid and one.phase != "waiting"]
+    refused = None if share.running else refusal(node, others, share.needs)
+    if refused is not None:
+        yield qos.PodRefused(pod=share.pod, uid=uid, reason=refused.reason, message=refused.message)
+        return
+    yield qos.PodAdmitted(pod=share.pod, uid=uid, needs=share.needs)
+    if not node.version:
+        yield qos.CgroupReady(pod=share.pod, uid=uid)
+
+
+def _described(state: State, node: qos.Node) -> Iterator[Event]:
+    """Who waited for it is answered; where cgroups are to be found elsewhere now, all others are once more."""
+    described = qos.NodeDescribed(node=node)
+    yield described
+    state = evolve(state, described)
+    for uid, share in sorted(state.shares.items()):
+        if share.phase == "waiting":
+            for event in _admitted(state, node, uid, share):
+                yield event
+                state = evolve(state, event)
+        elif share.phase == "admitted" and not node.version:
+            yield qos.CgroupReady(pod=share.pod, uid=uid)
+
+
+def _kept(state: State, kept: signals.TreeKept) -> Iterator[Event]:
+    for restored in kept.restored:
+        yield qos.CgroupRestored(cgroup=_name(restored.path), changes=restored.changes)
+    for removed in kept.removed:
+        yield qos.CgroupRemoved(cgroup=_name(removed.path), killed=removed.killed)
+    yield from _failures(state, {_name(one.path): one.error for one in kept.failed})
+    failed = {one.path for one in kept.failed}
+    for uid, share in sorted(state.shares.items()):
+        if state.node is None or share.phase != "admitted" or share.since > kept.revision:
+            continue
+        path = pod_path(state.node, uid, share.needs.qos_class)
+        if not any(path[:depth] in failed for depth in range(1, len(path) + 1)):
+            parent = parent_argument(path, state.node.driver)
+            yield qos.CgroupReady(pod=share.pod, uid=uid, parent=parent)
+
+
+def _failures(state: State, failed: Mapping[str, str]) -> Iterator[Event]:
+    """Each error once, and once that it is over."""
+    for cgroup, error in sorted(failed.items()):
+        if state.failing.get(cgroup) != error:
+            yield qos.CgroupFailing(cgroup=cgroup, error=error)
+            yield from _told(state, cgroup, error)
+    for cgroup in sorted(state.failing):
+        if cgroup not in failed:
+            yield qos.CgroupWorking(cgroup=cgroup)
+
+
+def _told(state: State, cgroup: str, error: str) -> Iterator[Event]:
+    """To the pod whose cgroup it is. Source: pkg/kubelet/kubelet.go (syncPod)."""
+    uid = uid_of(cgroup.rpartition("/")[2])
+    share = state.shares.get(uid or "")
+    if uid is not None and share is not None:
+        namespace, _, name = share.pod.partition("/")
+        yield kube_events.Recorded(
+            object_kind="Pod",
+            namespace=namespace,
+            name=name,
+            uid=uid,
+            severity="Warning",
+            reason="FailedCreatePodContainer",
+            message=f"unable to ensure pod container exists: {error}",
+        )
+
+
+def _name(path: Path) -> str:
+    return "/".join(path)
+
+
+def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one line for each event
+    """See `Decider.evolve`."""
+    match event:
+        case qos.NodeDescribed():
+            return _seen(state, event.node)
+        case qos.PodAwaited():
+            new = Share(pod=event.pod, needs=event.needs, phase="waiting", running=event.running)
+            return replace(state, shares=state.shares.set(event.uid, new))
+        case qos.PodAdmitted():
+            revision = state.revision + 1
+            new = Share(pod=event.pod, needs=event.needs, phase="admitted", since=revision)
+            return replace(state, shares=state.shares.set(event.uid, new), revision=revision)
+        case qos.CgroupReady():
+            known = state.shares.get(event.uid)
+            ready = replace(known, phase="ready", parent=event.parent) if known is not None else None
+            return state if ready is None else replace(state, shares=state.shares.set(event.uid, ready))
+        case qos.PodRefused():
+            known = state.shares.get(event.uid)
+            # One that has a share already keeps it until it is over.
+            return _without(state, event.uid) if known is not None and known.phase == "waiting" else state
+        case qos.PodReleased():
+            return replace(_without(state, event.uid), revision=state.revision + 1)
+        case qos.CgroupFailing():
+            return replace(state, failing=state.failing.set(event.cgroup, event.error))
+        case qos.CgroupWorking():
+            failing = state.failing.delete(event.cgroup) if event.cgroup in state.failing else state.failing
+            return replace(state, failing=failing)
+        case _:
+            return state
+
+
+def _seen(state: State, node: qos.Node) -> State:
+    """Where cgroups are elsewhere than before, or none any more, every pod's is made anew."""
+    revision, shares = state.revision + 1, state.shares
+    if state.node is None or _where(state.node) != _where(node):
+        for uid, one in state.shares.items():
+            if one.phase != "waiting":
+                shares = shares.set(uid, replace(one, phase="admitted", since=revision))
+    return replace(state, node=node, revision=revision, shares=shares)
+
+
+def _where(node: qos.Node) -> object:
+    return (node.version, node.driver, node.root)
+
+
+def _without(state: State, uid: str) -> State:
+    return replace(state, shares=state.shares.delete(uid)) if uid in state.shares else state
+
+
+def due(_state: State) -> int | None:
+    """Nothing is decided by time: looking again is the standing effects' business."""
+    return None
+
+
+def outstanding(state: State) -> Sequence[Effect]:
+    """The two standing effects; the tree once it is known where it grows."""
+    look = wanted.LookAtNode(subject="node", intent="look")
+    node = state.node
+    if node is None or not node.version:
+        return (look,)
+    ready = ((uid, one) for uid, one in state.shares.items() if one.phase == "ready")
+    tree = wanted.KeepTree(
+        subject="tree",
+        intent=f"keep/{state.revision}",
+        revision=state.revision,
+        root=node.root,
+        tree=tuple(wanted_tree(state)),
+        settled=frozenset(pod_path(node, uid, one.needs.qos_class) for uid, one in ready),
+    )
+    return (look, tree)
+
+
+DECIDER = Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)

@@ -1,0 +1,143 @@
+"""The cgroups that there should be, with all their values. Pure.
+
+Comes in: the node, and what each pod has of it. Goes out: `Cgroup`s, each after the one above it. Next: `decider` asks
+for them to be kept so; `get cgroups` shows them beside what there is. Source: pkg/kubelet/cm
+(qos_container_manager_linux.go, helpers_linux.go, node_container_manager_linux.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from chronolet.qos.state import Share, State
+from chronolet.rules.cgroups import LEAST_SHARES, UNLIMITED, Cgroup, Path, Values, pod_name, quota, shares
+from chronolet.rules.resources import page_size
+from chronolet_schemas.qos import Node
+from chronolet_schemas.resources import PodNeeds, QosClass
+
+KUBEPODS = "kubepods"
+_CLASSES: Mapping[QosClass, tuple[str, ...]] = {
+    "Guaranteed": (),
+    "Burstable": ("burstable",),
+    "BestEffort": ("besteffort",),
+}
+_UNBOUNDED_PAGES = 1 << 62
+_V2 = 2
+
+
+class Requests(NamedTuple):
+    """What all pods of a class ask for together."""
+
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+
+
+def wanted(state: State) -> Sequence[Cgroup]:
+    """The whole tree; none where there are no cgroups, or nothing is known of the node yet."""
+    node = state.node
+    if node is None or not node.version:
+        return ()
+    admitted = [(uid, one) for uid, one in sorted(state.shares.items()) if one.phase != "waiting"]
+    return (*classes(node, [one.needs for _, one in admitted]), *(_pod(node, uid, one) for uid, one in admitted))
+
+
+def pod_path(node: Node, uid: str, qos_class: QosClass) -> Path:
+    """Where a pod's cgroup is."""
+    return (*node.root, *_CLASSES[qos_class], pod_name(uid))
+
+
+def _pod(node: Node, uid: str, share: Share) -> Cgroup:
+    return Cgroup(path=pod_path(node, uid, share.needs.qos_class), values=pod_values(node, share.needs))
+
+
+def classes(node: Node, pods: Iterable[PodNeeds]) -> Sequence[Cgroup]:
+    """The cgroup above all pods, and those of the two lower classes: what they may have depends on who there is."""
+    asked = _by_class(pods)
+    guaranteed, burstable = asked["Guaranteed"], asked["Burstable"]
+    reserved = memory_limits(node.enforced.memory_bytes, node.memory_reserved_percent, guaranteed, burstable)
+    kept = node.version == _V2 and node.memory_reservation == "TieredReservation"
+    pages = tuple((page_size(name), _UNBOUNDED_PAGES) for name in sorted(node.capacity.huge_pages))
+    top = Values(
+        cpu_shares=shares(node.enforced.cpu_milli),
+        memory_limit_bytes=node.enforced.memory_bytes,
+        memory_min_bytes=guaranteed.memory_bytes + burstable.memory_bytes if kept else None,
+        pids=node.enforced.pids or None,
+        huge_pages=_pages(node.enforced.huge_pages),
+    )
+    middle = Values(
+        cpu_shares=shares(burstable.cpu_milli),
+        memory_limit_bytes=reserved.get("Burstable"),
+        memory_low_bytes=burstable.memory_bytes if kept else None,
+        huge_pages=pages,
+    )
+    low = Values(cpu_shares=LEAST_SHARES, memory_limit_bytes=reserved.get("BestEffort"), huge_pages=pages)
+    return (
+        Cgroup(path=node.root, values=top),
+        Cgroup(path=(*node.root, *_CLASSES["Burstable"]), values=middle),
+        Cgroup(path=(*node.root, *_CLASSES["BestEffort"]), values=low),
+    )
+
+
+def _by_class(pods: Iterable[PodNeeds]) -> Mapping[QosClass, Requests]:
+    found: dict[QosClass, Requests] = dict.fromkeys(_CLASSES, Requests())
+    for one in pods:
+        so_far = found[one.qos_class]
+        found[one.qos_class] = Requests(
+            so_far.cpu_milli + one.cpu_request_milli, so_far.memory_bytes + one.memory_request_bytes
+        )
+    return found
+
+
+def memory_limits(
+    node_bytes: int, percent: int | None, guaranteed: Requests, burstable: Requests
+) -> Mapping[QosClass, int]:
+    """What the lower classes may use while so much of what the higher ones ask for is kept for them; empty where
+    nothing is reserved, or the node's memory is not known.
+    """
+    if percent is None or node_bytes <= 0:
+        return {}
+    middle = node_bytes - guaranteed.memory_bytes * percent // 100
+    low = middle - burstable.memory_bytes * percent // 100
+    return {"Burstable": max(middle, 0), "BestEffort": max(low, 0)}
+
+
+def bearable(wanted_bytes: int, used_bytes: int) -> int:
+    """The limit to try when the kernel refused the wanted one: what is used must not grow, at least."""
+    return max(wanted_bytes, used_bytes)
+
+
+def pod_values(node: Node, needs: PodNeeds) -> Values:
+    """What one pod's cgroup should have."""
+    if needs.qos_class == "BestEffort":
+        return Values(
+            cpu_shares=LEAST_SHARES, pids=node.pod_pids or None, huge_pages=_pod_pages(node, needs.huge_pages)
+        )
+    limited = needs.cpu_limit_milli is not None
+    kept = node.version == _V2 and node.memory_reservation == "TieredReservation"
+    asked = needs.memory_request_bytes or None
+    return Values(
+        cpu_shares=shares(needs.cpu_request_milli),
+        cpu_quota_us=_quota(node, needs.cpu_limit_milli),
+        cpu_period_us=node.quota_period_us if limited else None,
+        memory_limit_bytes=needs.memory_limit_bytes,
+        memory_min_bytes=asked if kept and needs.qos_class == "Guaranteed" else None,
+        memory_low_bytes=asked if kept and needs.qos_class == "Burstable" else None,
+        pids=node.pod_pids or None,
+        huge_pages=_pod_pages(node, needs.huge_pages),
+    )
+
+
+def _quota(node: Node, limit_milli: int | None) -> int | None:
+    if limit_milli is None:
+        return None
+    return quota(limit_milli, node.quota_period_us) if node.enforce_cpu_limits else UNLIMITED
+
+
+def _pod_pages(node: Node, asked: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+    """Of huge pages a pod gets what it asks for and no more, of every size that the node has."""
+    return _pages({name: asked.get(name, 0) for name in node.capacity.huge_pages})
+
+
+def _pages(much: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+    return tuple((page_size(name), limit) for name, limit in sorted(much.items()))

@@ -1,0 +1,26 @@
+"""What a pod takes of a node, as plain numbers that several kinds speak of."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from chronolet_schemas.envelope import Message
+
+QosClass = Literal["Guaranteed", "Burstable", "BestEffort"]
+"""How well a pod is protected when resources are short, best first."""
+
+
+class PodNeeds(Message, frozen=True, kw_only=True):
+    """What a pod asks for and may use. A limit is None where not all of its containers have one.
+
+    `huge_pages` are limits in bytes by resource name (`hugepages-2Mi`).
+    """
+
+    qos_class: QosClass
+    cpu_request_milli: int = 0
+    memory_request_bytes: int = 0
+    cpu_limit_milli: int | None = None
+    memory_limit_bytes: int | None = None
+    huge_pages: dict[str, int] = msgspec.field(default_factory=dict)

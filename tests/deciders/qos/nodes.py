@@ -1,0 +1,44 @@
+"""Nodes and needs for the tests of qos."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.qos import signals
+from chronolet_schemas import pod
+from chronolet_schemas.qos import Amounts, Node
+from chronolet_schemas.resources import PodNeeds, QosClass
+
+GIB = 1 << 30
+
+
+def node(**other: Any) -> Node:
+    """Three processors and 8 GiB, all of it for pods, unless said otherwise."""
+    much = Amounts(cpu_milli=3000, memory_bytes=8 * GIB)
+    told: dict[str, Any] = {
+        "capacity": much,
+        "enforced": much,
+        "allocatable": much,
+        "max_pods": 110,
+        "version": 1,
+        "driver": "cgroupfs",
+        "root": ("kubepods",),
+    }
+    return Node(**(told | other))
+
+
+def seen(**other: Any) -> signals.NodeSeen:
+    return signals.NodeSeen(node=node(**other))
+
+
+def need(qos_class: QosClass = "Burstable", cpu: int = 500, memory: int = GIB, **other: Any) -> PodNeeds:
+    """A best-effort pod needs nothing; a guaranteed one may use what it asks for."""
+    if qos_class == "BestEffort":
+        return PodNeeds(qos_class=qos_class, **other)
+    if qos_class == "Guaranteed":
+        other = {"cpu_limit_milli": cpu, "memory_limit_bytes": memory} | other
+    return PodNeeds(qos_class=qos_class, cpu_request_milli=cpu, memory_request_bytes=memory, **other)
+
+
+def asked(uid: str, needs: PodNeeds, *, running: bool = False) -> pod.CgroupRequested:
+    return pod.CgroupRequested(pod=f"default/{uid}", uid=uid, needs=needs, running=running)

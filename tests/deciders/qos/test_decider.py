@@ -1,0 +1,199 @@
+"""Who gets how much of the node, by given / when / then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chronolet.qos import signals
+from chronolet.qos.decider import DECIDER
+from chronolet_schemas import pod, qos
+from chronolet_schemas.resources import PodNeeds
+from tests.deciders.given import Scene, given
+from tests.deciders.qos.nodes import asked, need, node, seen
+
+SMALL, OTHER = need(), need(cpu=700)
+
+
+def who(uid: str) -> dict[str, Any]:
+    return {"pod": f"default/{uid}", "uid": uid}
+
+
+def admitted(uid: str, needs: PodNeeds = SMALL) -> qos.PodAdmitted:
+    return qos.PodAdmitted(needs=needs, **who(uid))
+
+
+def ready(uid: str, parent: str = "") -> qos.CgroupReady:
+    return qos.CgroupReady(parent=parent or f"/kubepods/burstable/pod{uid}", **who(uid))
+
+
+def described(**other: Any) -> Scene:
+    return given(DECIDER, qos.NodeDescribed(node=node(**other)))
+
+
+def with_pod(uid: str = "u1", needs: PodNeeds = SMALL) -> Scene:
+    """A node on which one pod has its cgroup."""
+    return given(DECIDER, qos.NodeDescribed(node=node()), admitted(uid, needs), ready(uid))
+
+
+def test_before_anything_is_known_only_the_node_is_looked_at() -> None:
+    scene = given(DECIDER)
+    assert set(scene.effects) == {"node"}
+    assert scene.due is None
+    scene.when(seen()).then(qos.NodeDescribed(node=node()))
+    assert set(scene.effects) == {"node", "tree"}
+    scene.when(seen()).then()
+
+
+def test_a_pod_is_admitted_and_its_cgroup_made() -> None:
+    scene = described().when(asked("u1", SMALL)).then(admitted("u1"))
+    tree: Any = scene.effects["tree"]
+    assert [one.path for one in tree.tree][-1] == ("kubepods", "burstable", "podu1")
+    assert (tree.revision, tree.root, tree.settled) == (2, ("kubepods",), frozenset())
+    scene.when(asked("u1", SMALL)).then()
+    scene.when(signals.TreeKept(revision=1)).then()
+    scene.when(signals.TreeKept(revision=2)).then(ready("u1"))
+    kept: Any = scene.effects["tree"]
+    assert kept.intent == tree.intent
+    assert kept.settled == {("kubepods", "burstable", "podu1")}
+
+
+def test_a_request_that_is_repeated_is_answered_again() -> None:
+    with_pod().when(asked("u1", SMALL)).then(ready("u1"))
+
+
+def test_where_the_cgroup_is_goes_by_class_and_driver() -> None:
+    scene = described(driver="systemd")
+    scene.when(asked("a-b", need("Guaranteed"))).when(signals.TreeKept(revision=9))
+    assert scene.only(qos.CgroupReady).parent == "kubepods-poda_b.slice"
+    scene.when(asked("c", need("BestEffort"))).when(signals.TreeKept(revision=9))
+    assert scene.only(qos.CgroupReady).parent == "kubepods-besteffort-podc.slice"
+
+
+def test_who_asks_too_early_is_answered_when_the_node_is_known() -> None:
+    scene = given(DECIDER)
+    scene.when(asked("u1", need(cpu=2500))).then(qos.PodAwaited(needs=need(cpu=2500), **who("u1")))
+    scene.when(asked("u1", need(cpu=2500))).then()
+    scene.when(asked("u2", need(cpu=2500)))
+    scene.when(asked("u3", need(cpu=2500), running=True))
+    assert set(scene.effects) == {"node"}
+    scene.when(seen())
+    assert scene.kinds == ["NodeDescribed", "PodAdmitted", "PodRefused", "PodAdmitted"]
+    assert set(scene.state.shares) == {"u1", "u3"}
+
+
+def test_a_pod_that_does_not_fit_is_refused_in_the_kubelets_words() -> None:
+    scene = with_pod(needs=need(cpu=2500)).when(asked("u2", need(cpu=501)))
+    said = "Node didn't have enough resource: cpu, requested: 501, used: 2500, capacity: 3000"
+    scene.then(qos.PodRefused(reason="OutOfcpu", message=said, **who("u2")))
+    assert set(scene.state.shares) == {"u1"}
+    scene.when(asked("u2", need(cpu=500))).then(admitted("u2", need(cpu=500)))
+
+
+def test_what_runs_already_is_not_refused() -> None:
+    big = need(cpu=9000)
+    described().when(asked("u1", big, running=True)).then(admitted("u1", big))
+
+
+def test_a_pod_that_needs_something_else_is_looked_at_anew() -> None:
+    scene = with_pod().when(asked("u1", OTHER)).then(admitted("u1", OTHER))
+    tree: Any = scene.effects["tree"]
+    assert tree.tree[-1].values.cpu_shares == 716
+    scene.when(signals.TreeKept(revision=tree.revision)).then(ready("u1"))
+    scene.when(asked("u1", need(cpu=9000)))
+    assert scene.kinds == ["PodRefused"]
+    assert scene.state.shares["u1"].needs == OTHER, "what it has it keeps until it is over"
+
+
+@pytest.mark.parametrize("over", [pod.CgroupReleased(**who("u1")), pod.PodEnded(**who("u1"))])
+def test_a_pod_that_is_over_takes_nothing(over: pod.PodEvent) -> None:
+    scene = with_pod().when(over).then(qos.PodReleased(**who("u1")))
+    tree: Any = scene.effects["tree"]
+    assert len(tree.tree) == 3
+    assert tree.intent == "keep/3"
+    scene.when(over).then()
+
+
+def test_a_release_wins_over_what_is_being_made() -> None:
+    scene = described().when(asked("u1", SMALL)).when(pod.PodEnded(**who("u1")))
+    scene.when(signals.TreeKept(revision=2)).then()
+
+
+def test_without_cgroups_nobody_waits_for_one() -> None:
+    scene = described(version=0, driver="", root=()).when(asked("u1", SMALL))
+    scene.then(admitted("u1"), qos.CgroupReady(**who("u1")))
+    assert set(scene.effects) == {"node"}
+
+
+def test_where_cgroups_are_elsewhere_every_pod_gets_another() -> None:
+    scene = with_pod().when(seen(root=("mine", "kubepods")))
+    scene.when(signals.TreeKept(revision=3)).then(ready("u1", "/mine/kubepods/burstable/podu1"))
+    scene.when(seen(version=0, driver="", root=()))
+    assert scene.facts[1:] == (qos.CgroupReady(**who("u1")),)
+    scene.when(seen(max_pods=1, version=0, driver="", root=()))
+    assert scene.kinds == ["NodeDescribed"]
+
+
+def test_a_node_that_is_described_otherwise_where_the_cgroups_are_the_same() -> None:
+    scene = given(DECIDER, qos.PodAwaited(needs=SMALL, **who("u0")), qos.NodeDescribed(node=node()), admitted("u1"))
+    scene.when(seen(max_pods=5))
+    assert scene.kinds == ["NodeDescribed", "PodAdmitted"]
+
+
+def test_what_was_put_right_and_removed_is_said() -> None:
+    change = qos.Change(file="cpu.shares", found="7", wanted="512")
+    kept = signals.TreeKept(
+        revision=2,
+        restored=[signals.Restored(path=("kubepods", "burstable", "podu1"), changes=(change,))],
+        removed=[signals.Removed(path=("kubepods", "podx"), killed=2)],
+    )
+    with_pod().when(kept).then(
+        qos.CgroupRestored(cgroup="kubepods/burstable/podu1", changes=(change,)),
+        qos.CgroupRemoved(cgroup="kubepods/podx", killed=2),
+    )
+
+
+def test_what_fails_is_said_once_and_keeps_its_pods_waiting() -> None:
+    scene = (
+        described().when(asked("u1", SMALL)).when(asked("u2", need("BestEffort"))).when(asked("u3", need("Guaranteed")))
+    )
+    above = signals.Failed(path=("kubepods", "burstable"), error="read-only")
+    own = signals.Failed(path=("kubepods", "besteffort", "podu2"), error="no space")
+    failing = signals.TreeKept(revision=9, failed=[above, own])
+    scene.when(failing).then(
+        qos.CgroupFailing(cgroup="kubepods/besteffort/podu2", error="no space"),
+        qos.CgroupFailing(cgroup="kubepods/burstable", error="read-only"),
+        ready("u3", "/kubepods/podu3"),
+    )
+    scene.tells(("FailedCreatePodContainer", "unable to ensure pod container exists: no space"))
+    assert (scene.recorded[0].namespace, scene.recorded[0].name, scene.recorded[0].uid) == ("default", "u2", "u2")
+    scene.when(failing).then()
+    scene.when(signals.TreeKept(revision=9, failed=[signals.Failed(path=above.path, error="gone")])).then(
+        qos.CgroupFailing(cgroup="kubepods/burstable", error="gone"),
+        qos.CgroupWorking(cgroup="kubepods/besteffort/podu2"),
+        ready("u2", "/kubepods/besteffort/podu2"),
+    )
+    scene.when(signals.TreeKept(revision=9)).then(qos.CgroupWorking(cgroup="kubepods/burstable"), ready("u1"))
+
+
+def test_a_leftover_that_fails_is_nobodys_event() -> None:
+    failed = signals.Failed(path=("kubepods", "podx"), error="busy")
+    with_pod().when(signals.TreeKept(revision=2, failed=[failed])).tells()
+
+
+def test_what_is_told_of_unknown_pods_changes_nothing() -> None:
+    told = (
+        qos.CgroupReady(**who("u1")),
+        qos.CgroupWorking(cgroup="k"),
+        qos.PodRefused(reason="OutOfpods", message="", **who("u1")),
+    )
+    assert given(DECIDER, *told).state == DECIDER.initial
+    assert given(DECIDER, qos.PodReleased(**who("u1"))).state.shares == DECIDER.initial.shares
+    assert given(DECIDER).when(signals.TreeKept(revision=0)).facts == ()
+
+
+def test_what_is_told_of_a_share_before_the_node_is_known() -> None:
+    scene = given(DECIDER, qos.PodAwaited(needs=SMALL, **who("u1")))
+    scene.when(signals.TreeKept(revision=0)).then()
+    scene.when(pod.PodEnded(**who("u1"))).then(qos.PodReleased(**who("u1")))
