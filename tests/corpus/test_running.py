@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from docker.errors import NotFound
 
 from chronolet.pod.status import plain_status
 from chronolet.ports import labels
@@ -148,6 +149,12 @@ def _shown(node: Node) -> dict[str, Any]:
 
 def _inspected(node: Node) -> dict[str, dict[str, Any]]:
     """Docker's inspect of everything of the node: pod -> container -> its newest attempt."""
+    while True:
+        with suppress(NotFound):  # a crash loop went on between the list and the inspect: what it made counts
+            return _inspected_once(node)
+
+
+def _inspected_once(node: Node) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     everything = node.docker.containers(all=True, filters={"label": f"{labels.NODE}={node.name}"})
     for one in sorted(everything, key=lambda one: one["Created"]):

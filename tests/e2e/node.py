@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -130,12 +130,13 @@ class Node:
         parts = [left[first::_REMOVED_AT_ONCE] for first in range(_REMOVED_AT_ONCE)]
         with ThreadPoolExecutor(_REMOVED_AT_ONCE) as pool:
             list(pool.map(self._remove, filter(None, parts)))
+        self.docker.close()
 
     def _remove(self, containers: Sequence[Mapping[str, Any]]) -> None:
-        api = self.engine.api()
-        for one in containers:
-            with suppress(docker.errors.NotFound):  # the agent's last call was about to remove it
-                api.remove_container(one["Id"], force=True, v=True)
+        with closing(self.engine.api()) as api:
+            for one in containers:
+                with suppress(docker.errors.NotFound):  # the agent's last call was about to remove it
+                    api.remove_container(one["Id"], force=True, v=True)
 
     # -- manifests -------------------------------------------------------------------------------------------------
 
@@ -216,8 +217,11 @@ class Node:
     def running(self, pod: str) -> dict[str, Any]:
         """Docker's own view of a pod's running containers: name in the pod -> inspect."""
         chosen = {"label": [f"{labels.NODE}={self.name}", f"{labels.POD_NAME}={pod}"]}
-        found = [self.docker.inspect_container(one["Id"]) for one in self.docker.containers(filters=chosen)]
-        return {one["Config"]["Labels"][labels.CONTAINER_NAME]: one for one in found}
+        found: dict[str, Any] = {}
+        for one in self.docker.containers(filters=chosen):
+            with suppress(docker.errors.NotFound):  # it was removed since it was listed
+                found[one["Labels"][labels.CONTAINER_NAME]] = self.docker.inspect_container(one["Id"])
+        return found
 
     def started_at(self, *pods: str) -> dict[str, str]:
         """When each running container of these pods was started, by Docker, under its id."""

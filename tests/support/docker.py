@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from weakref import WeakSet
 
 import docker
 from docker.errors import DockerException
@@ -38,7 +39,7 @@ class PrivateDocker:
         self._exec = folder / "exec"
         self._config = folder / "daemon.json"
         self._process: subprocess.Popen[bytes] | None = None
-        self._clients: list[docker.APIClient] = []
+        self._clients: WeakSet[docker.APIClient] = WeakSet()
 
     # -- dockerd ---------------------------------------------------------------------------------------------------
 
@@ -82,9 +83,12 @@ class PrivateDocker:
     # -- talking to it ---------------------------------------------------------------------------------------------
 
     def api(self, timeout: int = 30) -> docker.APIClient:
-        """A low-level client of its own connection pool, closed with the engine. Threads should not share one."""
+        """A low-level client of its own connection pool. Threads should not share one.
+
+        Closed by whoever is done with it, with its last reference, or at the latest with the engine.
+        """
         client = docker.APIClient(base_url=self.host, version="auto", timeout=timeout)
-        self._clients.append(client)
+        self._clients.add(client)
         return client
 
     def processes(self) -> dict[str, list[int]]:
@@ -108,7 +112,7 @@ class PrivateDocker:
 
         Nothing is asked of dockerd, which may be dead or stuck: processes are found by the folder in their arguments.
         """
-        for client in self._clients:
+        for client in list(self._clients):
             client.close()
         cgroups = {self.folder.name, *self._container_ids()}
         named = scratch.pids_naming(f"{self.folder}/")

@@ -10,8 +10,9 @@ from typing import Literal
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import mounting, rights, signals, specs, wanted
-from chronolet.pod.making import found_or_made, ran
+from chronolet.pod.making import found_or_made, inspected, ran
 from chronolet.pod.outside import Outside
+from chronolet.pod.patience import tried_again
 from chronolet.pod.rights import ConfigRefusal
 from chronolet.pod.stopping import stopped
 from chronolet.ports import labels
@@ -53,11 +54,15 @@ class ContainerWorker:
             return _container_refused(effect, "FailedMount", str(refusal))
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
+
+        def made() -> ContainerState:
+            return found_or_made(runtime, spec, lambda: runtime.create_container(spec))
+
         try:
-            made = found_or_made(runtime, spec, lambda: runtime.create_container(spec))
+            found = tried_again(runtime, context, made, made)
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
-        return self._run(runtime, effect, spec, made)
+        return self._run(runtime, context, effect, spec, found)
 
     def _making(
         self, runtime: FencedRuntime, effect: wanted.StartContainer, definition: Container, context: EffectContext
@@ -86,10 +91,17 @@ class ContainerWorker:
         )
 
     def _run(
-        self, runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec, made: ContainerState
+        self,
+        runtime: FencedRuntime,
+        context: EffectContext,
+        effect: wanted.StartContainer,
+        spec: ContainerSpec,
+        made: ContainerState,
     ) -> Signal:
         try:
-            found = ran(runtime, made)
+            found = tried_again(
+                runtime, context, lambda: ran(runtime, made), lambda: ran(runtime, inspected(runtime, made.id))
+            )
         except Refusal as refusal:
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: it is made again, in the next sandbox.

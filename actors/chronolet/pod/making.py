@@ -22,7 +22,7 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
     runs once; one that was never started gives way to a new one.
     """
     try:
-        return _inspected(runtime, make())
+        return inspected(runtime, make())
     except Refusal as refusal:
         if refusal.kind != "conflict":
             raise
@@ -42,7 +42,7 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
             said = f"{spec.name}: container {holder.id} runs by another definition of the same attempt"
             raise Refusal("conflict", said)
         runtime.remove(holder.id)
-    return _inspected(runtime, make())
+    return inspected(runtime, make())
 
 
 def ran(runtime: FencedRuntime, made: ContainerState) -> ContainerState:
@@ -59,10 +59,11 @@ def ran(runtime: FencedRuntime, made: ContainerState) -> ContainerState:
         if after is None or after.state not in ("running", "exited"):
             raise
         return after
-    return _inspected(runtime, made.id)
+    return inspected(runtime, made.id)
 
 
-def _inspected(runtime: FencedRuntime, container_id: str) -> ContainerState:
+def inspected(runtime: FencedRuntime, container_id: str) -> ContainerState:
+    """As it is now. Refusal if it is not."""
     found = runtime.inspect(container_id)
     if found is None:
         raise Refusal("not_found", f"container {container_id} vanished while it was being started")

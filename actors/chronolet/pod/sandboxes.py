@@ -12,6 +12,7 @@ from chronolet.kernel.kind import EffectContext
 from chronolet.pod import images, signals, specs, wanted
 from chronolet.pod.making import found_or_made, ran
 from chronolet.pod.outside import Outside, milliseconds_now
+from chronolet.pod.patience import tried_again
 from chronolet.pod.stopping import stopped
 from chronolet.ports import labels
 from chronolet.ports.fenced import FencedRuntime
@@ -53,8 +54,12 @@ class SandboxWorker:
             self._outside.keep(effect, context)
         except SpecRefusal as refusal:
             return _refused(effect, str(refusal))
+
+        def started() -> ContainerState:
+            return ran(runtime, found_or_made(runtime, spec, make))
+
         try:
-            found = ran(runtime, found_or_made(runtime, spec, make))
+            found = tried_again(runtime, context, started, started)
         except Refusal as refusal:
             self._discard(runtime, spec.name, spec.labels)
             return _refused(effect, str(refusal))

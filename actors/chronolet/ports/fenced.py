@@ -12,6 +12,7 @@ from chronolet.ports.runtime import (
     BuiltImage,
     ContainerSpec,
     ContainerState,
+    Engine,
     ExecResult,
     ExecState,
     ImageState,
@@ -91,6 +92,10 @@ class FencedRuntime:
         return result
 
     # What changes nothing has no crash point behind it.
+
+    def engine(self) -> Engine:
+        self._context.fence("docker.version")
+        return self._runtime.engine()
 
     def inspect(self, container_id_or_name: str) -> ContainerState | None:
         self._context.fence("docker.inspect")

@@ -10,7 +10,7 @@ import pytest
 
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.kernel.effects import Fenced
-from chronolet.pod import signals, specs, wanted
+from chronolet.pod import patience, signals, specs, wanted
 from chronolet.ports import labels
 from chronolet.ports.runtime import SandboxSpec
 from chronolet_schemas.podspec import (
@@ -480,9 +480,28 @@ def test_a_read_only_host_path_is_seen_and_not_written(world: World, tmp_path: P
 # -- an engine that dies -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("point", ["before docker.create", "after docker.create", "before docker.start"])
+def test_a_start_goes_on_when_the_engine_is_back(world: World, docker_engine: PrivateDocker, point: str) -> None:
+    manifest = pod(container(*OBEDIENT))
+    for effect in (start_sandbox(manifest), None):
+        wanted_now = effect or start_container(manifest, world.sandbox(manifest).id)
+        back = threading.Thread(target=docker_engine.start)
+
+        def killed(back: threading.Thread = back) -> None:
+            if back.ident is None:
+                docker_engine.kill9()
+                back.start()
+
+        answer = world.run(wanted_now, Context(at={point: killed}))
+        back.join()
+        assert isinstance(answer, signals.SandboxUp if effect else signals.ContainerUp), answer
+    assert [one.state for one in world.ours()] == ["running", "running"]
+
+
 def test_an_engine_killed_in_the_middle_leaves_one_container_after_all(
-    world: World, docker_engine: PrivateDocker
+    world: World, docker_engine: PrivateDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.5)
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)
     effect = start_container(manifest, sandbox.id)
