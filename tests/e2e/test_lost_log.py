@@ -9,6 +9,7 @@ from tests.e2e.crash_matrix.farm import Farm
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.node import Node, pod, shell
 from tests.support.redis import PrivateRedis
+from tests.support.scratch import wait_until
 
 APPLIED = pod("applied")
 FILED = pod("filed")
@@ -113,6 +114,8 @@ def test_a_change_that_starts_nothing_is_not_forgotten(own_node: Node, redis_ser
     assert own_node.chronolet("apply", "-f", changed).out == "pod/two configured\n"
     own_node.journal.wait_for_event(pods.SpecKept)
     own_node.journal.wait_for_event(pods.ContainerExited, container="old")
+    # The engine tells whoever waits for an end a moment before it lists it.
+    wait_until(lambda: "old" not in own_node.running("two"), "the end of old, by Docker's list")
     before = own_node.started_at("two")
     own_node.kill9()
     redis_server.client().flushall()
