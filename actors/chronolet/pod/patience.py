@@ -15,8 +15,8 @@ from chronolet.kernel.kind import EffectContext
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.runtime import ContainerState, Refusal
 
-PATIENCE_SECONDS = 10.0
-"""As long as the pod waits between two tries: a runtime that is away for longer is said to be."""
+PATIENCE_SECONDS = 5.0
+"""An engine that was killed is back by then, where containers outlive it; one that is away for longer is said to be."""
 _LOOK_SECONDS = 0.25
 
 
