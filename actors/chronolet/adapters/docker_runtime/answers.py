@@ -126,7 +126,7 @@ def detail(body: bytes) -> ContainerState:
         image_id=found.Image,
         created_at=_milliseconds(found.Created),
         started_at=_milliseconds(run.StartedAt),
-        finished_at=_milliseconds(run.FinishedAt),
+        finished_at=_finished_at(run),
         exit_code=run.ExitCode,
         oom_killed=run.OOMKilled,
         error=stable(one_line(run.Error)),
@@ -134,6 +134,15 @@ def detail(body: bytes) -> ContainerState:
         pid=run.Pid,
         stop_signal=found.Config.StopSignal or "TERM",
     )
+
+
+def _finished_at(run: _Run) -> int:
+    """Docker notes the start when it has got round to it: of what ends at once, after the end. Taken as it stands, that
+    would be the end of an earlier run.
+    """
+    finished_at = _milliseconds(run.FinishedAt)
+    over = finished_at and _STATES.get(run.Status) == "exited"
+    return max(finished_at, _milliseconds(run.StartedAt)) if over else finished_at
 
 
 def has_terminal(body: bytes) -> bool:
