@@ -33,7 +33,12 @@ def is_news(run: Run | None, seen: Seen) -> bool:
 
 
 def _earlier_end(run: Run, seen: Seen) -> bool:
-    """The death of a run that was over before the known one began."""
+    """The death of a run that was over before the known one began.
+
+    Of what ends at once Docker may note the start after the end: its end is not an earlier run's for that.
+    """
+    if seen.detailed and abs(seen.started_at - run.started_at) <= _SAME_START_MS:
+        return False
     return 0 < seen.finished_at < run.started_at
 
 

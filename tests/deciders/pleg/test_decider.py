@@ -298,3 +298,15 @@ def test_whatever_is_said_the_table_stays_bounded_and_the_same_news_is_told_once
     for one in ("a0", "a1", "a2"):
         scene.when(listed("removed", id=one))
     assert (len(scene.state.containers), scene.state.out_of_memory) == (0, frozenset())
+
+
+def test_the_end_that_docker_noted_before_the_start_is_an_end() -> None:
+    died = pleg.ContainerDied(exit_code=0, reason="Completed", started_at=T0 - 8, finished_at=T0 - 24, **WHO)
+    pleg_with(STARTED).when(
+        listed("exited", exit_code=0, reason="Completed", started_at=T0 - 8, finished_at=T0 - 24, detailed=True)
+    ).then(died)
+
+
+def test_the_end_of_an_earlier_run_is_old_news() -> None:
+    earlier = {"started_at": T0 - 9000, "finished_at": T0 - 5000}
+    pleg_with(STARTED).when(listed("exited", detailed=True, **earlier)).then()
