@@ -500,20 +500,14 @@ class ContainerStopFailed(ContainerEvent, frozen=True, kw_only=True):
     retry_at: int
 
 
-class WantedProbe(Message, frozen=True, kw_only=True):
-    """One probe of a container. `definition` has numbers for ports and a command without references."""
-
-    probe: ProbeName
-    definition: Probe
-    period_milliseconds: int
-
-
 @registered
 class ProbingRequested(ContainerEvent, frozen=True, kw_only=True):
-    """The container runs, its postStart hook is over: it is to be probed, with these probes and no others.
+    """The container runs, its postStart hook is over: it is to be probed in this way.
 
     `started_at` by the runtime's clock; `ip` is the pod's address, empty where it has none. `restarts` is the policy
     that holds for the container; `started`: it counts as started (it has no startup probe, or that has succeeded).
+    `definition` has numbers for ports and a command without references. `field` is the container's own path in the
+    spec, as KubeEvents name it.
     """
 
     id: str
@@ -521,12 +515,17 @@ class ProbingRequested(ContainerEvent, frozen=True, kw_only=True):
     ip: str
     restarts: RestartPolicy
     started: bool
-    probes: tuple[WantedProbe, ...] = ()
+    field: str
+    probe: ProbeName
+    definition: Probe
+    period_milliseconds: int
 
 
 @registered
 class ProbingWithdrawn(ContainerEvent, frozen=True, kw_only=True):
-    """The container, which was probed before, is the pod's no more, or the pod is over."""
+    """The container, which was probed before, has no such probe any more, or is no more."""
+
+    probe: ProbeName
 
 
 @registered

@@ -38,12 +38,13 @@ class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
     """The probe is wanted, or is to be another one from now on: streaks and results stay.
 
     `definition` has numbers for ports and a command without references. `restarts` is the policy that holds for its
-    container. `change` counts the definitions of this probe.
+    container, `field` the container's path in the spec. `change` counts the definitions of this probe.
     """
 
     definition: Probe
     restarts: RestartPolicy
     period_milliseconds: int
+    field: str
     change: int = 0
 
 

@@ -41,6 +41,8 @@ PASSING = {
     "qos_cgroups: qos_level_memory_reserve_retry": 1,
     "qos_cgroups: shares_to_weight": 9,
     "qos_cgroups: weight_to_shares": 4,
+    "probes: start_jitter": 1,
+    "probes: worker_sequence": 25,
 }
 
 

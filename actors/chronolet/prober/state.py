@@ -18,11 +18,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`uid` is empty before the probe is wanted.
 
     `result` is what counts for the container `id`, empty before there is one. `last` and `consecutive` are the streak,
-    which outlives the container. `running`: it runs as far as is known; `started`: it counts as started; `held`: a
-    threshold was reached that ends the probing of this container; `ended`: it is not probed, and comes back only as
-    another one. `anchored`: this run was probed, first at `from_at`. `output`, `code` and `at` are of the last outcome
-    that was an event. `told_at` is when an outcome beyond the threshold was last told, `errored` that the last one was
-    an error.
+    which outlives the container. `running`: it runs, and is to be probed; `started`: it counts as started; `held`: a
+    threshold was reached that ends the probing of this container. `anchored`: this run was probed, first at `from_at`.
+
+    `output`, `code` and `at` are of the last outcome that was an event. `told_at` is when one that is no success was
+    last told; `errored`: the last one was an error.
     """
 
     pod: str = ""
@@ -32,6 +32,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     definition: Probe = Probe()
     restarts: RestartPolicy = "Always"
     period_milliseconds: int = 0
+    field: str = ""
     change: int = 0
     attempt: int = 0
     id: str = ""
@@ -42,7 +43,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     running: bool = False
     started: bool = False
     held: bool = False
-    ended: bool = False
     result: ProbeResult | Literal[""] = ""
     last: Literal["", "success", "failure"] = ""
     consecutive: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tests.conformance.drivers import pleg, pod_lifecycle, qos_cgroups
+from tests.conformance.drivers import pleg, pod_lifecycle, probes, qos_cgroups
 from tests.conformance.outcome import Case
 
 Driver = Callable[[Case], Iterable[str]]
@@ -13,4 +13,5 @@ DRIVERS: Mapping[tuple[str, str], Driver] = {
     **{("pod_lifecycle", kind): driver for kind, driver in pod_lifecycle.KINDS.items()},
     **{("qos_cgroups", kind): driver for kind, driver in qos_cgroups.KINDS.items()},
     **{("pleg", kind): driver for kind, driver in pleg.KINDS.items()},
+    **{("probes", kind): driver for kind, driver in probes.KINDS.items()},
 }

@@ -1,0 +1,50 @@
+"""The prober kind: one entity for each probe of each container, with a standing worker while it is probed.
+
+Comes in: the worker, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.prober.decider import DECIDER
+from chronolet.prober.state import State
+from chronolet_schemas import pod, prober
+
+SHARDS = 4
+
+
+def key(pod: str, container: str, probe: prober.ProbeName) -> str:
+    """The entity's key; it begins with its pod's."""
+    return f"{pod}/{container}/{probe}"
+
+
+def _one(event: pod.ProbingRequested | pod.ProbingWithdrawn) -> Sequence[str]:
+    return (key(event.pod, event.container, event.probe),)
+
+
+def _all(event: pod.ContainerEvent) -> Sequence[str]:
+    return tuple(key(event.pod, event.container, probe) for probe in get_args(prober.ProbeName))
+
+
+def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
+    """The Kind; `standing` is the job of RunProbe, bound to its handlers."""
+    return Kind(
+        name="prober",
+        shards=SHARDS,
+        state=State,
+        format=1,
+        decider=DECIDER,
+        subscribes={
+            pod.ProbingRequested: _one,
+            pod.ProbingWithdrawn: _one,
+            pod.ContainerProbed: _all,
+            pod.ContainerStopRequested: _all,
+            pod.ContainerExited: _all,
+            pod.RestartScheduled: _all,
+        },
+        creates=frozenset((pod.ProbingRequested,)),
+        standing=standing or {},
+    )

@@ -1,0 +1,276 @@
+"""What probing makes of outcomes: streaks, thresholds, hold, and what is to be told of them. Pure.
+
+Comes in: what the pod wants probed and what becomes of its containers (`pod`), outcomes of the worker (`signals`). Goes
+out: events of the probe. Next: `pod`, which hears ResultChanged. Source: pkg/kubelet/prober/worker.go (doProbe),
+prober_manager.go, results/results_manager.go.
+
+    nothing known        pod.ProbingRequested      ProbeAdded, ProbingBegan, ResultChanged to the initial value
+    probed, or not yet   an outcome                ProbeSucceeded, ProbeFailed; at a threshold ResultChanged
+    probed               a threshold, see `_held`  held: not probed until the container is another one
+    probed               pod.ContainerExited       ResultChanged to failure; ProbingPaused, or for good ProbingEnded
+    probed               its stop is asked for     ProbingEnded (Liveness, Startup); readiness is probed to the end
+    paused, held, ended  pod.ProbingRequested      ProbingBegan with another container
+    any                  pod.ProbingWithdrawn      gone
+
+Between two thresholds every outcome is an event; beyond one it is none, but for a reminder of a failure that goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, assert_never
+
+from chronolet.kernel.decider import Decider, Due, Effect
+from chronolet.prober import schedule, signals, telling, wanted
+from chronolet.prober.evolve import evolve
+from chronolet.prober.state import State
+from chronolet.prober.streak import REMINDER_MS, counts_as
+from chronolet_schemas import pod, prober
+from chronolet_schemas.envelope import Event
+
+LONGEST_OUTPUT = 1024
+"""Characters of an outcome's output that an event carries: as many as a KubeEvent's message may have."""
+
+_ASIDE: Mapping[prober.ProbeName, prober.ProbeResult] = {
+    "Liveness": "success",
+    "Readiness": "failure",
+    "Startup": "unknown",
+}
+"""What counts for a container before it was probed."""
+
+_OF_ITS_END: frozenset[pod.StopReason] = frozenset(("Deleted", "Replaced"))
+"""The pod goes: what its liveness was does not matter any more."""
+
+Told = (
+    pod.ProbingRequested
+    | pod.ProbingWithdrawn
+    | pod.ContainerProbed
+    | pod.ContainerStopRequested
+    | pod.ContainerExited
+    | pod.RestartScheduled
+)
+Said = Told | signals.ProbeOutcome | signals.ProbeLate | Due
+"""All that a probe is told."""
+
+
+def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+    """The facts that follow from one message, with what is to be told of each."""
+    return tuple(one for event in _facts(state, message, now) for one in (event, *telling.tell(state, event)))
+
+
+def _facts(state: State, message: Said, now: int) -> Iterable[Event]:
+    match message:
+        case signals.ProbeOutcome():
+            return _outcome(state, message, now)
+        case signals.ProbeLate():
+            return _late(state, message)
+        case pod.ProbingRequested():
+            return _requested(state, message, now)
+        case pod.ProbingWithdrawn():
+            return (prober.ProbeRemoved(**_who(state)),)
+        case Due():
+            return ()
+        case _:
+            return _of_container(state, message, now)
+
+
+def _of_container(
+    state: State,
+    message: pod.ContainerProbed | pod.ContainerStopRequested | pod.ContainerExited | pod.RestartScheduled,
+    now: int,
+) -> Iterable[Event]:
+    """What becomes of the container that is probed; of any other one it is no news."""
+    if not state.running or (message.uid, message.attempt) != (state.uid, state.attempt):
+        return ()
+    match message:
+        case pod.ContainerProbed():
+            return _started(state, message, now)
+        case pod.ContainerStopRequested():
+            return _stopping(state, message)
+        case pod.ContainerExited():
+            return _not_running(state, again=_runs_again(state, message))
+        case pod.RestartScheduled():
+            return _not_running(state, again=True)
+        case _:
+            assert_never(message)
+
+
+def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterator[Event]:
+    """Another definition holds at once; another container, or another run of it, begins with the initial value."""
+    who: dict[str, Any] = {
+        "pod": message.pod,
+        "uid": message.uid,
+        "container": message.container,
+        "probe": message.probe,
+    }
+    same = state.uid == message.uid
+    definition: dict[str, Any] = {
+        "definition": message.definition,
+        "restarts": message.restarts,
+        "period_milliseconds": message.period_milliseconds,
+        "field": message.field,
+    }
+    if not same or any(getattr(state, name) != value for name, value in definition.items()):
+        yield prober.ProbeAdded(change=state.change + 1 if same else 0, **definition, **who)
+    known = same and (state.id, state.started_at) == (message.id, message.started_at)
+    if known and (message.started or not state.started):
+        return
+    yield prober.ProbingBegan(
+        attempt=message.attempt,
+        id=message.id,
+        started_at=message.started_at,
+        ip=message.ip,
+        from_at=schedule.first_at(
+            started_at=message.started_at,
+            delay=message.definition.initial_delay_seconds * 1000,
+            period=message.period_milliseconds,
+            now=now,
+            seed=f"{message.id}/{message.probe}",
+        ),
+        started=message.started,
+        **who,
+    )
+    yield prober.ResultChanged(attempt=message.attempt, id=message.id, result=_ASIDE[message.probe], **who)
+
+
+def _started(state: State, message: pod.ContainerProbed, now: int) -> Iterator[Event]:
+    """The container counts as started since its startup probe succeeded."""
+    if (message.probe, message.result) == ("Startup", "success") and not state.started:
+        yield prober.GateOpened(id=state.id, from_at=max(state.from_at, now), **_who(state))
+
+
+def _stopping(state: State, message: pod.ContainerStopRequested) -> Iterator[Event]:
+    if state.probe == "Readiness":
+        return
+    if message.reason in _OF_ITS_END and state.result != "success":
+        yield _changed(state, "success")
+    yield prober.ProbingEnded(id=state.id, **_who(state))
+
+
+def _runs_again(state: State, message: pod.ContainerExited) -> bool:
+    return state.restarts == "Always" or (state.restarts == "OnFailure" and message.exit_code != 0)
+
+
+def _not_running(state: State, *, again: bool) -> Iterator[Event]:
+    if state.result != "failure":
+        yield _changed(state, "failure")
+    if again:
+        yield prober.ProbingPaused(id=state.id, **_who(state))
+    else:
+        yield prober.ProbingEnded(id=state.id, **_who(state))
+
+
+def _changed(state: State, result: prober.ProbeResult) -> Event:
+    """For a reason that is no outcome."""
+    return prober.ResultChanged(attempt=state.attempt, id=state.id, result=result, **_who(state))
+
+
+def _late(state: State, message: signals.ProbeLate) -> Iterator[Event]:
+    if _is_wanted(state, message):
+        yield prober.ProbeDelayed(id=state.id, late_milliseconds=message.late_milliseconds, **_who(state))
+
+
+def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[Event]:
+    if not _is_wanted(state, message):
+        return
+    word = counts_as(message.outcome)
+    if word == "error":
+        if not state.errored or _reminds(state, now):
+            yield prober.ProbeErrored(
+                id=state.id, at=message.at, milliseconds=message.milliseconds, output=_output(message), **_who(state)
+            )
+        return
+    threshold = state.definition.success_threshold if word == "success" else state.definition.failure_threshold
+    before = state.consecutive if state.last == word else 0
+    consecutive = min(before + 1, threshold)
+    reached = consecutive == threshold
+    changes = reached and state.result != word
+    news = changes or consecutive != before or not state.anchored or _held(state, word, reached=reached)
+    if news or (_worries(message) and _reminds(state, now)):
+        yield _counted(state, message, consecutive, threshold)
+    if changes:
+        yield prober.ResultChanged(
+            attempt=state.attempt,
+            id=state.id,
+            result=word,
+            consecutive=consecutive,
+            threshold=threshold,
+            output=_output(message),
+            code=message.code,
+            **_who(state),
+        )
+
+
+def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, threshold: int) -> Event:
+    word = counts_as(message.outcome)
+    counted: dict[str, Any] = {
+        "id": state.id,
+        "consecutive": consecutive,
+        "threshold": threshold,
+        "at": message.at,
+        "milliseconds": message.milliseconds,
+        "output": _output(message),
+        "code": message.code,
+        "held": _held(state, word, reached=consecutive == threshold),
+        **_who(state),
+    }
+    if word == "success":
+        return prober.ProbeSucceeded(warning=message.outcome == "warning", **counted)
+    return prober.ProbeFailed(unknown=message.outcome == "unknown", **counted)
+
+
+def _held(state: State, word: str, *, reached: bool) -> bool:
+    """There is nothing more to find out of this container: it is to be killed, or has started."""
+    return reached and (state.probe == "Startup" or (state.probe == "Liveness" and word == "failure"))
+
+
+def _worries(message: signals.ProbeOutcome) -> bool:
+    return message.outcome != "success"
+
+
+def _reminds(state: State, now: int) -> bool:
+    """It is a while since the last of its kind was told (or the clock was put back)."""
+    return not 0 <= now - state.told_at < REMINDER_MS
+
+
+def _output(message: signals.ProbeOutcome) -> str:
+    return message.output[:LONGEST_OUTPUT]
+
+
+def _is_wanted(state: State, message: signals.ProbeOutcome | signals.ProbeLate) -> bool:
+    return any(effect.intent == message.intent for effect in outstanding(state))
+
+
+def _who(state: State) -> dict[str, Any]:
+    return {"pod": state.pod, "uid": state.uid, "container": state.container, "probe": state.probe}
+
+
+def due(_state: State) -> None:
+    """Nothing: looking again is the worker's business."""
+
+
+def outstanding(state: State) -> Sequence[Effect]:
+    """The worker, while the container is to be probed."""
+    gate_open = state.started != (state.probe == "Startup")
+    if not state.running or state.held or not gate_open:
+        return ()
+    return (
+        wanted.RunProbe(
+            subject="worker",
+            intent=f"{state.id}/{state.started_at}/{state.change}",
+            pod=state.pod,
+            uid=state.uid,
+            container=state.container,
+            probe=state.probe,
+            attempt=state.attempt,
+            id=state.id,
+            definition=state.definition,
+            period_milliseconds=state.period_milliseconds,
+            ip=state.ip,
+            from_at=state.from_at,
+            anchored=state.anchored,
+        ),
+    )
+
+
+DECIDER = Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)

@@ -1,0 +1,41 @@
+"""The KubeEvents that go with a probe's own events, in the kubelet's reasons and words. Pure.
+
+Comes in: State, an event of the probe. Goes out: `kube_events.Recorded`, none for most. Next: `decider` puts them
+behind the event. Source: pkg/kubelet/prober/prober.go (probe), pkg/kubelet/events/event.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chronolet.prober.state import State
+from chronolet_schemas import kube_events, prober
+from chronolet_schemas.envelope import Event
+
+
+def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
+    """What the kubelet would record. That an outcome is unknown without an error it keeps to itself."""
+    match event:
+        case prober.ProbeFailed(unknown=False):
+            return (_recorded(state, "Unhealthy", f"{event.probe} probe failed: {event.output}"),)
+        case prober.ProbeErrored():
+            text = f"{event.probe} probe errored and resulted in unknown state: {event.output}"
+            return (_recorded(state, "Unhealthy", text),)
+        case prober.ProbeSucceeded(warning=True):
+            return (_recorded(state, "ProbeWarning", f"{event.probe} probe warning: {event.output}"),)
+        case _:
+            return ()
+
+
+def _recorded(state: State, reason: str, message: str) -> kube_events.Recorded:
+    namespace, _, name = state.pod.partition("/")
+    return kube_events.Recorded(
+        object_kind="Pod",
+        namespace=namespace,
+        name=name,
+        uid=state.uid,
+        field_path=state.field,
+        severity="Warning",
+        reason=reason,
+        message=message,
+    )

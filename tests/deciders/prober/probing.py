@@ -1,0 +1,77 @@
+"""Words to write a probe's stories in: the messages that a probe is told, with what does not matter filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.prober import signals
+from chronolet.prober.decider import DECIDER
+from chronolet_schemas import pod, prober
+from chronolet_schemas.podspec import ExecAction, Probe
+from tests.deciders.given import Scene, given
+
+WHO: dict[str, Any] = {"pod": "default/web", "uid": "u1", "container": "app"}
+DEFINITION = Probe(exec=ExecAction(command=("true",)))
+FIELD = "spec.containers{app}"
+
+
+def wanted(probe: prober.ProbeName = "Liveness", **changes: Any) -> pod.ProbingRequested:
+    """The pod's word that container k0 is to be probed."""
+    fields: dict[str, Any] = {
+        "attempt": 0,
+        "id": "k0",
+        "started_at": 1_000,
+        "ip": "10.0.0.5",
+        "restarts": "Always",
+        "started": True,
+        "field": FIELD,
+        "probe": probe,
+        "definition": DEFINITION,
+        "period_milliseconds": 10_000,
+        **WHO,
+    }
+    return pod.ProbingRequested(**fields | changes)
+
+
+def probed(probe: prober.ProbeName = "Liveness", **changes: Any) -> Scene:
+    """A probe that has been asked for at the start of its container."""
+    asked = wanted(probe, **changes)
+    return given(DECIDER).when(asked, at=asked.started_at)
+
+
+def outcome(scene: Scene, word: prober.Outcome, *, output: str = "", at: int = 0, **changes: Any) -> Scene:
+    """The worker tells one outcome, `at` some time."""
+    when = at or scene.at
+    (effect,) = scene.effects.values()
+    said = signals.ProbeOutcome(intent=effect.intent, outcome=word, at=when, milliseconds=5, output=output, **changes)
+    return scene.when(said, at=when)
+
+
+def counted(probe: prober.ProbeName, consecutive: int, threshold: int, at: int, **changes: Any) -> dict[str, Any]:
+    """The fields of a ProbeSucceeded or ProbeFailed."""
+    fields = {"id": "k0", "milliseconds": 5, "probe": probe, **WHO}
+    return fields | {"consecutive": consecutive, "threshold": threshold, "at": at} | changes
+
+
+def changed(probe: prober.ProbeName, result: prober.ProbeResult, **changes: Any) -> prober.ResultChanged:
+    """What counts is another result."""
+    return prober.ResultChanged(**{"probe": probe, "attempt": 0, "id": "k0", "result": result, **WHO} | changes)
+
+
+def exited(code: int = 0, attempt: int = 0) -> pod.ContainerExited:
+    """The container is dead."""
+    return pod.ContainerExited(
+        attempt=attempt, id="k0", exit_code=code, reason="Error", started_at=1_000, finished_at=2_000, **WHO
+    )
+
+
+def stopping(reason: pod.StopReason) -> pod.ContainerStopRequested:
+    """The container is to stop."""
+    return pod.ContainerStopRequested(
+        attempt=0, id="k0", grace_period_seconds=30, deadline=40_000, reason=reason, **WHO
+    )
+
+
+def of_probe(probe: prober.ProbeName, result: prober.ProbeResult) -> pod.ContainerProbed:
+    """The pod's word about what one of the container's probes came to."""
+    return pod.ContainerProbed(attempt=0, id="k0", probe=probe, result=result, **WHO)

@@ -1,0 +1,68 @@
+"""When a container is probed, and what a worker keeps to itself."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronolet.prober import schedule
+from chronolet.prober.streak import REMINDER_MS, Streak, counts_as
+from chronolet_schemas import prober
+from chronolet_schemas.podspec import Probe
+
+TIMES = st.integers(min_value=0, max_value=10**13)
+PERIODS = st.integers(min_value=10, max_value=10**6)
+
+
+def test_a_fresh_container_is_probed_after_its_delay() -> None:
+    assert schedule.first_at(started_at=1_000, delay=5_000, period=10_000, now=1_200, seed="k0") == 6_000
+    assert schedule.first_at(started_at=1_000, delay=0, period=10_000, now=1_200, seed="k0") == 1_000
+
+
+@given(now=TIMES, period=PERIODS, seed=st.text())
+def test_an_old_one_waits_for_a_part_of_the_period(now: int, period: int, seed: str) -> None:
+    at = schedule.first_at(started_at=now - period - 1, delay=0, period=period, now=now, seed=seed)
+    assert now <= at < now + period
+
+
+def test_many_old_ones_are_spread() -> None:
+    parts = [schedule.spread(f"container-{n}/Liveness", 10_000) // 1_000 for n in range(1_000)]
+    assert all(50 < parts.count(part) < 200 for part in range(10))
+
+
+@given(from_at=TIMES, now=TIMES, period=PERIODS)
+def test_the_next_time_is_a_whole_number_of_periods_later(from_at: int, now: int, period: int) -> None:
+    at = schedule.next_at(from_at, anchored=True, period=period, now=now)
+    assert at >= max(now, from_at)
+    assert at < max(now, from_at) + period
+    assert (at - from_at) % period == 0
+
+
+@given(from_at=TIMES, now=TIMES, period=PERIODS)
+def test_the_first_time_is_as_soon_as_possible(from_at: int, now: int, period: int) -> None:
+    assert schedule.next_at(from_at, anchored=False, period=period, now=now) == max(from_at, now)
+
+
+def test_what_the_outcomes_count_as() -> None:
+    words: dict[prober.Outcome, str] = {
+        "success": "success",
+        "warning": "success",
+        "failure": "failure",
+        "unknown": "failure",
+        "error": "error",
+    }
+    assert {word: counts_as(word) for word in words} == words
+
+
+def test_a_worker_tells_as_many_as_the_threshold_and_then_reminds() -> None:
+    streak = Streak(Probe(success_threshold=2, failure_threshold=3))
+    told = [streak.is_news("success", at) for at in range(0, 60_000, 10_000)]
+    assert told == [True, True, False, False, False, False]
+    assert [streak.is_news("failure", 60_000 + n) for n in range(4)] == [True, True, True, False]
+    assert streak.is_news("error", 70_000)
+    assert not streak.is_news("error", 70_001)
+    assert streak.is_news("unknown", 80_000), "a streak that was broken is told anew"
+    assert [streak.is_news("unknown", at) for at in (80_001, 80_002, 80_003)] == [True, True, False]
+    assert not streak.is_news("failure", 80_002 + REMINDER_MS - 1)
+    assert streak.is_news("failure", 80_002 + REMINDER_MS)
+    assert streak.is_news("failure", 1_000), "the clock was put back"
