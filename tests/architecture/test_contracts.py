@@ -23,6 +23,12 @@ BREAKS = {
     "a rule reads a file": ("rules/names.py", "import pathlib", "no clock"),
     "the kernel learns of pods": ("kernel/ledger.py", "from chronolet_schemas import pod as pods", "knows nothing"),
     "schemas need Redis": ("../chronolet_schemas/codec.py", "import redis", "msgspec only"),
+    "schemas need protobuf": ("../chronolet_schemas/devices.py", "import google.protobuf", "msgspec only"),
+    "the sample plugin needs the agent": (
+        "../chronolet_sample_plugin/life.py",
+        "import chronolet.rules",
+        "sample plugin",
+    ),
 }
 
 
@@ -41,8 +47,9 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Both packages and the contracts, to be broken."""
-    shutil.copytree(ROOT / "actors" / "chronolet", tmp_path / "chronolet")
+    """All packages and the contracts, to be broken."""
+    for name in ("chronolet", "chronolet_sample_plugin"):
+        shutil.copytree(ROOT / "actors" / name, tmp_path / name)
     shutil.copytree(ROOT / "schemas" / "chronolet_schemas", tmp_path / "chronolet_schemas")
     shutil.copy(ROOT / ".importlinter", tmp_path)
     return tmp_path
@@ -51,7 +58,7 @@ def copy(tmp_path: Path) -> Path:
 def test_contracts_hold(copy: Path) -> None:
     outcome = lint(copy)
     assert outcome.returncode == 0, outcome.stdout
-    assert "4 kept, 0 broken" in outcome.stdout
+    assert "5 kept, 0 broken" in outcome.stdout
 
 
 @pytest.mark.parametrize("name", BREAKS)

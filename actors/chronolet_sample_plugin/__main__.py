@@ -1,0 +1,5 @@
+"""`python -m chronolet_sample_plugin`."""
+
+from chronolet_sample_plugin.main import main
+
+main()

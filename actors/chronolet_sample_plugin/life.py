@@ -1,0 +1,150 @@
+"""The life of a fake plugin: it serves its socket, registers, and does both again whenever the node made its own anew.
+
+Comes in: a service, folders. Goes out: sockets. Next: `main`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from chronolet_sample_plugin.service import Service, say
+from chronolet_schemas.protos import deviceplugin_pb2 as api
+from chronolet_schemas.protos import pluginregistration_pb2 as registration
+
+_LOOK_SECONDS = 0.1
+_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a plugin comes to be known. `watched`: it lies in a folder that the node watches, and does not register."""
+
+    folder: Path
+    socket: str
+    watched: bool = False
+    version: str = "v1beta1"
+    endpoint: str = ""
+    """What it names as its socket, where that is to be another one."""
+    sends_options: bool = True
+
+
+class Life:
+    """One resource's plugin."""
+
+    def __init__(self, service: Service, manner: Manner) -> None:
+        self._service = service
+        self._manner = manner
+        self._node = manner.folder / "kubelet.sock"
+        self._server: grpc.Server | None = None
+        self.over = threading.Event()
+
+    def run(self) -> str:
+        """Until `over`; why it was refused, if it was."""
+        try:
+            while not self.over.is_set():
+                seen = _identity(self._node)
+                self._serve()
+                if self._manner.watched:
+                    self.over.wait()
+                elif seen is not None and (refused := self._register()):
+                    return refused
+                self._wait_for_another(seen)
+        finally:
+            self._stop()
+        return self._service.refused
+
+    def _serve(self) -> None:
+        self._stop()
+        path = self._manner.folder / self._manner.socket
+        path.unlink(missing_ok=True)
+        server = grpc.server(ThreadPoolExecutor(16))
+        server.add_generic_rpc_handlers(_handlers(self._service))
+        server.add_insecure_port(f"unix:{path}")
+        server.start()
+        self._server = server
+        say(self._service.resource, "serves", path)
+
+    def _stop(self) -> None:
+        if self._server is not None:
+            self._server.stop(grace=None).wait()
+            self._server = None
+
+    def _register(self) -> str:
+        """Why not; empty if it may. A node that does not answer is tried again."""
+        manner, service = self._manner, self._service
+        request = api.RegisterRequest(
+            version=manner.version,
+            endpoint=manner.endpoint or manner.socket,
+            resource_name=service.resource,
+            options=service.behaviour.options() if manner.sends_options else None,
+        )
+        until = time.monotonic() + _PATIENCE_SECONDS
+        with grpc.insecure_channel(f"unix:{self._node}") as channel:
+            call = channel.unary_unary(
+                "/v1beta1.Registration/Register", api.RegisterRequest.SerializeToString, api.Empty.FromString
+            )
+            while not self.over.is_set():
+                try:
+                    call(request, timeout=_PATIENCE_SECONDS, wait_for_ready=False)
+                except grpc.RpcError as error:
+                    code = error.code() if isinstance(error, grpc.Call) else None
+                    if code is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > until:
+                        details = error.details() if isinstance(error, grpc.Call) else error
+                        say(service.resource, "refused:", details)
+                        return str(details)
+                    self.over.wait(_LOOK_SECONDS)
+                else:
+                    say(service.resource, "registered")
+                    return ""
+        return ""
+
+    def _wait_for_another(self, seen: tuple[int, int] | None) -> None:
+        """Until the node's socket is another one than that."""
+        while not self.over.wait(_LOOK_SECONDS):
+            found = _identity(self._node)
+            if found is not None and found != seen:
+                say(self._service.resource, "sees a new kubelet.sock")
+                return
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file the path means; the number of an inode alone is soon used again."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _handlers(service: Service) -> tuple[grpc.GenericRpcHandler, ...]:
+    def one(name: str, asked: Any, answered: Any) -> Any:
+        make = grpc.unary_stream_rpc_method_handler if name == "ListAndWatch" else grpc.unary_unary_rpc_method_handler
+        return make(getattr(service, name), asked.FromString, answered.SerializeToString)
+
+    plugin = {
+        "GetDevicePluginOptions": one("GetDevicePluginOptions", api.Empty, api.DevicePluginOptions),
+        "ListAndWatch": one("ListAndWatch", api.Empty, api.ListAndWatchResponse),
+        "GetPreferredAllocation": one(
+            "GetPreferredAllocation", api.PreferredAllocationRequest, api.PreferredAllocationResponse
+        ),
+        "Allocate": one("Allocate", api.AllocateRequest, api.AllocateResponse),
+        "PreStartContainer": one("PreStartContainer", api.PreStartContainerRequest, api.PreStartContainerResponse),
+    }
+    found = {
+        "GetInfo": one("GetInfo", registration.InfoRequest, registration.PluginInfo),
+        "NotifyRegistrationStatus": one(
+            "NotifyRegistrationStatus", registration.RegistrationStatus, registration.RegistrationStatusResponse
+        ),
+    }
+    return (
+        grpc.method_handlers_generic_handler("v1beta1.DevicePlugin", plugin),
+        grpc.method_handlers_generic_handler("pluginregistration.Registration", found),
+    )

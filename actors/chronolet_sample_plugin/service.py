@@ -1,0 +1,153 @@
+"""The gRPC service of one resource.
+
+Comes in: calls of a node. Goes out: answers, and a line of standard output for each call. Next: `life`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import grpc
+
+from chronolet_sample_plugin.behaviour import Behaviour, Gift
+from chronolet_sample_plugin.devices import Devices, preferred
+from chronolet_schemas.protos import deviceplugin_pb2 as api
+from chronolet_schemas.protos import pluginregistration_pb2 as registration
+
+_SLICE_SECONDS = 0.2
+
+
+def say(*words: object) -> None:
+    """One line, at once."""
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+@dataclass
+class Service:
+    """One resource. `told` is set with what the node said of a plugin that it found by its socket."""
+
+    resource: str
+    devices: Devices
+    behaviour: Behaviour
+    gift: Gift
+    versions: tuple[str, ...] = ("v1beta1",)
+    told: threading.Event = field(default_factory=threading.Event)
+    refused: str = ""
+    _flood: int = 0
+
+    @property
+    def variable(self) -> str:
+        """The variable that names a container's devices: EXAMPLE_COM_THING."""
+        return re.sub(r"[^A-Z0-9]+", "_", self.resource.upper())
+
+    def flood(self, count: int) -> None:
+        """Send so many lists, each another one than the one before, as fast as they go."""
+        with self.devices.news:
+            self._flood += count
+            self.devices.news.notify_all()
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def GetDevicePluginOptions(self, _: api.Empty, context: Any) -> api.DevicePluginOptions:  # noqa: N802
+        """What to ask for."""
+        self._begin("options", context)
+        if not self.behaviour.tells_options:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown method GetDevicePluginOptions")
+        return self.behaviour.options()
+
+    def ListAndWatch(self, _: api.Empty, context: Any) -> Iterator[api.ListAndWatchResponse]:  # noqa: N802
+        """The list, and again after each change."""
+        self._begin("list", context)
+        sent = -1
+        while context.is_active():
+            with self.devices.news:
+                if sent == self.devices.changes and not self._flood:
+                    self.devices.news.wait(_SLICE_SECONDS)
+                    continue
+                sent, flood, self._flood = self.devices.changes, self._flood, 0
+            yield from self._flooding(flood)
+            yield self.devices.listing()
+
+    def GetPreferredAllocation(  # noqa: N802
+        self, request: api.PreferredAllocationRequest, context: Any
+    ) -> api.PreferredAllocationResponse:
+        """The highest numbers."""
+        asked = request.container_requests
+        self._begin("preferred", context, *(one.allocation_size for one in asked))
+        answers = [
+            api.ContainerPreferredAllocationResponse(
+                deviceIDs=preferred(one.available_deviceIDs, one.must_include_deviceIDs, one.allocation_size)
+            )
+            for one in asked
+        ]
+        return api.PreferredAllocationResponse(container_responses=answers)
+
+    def Allocate(self, request: api.AllocateRequest, context: Any) -> api.AllocateResponse:  # noqa: N802
+        """What the container is to get."""
+        ids = [name for one in request.container_requests for name in one.devices_ids]
+        self._begin("allocate", context, *ids)
+        answers = [self.gift.answer(self.variable, list(one.devices_ids)) for one in request.container_requests]
+        answers = (answers * max(self.behaviour.answers, 1))[: self.behaviour.answers * len(answers)]
+        self._end("allocate", *ids)
+        return api.AllocateResponse(container_responses=answers)
+
+    def PreStartContainer(  # noqa: N802
+        self, request: api.PreStartContainerRequest, context: Any
+    ) -> api.PreStartContainerResponse:
+        """The container is about to start."""
+        self._begin("prestart", context, *request.devices_ids)
+        self._end("prestart", *request.devices_ids)
+        return api.PreStartContainerResponse()
+
+    def GetInfo(self, _: registration.InfoRequest, context: Any) -> registration.PluginInfo:  # noqa: N802, ARG002
+        """Who this is, for a node that found the socket."""
+        say(self.resource, "info")
+        return registration.PluginInfo(
+            type="DevicePlugin", name=self.resource, supported_versions=self.versions, endpoint=""
+        )
+
+    def NotifyRegistrationStatus(  # noqa: N802
+        self,
+        request: registration.RegistrationStatus,
+        context: Any,  # noqa: ARG002
+    ) -> registration.RegistrationStatusResponse:
+        """Whether it may be a plugin of that node."""
+        self.refused = "" if request.plugin_registered else request.error or "refused"
+        say(self.resource, f"refused: {self.refused}" if self.refused else "registered")
+        self.told.set()
+        return registration.RegistrationStatusResponse()
+
+    # -- manners ---------------------------------------------------------------------------------------------------
+
+    def _begin(self, method: str, context: Any, *about: object) -> None:
+        say(self.resource, method, *about)
+        behaviour = self.behaviour
+        if method in behaviour.crash:
+            _die(self.resource, method)
+        until = time.monotonic() + behaviour.slow.get(method, 0)
+        while (method in behaviour.hang or time.monotonic() < until) and context.is_active():
+            time.sleep(0.02)
+        if method in behaviour.fail:
+            context.abort(grpc.StatusCode.UNKNOWN, behaviour.fail[method])
+
+    def _end(self, method: str, *about: object) -> None:
+        if method in self.behaviour.crash_late:
+            _die(self.resource, method)
+        say(self.resource, f"{method}d", *about)
+
+    def _flooding(self, count: int) -> Iterator[api.ListAndWatchResponse]:
+        usual = self.devices.listing()
+        empty = api.ListAndWatchResponse()
+        for nth in range(count):
+            yield empty if nth % 2 else usual
+
+
+def _die(resource: str, method: str) -> NoReturn:
+    say(resource, "crashes at", method)
+    os._exit(3)
