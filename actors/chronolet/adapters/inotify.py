@@ -81,12 +81,13 @@ class Bell:
         return rung
 
     def _complete(self, name: bytes) -> bool:
-        """Whether what was created is all there: a link is, a fresh file is still to be written and closed."""
+        """Whether what was created is all there: a link and a socket are, a fresh file is to be written and closed."""
         try:
             found = os.lstat(os.fsencode(self._folder) + b"/" + name)
         except OSError:
             return False
-        return stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1)
+        whole = stat.S_ISLNK(found.st_mode) or stat.S_ISSOCK(found.st_mode)
+        return whole or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1)
 
 
 def _checked(result: int, folder: Path) -> int:

@@ -1,0 +1,96 @@
+"""Calls to one socket: channels that keep nothing of an earlier process at the same path, and errors as values.
+
+Comes in: a socket, a request. Goes out: the answer, or `PluginRefusal`. Next: `plugins`, `watcher`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, Protocol
+
+import grpc
+
+from chronolet.ports.device_plugins import PluginRefusal, RefusalKind
+from chronolet_schemas.protos import deviceplugin_pb2 as api
+from chronolet_schemas.protos import pluginregistration_pb2 as found
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of one message: a list of more than a hundred thousand devices."""
+LONGEST_SOCKET = 107
+"""Bytes of a path that the kernel takes for a socket."""
+
+_OPTIONS: Final = (
+    # Servers of the first days know no authority that is a path.
+    ("grpc.default_authority", "localhost"),
+    ("grpc.enable_http_proxy", 0),
+    # A plugin that comes back at the same path is another one, and is not to wait for the failures of the one before.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.max_receive_message_length", MOST_BYTES),
+)
+
+_KINDS: Final[dict[grpc.StatusCode, RefusalKind]] = {
+    grpc.StatusCode.UNAVAILABLE: "away",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "late",
+}
+
+_WORDS: Final = {grpc.StatusCode.OK: "OK", grpc.StatusCode.CANCELLED: "Canceled"}
+
+
+class _Message(Protocol):
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 - protobuf's name
+
+
+class Method(NamedTuple):
+    """A method of an interface: its path, and how its answers are read."""
+
+    path: str
+    read: Callable[[bytes], Any]
+
+
+_PLUGIN = "/v1beta1.DevicePlugin/"
+OPTIONS = Method(f"{_PLUGIN}GetDevicePluginOptions", api.DevicePluginOptions.FromString)
+LIST_AND_WATCH = Method(f"{_PLUGIN}ListAndWatch", api.ListAndWatchResponse.FromString)
+PREFERRED = Method(f"{_PLUGIN}GetPreferredAllocation", api.PreferredAllocationResponse.FromString)
+ALLOCATE = Method(f"{_PLUGIN}Allocate", api.AllocateResponse.FromString)
+PRE_START = Method(f"{_PLUGIN}PreStartContainer", api.PreStartContainerResponse.FromString)
+INFO = Method("/pluginregistration.Registration/GetInfo", found.PluginInfo.FromString)
+NOTIFY = Method(
+    "/pluginregistration.Registration/NotifyRegistrationStatus", found.RegistrationStatusResponse.FromString
+)
+
+
+@contextmanager
+def channel(socket: str) -> Iterator[grpc.Channel]:
+    """A connection of its own. PluginRefusal where the path cannot be one."""
+    if len(socket.encode()) > LONGEST_SOCKET:
+        raise PluginRefusal("failed", f"{socket}: the path is longer than the {LONGEST_SOCKET} bytes of a socket's")
+    with grpc.insecure_channel(f"unix:{socket}", options=_OPTIONS) as opened:
+        yield opened
+
+
+def ask(socket: str, method: Method, request: _Message, seconds: float) -> Any:
+    """One call. PluginRefusal."""
+    with channel(socket) as opened:
+        call = opened.unary_unary(method.path, type(request).SerializeToString, method.read)
+        try:
+            return call(request, timeout=seconds)
+        except grpc.RpcError as error:
+            raise refusal(error) from error
+
+
+def refusal(error: grpc.RpcError) -> PluginRefusal:
+    """The error as the kubelet's client would put it."""
+    code, said = grpc.StatusCode.UNKNOWN, ""
+    if isinstance(error, grpc.Call):
+        code, said = error.code(), error.details() or ""
+    return PluginRefusal(_KINDS.get(code, "failed"), f"rpc error: code = {word(code)} desc = {said}")
+
+
+def word(code: grpc.StatusCode) -> str:
+    """A status code's name as Go writes it: DeadlineExceeded."""
+    if code in _WORDS:
+        return _WORDS[code]
+    return "".join(part.capitalize() for part in code.name.split("_"))

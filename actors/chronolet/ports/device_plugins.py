@@ -1,0 +1,89 @@
+"""Device plugins, as devices needs them: they register, they list their devices, they are asked.
+
+Comes in: sockets of plugins. Goes out: what they say, or `PluginRefusal`. Implementations: `adapters.device_plugins`
+(gRPC), `adapters.fake_device_plugins`; one contract suite. Source: k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1 and
+pluginregistration/v1, pkg/kubelet/cm/devicemanager/plugin/v1beta1, pkg/kubelet/pluginmanager/pluginwatcher.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from chronolet_schemas.devices import Answer, DeviceInfo, PluginOptions
+
+RefusalKind = Literal["away", "late", "failed", "taken"]
+
+
+class PluginRefusal(Exception):  # noqa: N818 - a plugin's answer, expected by every caller
+    """A plugin said no, or nothing.
+
+    `away`: nobody listens, or who did has gone; it may come back and be asked again. `late`: no answer in time.
+    `taken`: another process serves the registration socket. The message is as the kubelet's client puts it.
+    """
+
+    def __init__(self, kind: RefusalKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: RefusalKind = kind
+
+
+class Registering(msgspec.Struct, frozen=True, kw_only=True):
+    """A plugin that wants to register.
+
+    `versions` are those it speaks; over the registration socket it is one. `endpoint` is what it named: a file name in
+    `folder`, or a path. `options` is None where they were not said.
+    """
+
+    by: Literal["registration", "watcher"]
+    resource: str
+    versions: tuple[str, ...]
+    endpoint: str
+    folder: str
+    options: PluginOptions | None = None
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """One list of a plugin, whole. `skipped` lists before it came faster than they are told, and were not."""
+
+    devices: tuple[DeviceInfo, ...]
+    skipped: int = 0
+
+
+Register = Callable[[Registering], str]
+"""Takes a plugin; answers what is wrong with it, or nothing. Called from any thread."""
+
+
+class DevicePlugins(Protocol):
+    """Calls raise `PluginRefusal`; those with a stop return soon after it is set. Sockets are absolute paths."""
+
+    def serve(self, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
+        """Make the registration socket anew and serve it until `stop`; `opened` is called once it listens.
+
+        Sockets that lie in its folder are removed first, as plugins expect it of a kubelet that starts.
+        """
+
+    def watch(self, register: Register, left: Callable[[str], None], stop: threading.Event) -> None:
+        """Watch the folder of plugins that are found by their sockets, until `stop`; `left` is told the socket of a
+        plugin whose own one has vanished.
+        """
+
+    def options(self, socket: str) -> PluginOptions:
+        """What the plugin wants to be asked."""
+
+    def lists(self, socket: str, listed: Callable[[Listing], None], stop: threading.Event) -> None:
+        """Hand on its lists as they come, until `stop`. A plugin that does not listen yet is waited for a while.
+
+        Raises `PluginRefusal` when its stream ends, also if it ends in good order.
+        """
+
+    def preferred(self, socket: str, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:
+        """Which devices it would give to one container; none if it does not say."""
+
+    def allocate(self, socket: str, devices: Sequence[str]) -> Sequence[Answer]:
+        """Allocate these devices for one container: the answers it gave, of which there should be one."""
+
+    def pre_start(self, socket: str, devices: Sequence[str]) -> None:
+        """The container with these devices is about to start."""

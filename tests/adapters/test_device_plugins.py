@@ -1,0 +1,439 @@
+"""Plugins over real sockets: how they register, list, answer, and what they do to a node that deserves better."""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import socket as sockets
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import pytest
+
+from chronolet.adapters.device_plugins import GrpcDevicePlugins, Patience, lists, registry, watcher
+from chronolet.ports.device_plugins import Listing, PluginRefusal, Registering
+from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode, Mount, PluginOptions
+from chronolet_schemas.protos import deviceplugin_pb2 as api
+from tests.support import scratch
+from tests.support.sample_plugin import sample_plugin
+
+RESOURCE = "example.com/thing"
+SHORT = Patience(connect=1, options=0.5, preferred=0.5, allocate=0.5, pre_start=0.5)
+
+
+@dataclass
+class Desk:
+    """Where plugins register: it notes them, and refuses with what `problem` says."""
+
+    plugins: GrpcDevicePlugins
+    folder: Path
+    watched: Path
+    problem: Callable[[Registering], str] = lambda _: ""
+    opened: int = 0
+    left: list[str] = field(default_factory=list)
+    registered: queue.SimpleQueue[Registering] = field(default_factory=queue.SimpleQueue)
+
+    def register(self, asked: Registering) -> str:
+        self.registered.put(asked)
+        return self.problem(asked)
+
+    def next(self) -> Registering:
+        return self.registered.get(timeout=20)
+
+    def _opened(self) -> None:
+        self.opened += 1
+
+    @contextmanager
+    def at_work(self, *, watching: bool = False) -> Iterator[None]:
+        """Serving the registration socket, or watching the folder."""
+        stop, failed = threading.Event(), []
+
+        def work() -> None:
+            try:
+                if watching:
+                    self.plugins.watch(self.register, self.left.append, stop)
+                else:
+                    self.plugins.serve(self.register, self._opened, stop)
+            except PluginRefusal as refusal:
+                failed.append(refusal)
+
+        before = self.opened
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            scratch.wait_until(lambda: watching or self.opened > before or bool(failed), "the registration socket")
+            if failed:
+                raise failed[0]
+            yield
+        finally:
+            stop.set()
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    for module in (lists, registry, watcher):  # how long it takes them to see that they are to end
+        monkeypatch.setattr(module, "_SLICE_SECONDS", 0.05)
+    root = scratch.create("devices")
+    folder, watched = root / "device-plugins", root / "plugins_registry"
+    yield Desk(GrpcDevicePlugins(folder, watched, SHORT), folder, watched)
+    shutil.rmtree(root)
+
+
+@contextmanager
+def listing(desk: Desk, path: str) -> Iterator[queue.SimpleQueue[Listing | PluginRefusal]]:
+    """What a plugin lists, and at the end why it ended."""
+    stop, said = threading.Event(), queue.SimpleQueue[Listing | PluginRefusal]()
+
+    def work() -> None:
+        try:
+            desk.plugins.lists(path, said.put, stop)
+        except PluginRefusal as refusal:
+            said.put(refusal)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield said
+    finally:
+        stop.set()
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def listed(said: queue.SimpleQueue[Listing | PluginRefusal]) -> dict[str, str]:
+    news = said.get(timeout=20)
+    assert isinstance(news, Listing), news
+    return {one.id: one.health for one in news.devices}
+
+
+def ended(said: queue.SimpleQueue[Listing | PluginRefusal]) -> PluginRefusal:
+    """Why a stream ended, whatever it listed before."""
+    while isinstance(news := said.get(timeout=20), Listing):
+        pass
+    return news
+
+
+# -- registration ------------------------------------------------------------------------------------------------------
+
+
+def test_a_plugin_registers_with_what_it_wants_to_be_asked(desk: Desk) -> None:
+    with desk.at_work(), sample_plugin("--preferred", folder=desk.folder) as plugin:
+        assert desk.next() == Registering(
+            by="registration",
+            resource=RESOURCE,
+            versions=("v1beta1",),
+            endpoint="example_com_thing.sock",
+            folder=str(desk.folder),
+            options=PluginOptions(preferred_allocation=True),
+        )
+        plugin.wait_for("registered")
+
+
+def test_a_plugin_of_the_first_days_says_nothing_of_options(desk: Desk) -> None:
+    with desk.at_work(), sample_plugin("--no-options", folder=desk.folder):
+        assert desk.next().options is None
+        with pytest.raises(PluginRefusal, match="code = Unimplemented"):
+            desk.plugins.options(str(desk.folder / "example_com_thing.sock"))
+
+
+def test_a_refused_plugin_hears_why(desk: Desk) -> None:
+    desk.problem = lambda asked: f"no {asked.resource} here"
+    with desk.at_work(), sample_plugin(folder=desk.folder) as plugin:
+        assert plugin.end() == 1
+        plugin.wait_for("refused: no example.com/thing here")
+
+
+def test_one_process_registers_several_resources(desk: Desk) -> None:
+    with desk.at_work(), sample_plugin("--resource", "a.test/x", "--resource", "a.test/y", folder=desk.folder):
+        found = {one.resource: one.endpoint for one in (desk.next(), desk.next())}
+        assert found == {"a.test/x": "a_test_x.sock", "a.test/y": "a_test_y.sock"}
+
+
+def test_a_start_removes_the_sockets_that_lie_there_and_nothing_else(desk: Desk) -> None:
+    desk.folder.mkdir()
+    for name in ("kubelet.sock", "old.sock"):
+        sockets.socket(sockets.AF_UNIX).bind(str(desk.folder / name))
+    (desk.folder / "DEPRECATION").write_text("use the other folder")
+    (desk.folder / "kubelet_internal_checkpoint").write_text("{}")
+    (desk.folder / "sub").mkdir()
+    with desk.at_work():
+        assert sorted(one.name for one in desk.folder.iterdir()) == [
+            "kubelet.sock",
+            "kubelet_internal_checkpoint",
+            "sub",
+        ]
+        assert stat.S_ISSOCK((desk.folder / "kubelet.sock").stat().st_mode)
+
+
+def test_plugins_register_again_when_the_socket_is_made_anew(desk: Desk) -> None:
+    with sample_plugin(folder=_made(desk.folder)) as plugin:
+        with desk.at_work():
+            desk.next()
+        with desk.at_work():
+            desk.next()
+        plugin.wait_for("registered", times=2)
+
+
+def test_a_registration_socket_that_somebody_removes_is_made_anew(desk: Desk) -> None:
+    with desk.at_work(), sample_plugin(folder=desk.folder) as plugin:
+        desk.next()
+        (desk.folder / "kubelet.sock").unlink()
+        desk.next()
+        plugin.wait_for("registered", times=2)
+        assert desk.opened == 2
+
+
+def test_a_registration_socket_that_a_living_process_serves_is_left_alone(desk: Desk) -> None:
+    other = Desk(GrpcDevicePlugins(desk.folder, desk.watched), desk.folder, desk.watched)
+    with desk.at_work():
+        with pytest.raises(PluginRefusal, match="another process serves it") as raised, other.at_work():
+            pass
+        assert raised.value.kind == "taken"
+        with sample_plugin(folder=desk.folder):
+            desk.next()
+
+
+def test_a_folder_that_cannot_be_made_is_named(desk: Desk) -> None:
+    desk.folder.write_text("a file")
+    with pytest.raises(PluginRefusal, match=f"{desk.folder}: File exists"), desk.at_work():
+        pass
+
+
+def test_what_is_no_registration_harms_nobody(desk: Desk) -> None:
+    with desk.at_work(), sample_plugin(folder=desk.folder):
+        desk.next()
+        for noise in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b""):
+            with sockets.socket(sockets.AF_UNIX) as stranger:
+                stranger.connect(str(desk.folder / "kubelet.sock"))
+                stranger.sendall(noise)
+        with grpc.insecure_channel(f"unix:{desk.folder}/kubelet.sock") as channel:
+            raw = channel.unary_unary("/v1beta1.Registration/Register")
+            with pytest.raises(grpc.RpcError):
+                raw(b"\xff\xff no message", timeout=5)
+            raw(api.RegisterRequest(resource_name="x.test/y").SerializeToString(), timeout=5)
+        assert desk.next().resource == "x.test/y"
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+# -- the watched folder ------------------------------------------------------------------------------------------------
+
+
+def test_a_plugin_is_found_by_its_socket_and_missed_when_it_goes(desk: Desk) -> None:
+    with desk.at_work(watching=True):
+        scratch.wait_until(desk.watched.is_dir, "the folder")
+        with sample_plugin("--watched", folder=desk.watched) as plugin:
+            path = str(desk.watched / "example_com_thing.sock")
+            assert desk.next() == Registering(
+                by="watcher", resource=RESOURCE, versions=("v1beta1",), endpoint=path, folder=str(desk.watched)
+            )
+            plugin.wait_for("registered")
+            plugin.do("stop")
+            assert plugin.end() == 0
+        scratch.wait_until(lambda: desk.left == [path], "that it is missed")
+
+
+def test_a_plugin_that_is_found_and_refused_hears_why(desk: Desk) -> None:
+    desk.problem = lambda _: "not you"
+    with desk.at_work(watching=True):
+        scratch.wait_until(desk.watched.is_dir, "the folder")
+        with sample_plugin("--watched", folder=desk.watched) as plugin:
+            plugin.wait_for("refused: not you")
+    assert desk.left == []
+
+
+def test_a_plugin_that_comes_back_at_the_same_path_registers_again(desk: Desk) -> None:
+    with desk.at_work(watching=True):
+        scratch.wait_until(desk.watched.is_dir, "the folder")
+        for _ in range(2):
+            with sample_plugin("--watched", folder=desk.watched) as plugin:
+                desk.next()
+                plugin.wait_for("registered")
+
+
+def test_hidden_and_dead_sockets_are_no_plugins_and_deeper_ones_are(desk: Desk) -> None:
+    deep = desk.watched / "vendor"
+    deep.mkdir(parents=True)
+    for path in (desk.watched / ".hidden.sock", desk.watched / "dead.sock"):
+        sockets.socket(sockets.AF_UNIX).bind(str(path))
+    with desk.at_work(watching=True), sample_plugin("--watched", folder=deep):
+        assert desk.next().endpoint == str(deep / "example_com_thing.sock")
+    assert desk.registered.empty()
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+def test_devices_are_listed_and_each_change_of_them(desk: Desk) -> None:
+    with sample_plugin("--devices", "2", "--numa", "2", folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        with listing(desk, path) as said:
+            first = said.get(timeout=20)
+            assert first == Listing(
+                devices=(
+                    DeviceInfo(id="thing-0", health=HEALTHY, nodes=(0,)),
+                    DeviceInfo(id="thing-1", health=HEALTHY, nodes=(1,)),
+                )
+            )
+            plugin.do("unhealthy thing-1")
+            assert listed(said) == {"thing-0": HEALTHY, "thing-1": UNHEALTHY}
+            plugin.do("healthy thing-1 thing-2")
+            assert listed(said) == {"thing-0": HEALTHY, "thing-1": HEALTHY, "thing-2": HEALTHY}
+            plugin.do("remove thing-0")
+            assert listed(said) == {"thing-1": HEALTHY, "thing-2": HEALTHY}
+            plugin.kill()
+            assert ended(said).kind == "away"
+
+
+def test_ten_thousand_devices_are_listed(desk: Desk) -> None:
+    with sample_plugin("--devices", "10000", "--prefix", "d" * 40, folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        with listing(desk, path) as said:
+            assert len(listed(said)) == 10_000
+
+
+def test_an_id_that_is_listed_twice_is_handed_on_twice(desk: Desk) -> None:
+    with sample_plugin("--first-twice", "--devices", "2", folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        with listing(desk, path) as said:
+            news = said.get(timeout=20)
+            assert isinstance(news, Listing)
+            assert [one.id for one in news.devices] == ["thing-0", "thing-0", "thing-1"]
+
+
+def test_a_flood_is_told_by_its_latest_lists_and_counted(desk: Desk) -> None:
+    with sample_plugin("--devices", "50", folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        with listing(desk, path) as said:
+            listed(said)
+            began = time.monotonic()
+            plugin.do("flood 20000")
+            plugin.do("unhealthy thing-7")
+            told: list[Listing] = []
+            while not told or "Unhealthy" not in {one.health for one in told[-1].devices}:
+                news = said.get(timeout=30)
+                assert isinstance(news, Listing)
+                told.append(news)
+            assert len(told) <= 12 + time.monotonic() - began
+            assert sum(one.skipped + 1 for one in told) == 20_002
+
+
+def test_a_plugin_that_does_not_listen_yet_is_waited_for(desk: Desk) -> None:
+    folder = _made(desk.folder)
+    with listing(desk, str(folder / "example_com_thing.sock")) as said, sample_plugin(folder=folder):
+        assert len(listed(said)) == 4
+
+
+def test_a_plugin_that_never_listens_is_given_up(desk: Desk) -> None:
+    with listing(desk, str(desk.folder / "nobody.sock")) as said:
+        refusal = ended(said)
+        assert refusal.kind == "away"
+        assert "nobody answered within 1 s" in str(refusal)
+
+
+def test_a_silent_plugin_can_be_left(desk: Desk) -> None:
+    with sample_plugin("--do", "hang list", folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        with listing(desk, path) as said:
+            plugin.wait_for("list")
+        assert said.empty()
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_container_gets_is_told_in_full(desk: Desk) -> None:
+    options = ["--device-node", "/dev/fuse:/dev/f:r", "--mount", "/etc:/mnt/etc:ro", "--env", "A=1"]
+    options += ["--annotation", "k=v", "--cdi", "example.com/thing={id}"]
+    with sample_plugin(*options, folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        (answer,) = desk.plugins.allocate(path, ["thing-1", "thing-0"])
+        assert answer.envs == {"EXAMPLE_COM_THING": "thing-1,thing-0", "A": "1"}
+        assert answer.devices == (DeviceNode(container_path="/dev/f", host_path="/dev/fuse", permissions="r"),)
+        assert answer.mounts == (Mount(container_path="/mnt/etc", host_path="/etc", read_only=True),)
+        assert answer.annotations == {"k": "v"}
+        assert answer.cdi_devices == ("example.com/thing=thing-1", "example.com/thing=thing-0")
+        desk.plugins.pre_start(path, ["thing-1"])
+        plugin.wait_for("prestart thing-1")
+
+
+def test_a_preference_is_asked_for(desk: Desk) -> None:
+    with sample_plugin("--preferred", folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        assert desk.plugins.options(path) == PluginOptions(preferred_allocation=True)
+        found = desk.plugins.preferred(path, ["thing-0", "thing-1", "thing-2"], ["thing-0"], 2)
+        assert found == ("thing-0", "thing-2")
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_too_few_and_too_many_answers_are_handed_on_as_they_are(desk: Desk, count: int) -> None:
+    with sample_plugin("--do", f"answers {count}", folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        assert len(desk.plugins.allocate(path, ["thing-0"])) == count
+
+
+def test_a_refusal_has_the_plugins_words(desk: Desk) -> None:
+    with sample_plugin("--do", "fail allocate no more", folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        with pytest.raises(PluginRefusal) as raised:
+            desk.plugins.allocate(path, ["thing-0"])
+        assert (raised.value.kind, str(raised.value)) == ("failed", "rpc error: code = Unknown desc = no more")
+
+
+def test_an_answer_after_the_time_is_none(desk: Desk) -> None:
+    with sample_plugin("--do", "slow allocate 1", folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        with pytest.raises(PluginRefusal) as raised:
+            desk.plugins.allocate(path, ["thing-0"])
+        assert raised.value.kind == "late"
+        plugin.do("usual")
+        assert len(desk.plugins.allocate(path, ["thing-1"])) == 1
+
+
+@pytest.mark.parametrize("how", ["crash", "crash-late"])
+def test_a_plugin_that_dies_in_a_call_is_away(desk: Desk, how: str) -> None:
+    with sample_plugin("--do", f"{how} allocate", folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        with pytest.raises(PluginRefusal) as raised:
+            desk.plugins.allocate(path, ["thing-0"])
+        assert raised.value.kind == "away"
+        assert plugin.end() == 3
+        with pytest.raises(PluginRefusal) as raised:
+            desk.plugins.allocate(path, ["thing-0"])
+        assert raised.value.kind == "away"
+    with sample_plugin(folder=desk.folder) as plugin:
+        plugin.wait_for("serves")
+        assert len(desk.plugins.allocate(path, ["thing-0"])) == 1
+
+
+def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk) -> None:
+    folder = _made(desk.folder)
+    with (
+        sample_plugin("--do", "hang allocate", "--socket", "hangs.sock", folder=folder) as hangs,
+        sample_plugin("--socket", "works.sock", folder=folder) as works,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        hangs.wait_for("serves")
+        works.wait_for("serves")
+        hanging = [pool.submit(desk.plugins.allocate, str(folder / "hangs.sock"), ["thing-0"]) for _ in range(10)]
+        hangs.wait_for("allocate", times=10)
+        assert len(desk.plugins.allocate(str(folder / "works.sock"), ["thing-0"])) == 1
+        assert all(isinstance(one.exception(), PluginRefusal) for one in hanging)
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_named(desk: Desk) -> None:
+    with pytest.raises(PluginRefusal, match="longer than the 107 bytes"):
+        desk.plugins.allocate(f"/tmp/{'x' * 110}.sock", [])
