@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from chronolet.adapters import net_dev
+from chronolet.adapters.cgroups.mounts import mounted
 from chronolet.ports.runtime import Runtime, Usage
 
-_V1, _V2 = "cgroup", "cgroup2"
 _UNLIMITED = 1 << 60
 """What v1 says where there is no limit is near the largest number that it has."""
 
@@ -92,15 +92,15 @@ def _cpu(folders: Mapping[str, Path]) -> int:
 
 def _folders(pid: int, proc: Path) -> dict[str, Path]:
     """The process's cgroup of each controller; those that v1 does not have are all in the one of v2."""
-    mounts = dict(_mounts(proc))
+    mounts = {name: one for one in mounted(proc) for name in one.controllers or ("",)}
     found: dict[str, Path] = {}
     unified: Path | None = None
     for line in (proc / str(pid) / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
-            folder = _below(mounts.get(controller), path)
-            if folder is None:
+            if controller not in mounts:
                 continue
+            folder = mounts[controller].below(path)
             if controller:
                 found[controller] = folder
             else:
@@ -109,28 +109,6 @@ def _folders(pid: int, proc: Path) -> dict[str, Path]:
         for controller in ("memory", "cpu", "pids"):
             found.setdefault(controller, unified)
     return found
-
-
-def _below(mount: tuple[str, Path] | None, path: str) -> Path | None:
-    """Where the cgroup is seen here; a mount may show a part of the tree only."""
-    if mount is None:
-        return None
-    root, point = mount
-    inside = path.removeprefix(root) if root != "/" else path
-    return point / inside.lstrip("/")
-
-
-def _mounts(proc: Path) -> Iterator[tuple[str, tuple[str, Path]]]:
-    """(controller, (root, mount point)); v2 has the empty name."""
-    for line in (proc / "self" / "mountinfo").read_text().splitlines():
-        fields, _, source = line.partition(" - ")
-        words, (kind, *_, options) = fields.split(), source.split()
-        where = (words[3], Path(words[4]))
-        if kind == _V2:
-            yield "", where
-        elif kind == _V1:
-            for controller in options.split(","):
-                yield controller, where
 
 
 def _pairs(path: Path) -> dict[str, int]:

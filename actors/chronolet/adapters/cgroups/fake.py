@@ -1,0 +1,142 @@
+"""A tree of files that behaves as the kernel's cgroups do, for machines and tests without them.
+
+Comes in: a folder, the kind of cgroups. Goes out: `Kernel` and `Cgroups` over it. The contract suite holds it and the
+real ones to the same.
+
+As in the kernel a new cgroup has its files at once, v2's only those of the controllers that are handed down to it;
+memory is rounded down to pages, shares are bounded, and nothing is removed while somebody is in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from chronolet.adapters.cgroups.kernel import LinuxKernel
+from chronolet.adapters.cgroups.marks import Marks
+from chronolet.adapters.cgroups.mounts import Mounted
+from chronolet.adapters.cgroups.tree import FolderTree
+from chronolet.ports.cgroups import CgroupTree, Driver
+from chronolet.rules.cgroups import LEAST_SHARES, MOST_SHARES
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_V1_MOST = (1 << 63) - _PAGE
+_V1: Mapping[str, Mapping[str, str]] = {
+    "cpu": {"cpu.shares": "1024", "cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "-1"},
+    "memory": {"memory.limit_in_bytes": str(_V1_MOST), "memory.usage_in_bytes": "0"},
+    "pids": {"pids.max": "max", "pids.current": "0"},
+    "hugetlb": {"hugetlb.2MB.limit_in_bytes": str(_V1_MOST), "hugetlb.1GB.limit_in_bytes": str(_V1_MOST)},
+    "freezer": {"freezer.state": "THAWED"},
+}
+_V2: Mapping[str, Mapping[str, str]] = {
+    "cpu": {"cpu.weight": "100", "cpu.max": "max 100000"},
+    "memory": {
+        "memory.max": "max",
+        "memory.min": "0",
+        "memory.low": "0",
+        "memory.high": "max",
+        "memory.current": "0",
+    },
+    "pids": {"pids.max": "max", "pids.current": "0"},
+    "hugetlb": {"hugetlb.2MB.max": "max", "hugetlb.1GB.max": "max"},
+}
+_CONTROL, _CONTROLLERS = "cgroup.subtree_control", "cgroup.controllers"
+
+
+class KernelOfFiles(LinuxKernel):
+    """`Kernel`. `writes` counts what was changed; `refuse` may say no to a path by an error number."""
+
+    def __init__(self, folder: Path, version: int, controllers: Sequence[str] = ("cpu", "memory", "pids")) -> None:
+        self.folder = folder
+        self.version = version
+        self.controllers = tuple(controllers)
+        self.writes = 0
+        self.refuse: Callable[[str], int] = lambda _: 0
+        for point in self.points():
+            Path(point).mkdir(parents=True, exist_ok=True)
+            if version == 1:
+                continue
+            (Path(point) / _CONTROLLERS).write_text(" ".join(self.controllers))
+            (Path(point) / _CONTROL).write_text("")
+
+    def points(self) -> Sequence[str]:
+        """Where each hierarchy is."""
+        return [f"{self.folder}/{name}" for name in self.controllers] if self.version == 1 else [str(self.folder)]
+
+    def mounts(self) -> Sequence[Mounted]:
+        if self.version == 1:
+            return [Mounted((name,), "/", self.folder / name, 1, writable=True) for name in self.controllers]
+        return [Mounted((), "/", self.folder, self.version, writable=True)]
+
+    def tree(self, driver: Driver) -> CgroupTree | None:
+        """As `Cgroups` has it."""
+        return FolderTree(self.mounts(), driver, self, Marks(self.folder / "marks"))
+
+    def why_not(self) -> str:
+        return ""
+
+    def write(self, path: str, text: str) -> None:
+        self._may(path)
+        folder, _, name = path.rpartition("/")
+        if name == _CONTROL:
+            said = set((self.read(path) or "").split()) | set(text.replace("+", "").split())
+            text = " ".join(sorted(said))
+            if not said <= set((self.read(f"{folder}/{_CONTROLLERS}") or "").split()):
+                raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        super().write(path, "")
+        os.truncate(path, 0)
+        super().write(path, _as_kept(name, text))
+        self.writes += 1
+        if name == _CONTROL:
+            for child in self.folders(folder):
+                self._fill(f"{folder}/{child}")
+
+    def make(self, path: str) -> None:
+        self._may(path)
+        if not self.is_folder(path):
+            super().make(path)
+            self._fill(path)
+            self.writes += 1
+
+    def remove(self, path: str) -> None:
+        self._may(path)
+        if self.folders(path) or self.read(f"{path}/cgroup.procs"):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
+        for name in self.names(path):
+            Path(path, name).unlink()
+        super().remove(path)
+        self.writes += 1
+
+    def _fill(self, path: str) -> None:
+        files = {"cgroup.procs": ""}
+        if self.version == 1:
+            files |= _V1[Path(path).relative_to(self.folder).parts[0]]
+        else:
+            handed = (self.read(f"{Path(path).parent}/{_CONTROL}") or "").split()
+            files |= {_CONTROLLERS: " ".join(handed), _CONTROL: ""}
+            for controller in handed:
+                files |= _V2.get(controller, {})
+        for name, text in files.items():
+            file = Path(path) / name
+            if not file.exists() or name == _CONTROLLERS:
+                file.write_text(text)
+
+    def _may(self, path: str) -> None:
+        number = self.refuse(path)
+        if number:
+            raise OSError(number, os.strerror(number), path)
+
+
+def _as_kept(name: str, text: str) -> str:
+    """What the kernel makes of what it is given."""
+    if name == "cpu.shares":
+        return str(max(LEAST_SHARES, min(int(text), MOST_SHARES)))
+    if name == "memory.limit_in_bytes":
+        return str(_V1_MOST if text == "-1" else int(text) // _PAGE * _PAGE)
+    if name == "cpu.max":
+        return text if " " in text else f"{text} 100000"
+    if name.startswith("memory.") and text != "max":
+        return str(int(text) // _PAGE * _PAGE)
+    return text

@@ -1,0 +1,106 @@
+"""Which files hold a cgroup's values, how they are written, and when what they say is what was meant. Pure.
+
+Comes in: `Values`. Goes out: `Line`s by controller. Next: `tree`. Source: the kernel's Documentation/admin-guide/
+cgroup-v1 and cgroup-v2.rst; opencontainers/runc libcontainer/cgroups/fs, fs2.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from chronolet.rules.cgroups import UNLIMITED, Values, weight
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_V1_UNLIMITED = 1 << 60
+"""What v1 says where there is no limit is near the largest number that it has."""
+_MAX = "max"
+_V2 = 2
+
+
+class Line(NamedTuple):
+    """One file with what it should say. `means` tells of what it says whether it is that."""
+
+    controller: str
+    file: str
+    wanted: str
+    means: Callable[[str], bool]
+
+
+def lines(version: int, values: Values) -> Iterator[Line]:
+    """In the order in which they are written: a quota after the period that it is of."""
+    yield from _v2(values) if version == _V2 else _v1(values)
+
+
+def page_name(size: int) -> str:
+    """As files name a size of huge pages: 2MB."""
+    for unit, bytes_of in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if size % bytes_of == 0:
+            return f"{size // bytes_of}{unit}"
+    raise ValueError(f"{size} bytes is no size of huge pages")
+
+
+def page_bytes(name: str) -> int:
+    """And back: bytes of `2MB`, or of `2048kB` as /sys names it."""
+    digits = name.rstrip("kKMGB")
+    return int(digits) << {"KB": 10, "MB": 20, "GB": 30}[name.removeprefix(digits).upper()]
+
+
+def _v1(values: Values) -> Iterator[Line]:
+    if values.cpu_shares is not None:
+        yield _exact("cpu", "cpu.shares", values.cpu_shares)
+    if values.cpu_period_us is not None:
+        yield _exact("cpu", "cpu.cfs_period_us", values.cpu_period_us)
+    yield _exact("cpu", "cpu.cfs_quota_us", UNLIMITED if values.cpu_quota_us is None else values.cpu_quota_us)
+    limit = values.memory_limit_bytes
+    wanted = UNLIMITED if limit is None else limit
+    yield Line("memory", "memory.limit_in_bytes", str(wanted), lambda found: _v1_limit(found, wanted))
+    yield _counted("pids", "pids.max", values.pids)
+    for size, much in values.huge_pages:
+        yield _rounded("hugetlb", f"hugetlb.{page_name(size)}.limit_in_bytes", much, size)
+
+
+def _v2(values: Values) -> Iterator[Line]:
+    if values.cpu_shares is not None:
+        yield _exact("cpu", "cpu.weight", weight(values.cpu_shares))
+    if values.cpu_quota_us is None or values.cpu_quota_us == UNLIMITED:
+        yield Line("cpu", "cpu.max", _MAX, lambda found: found.split()[:1] == [_MAX])
+    else:
+        both = f"{values.cpu_quota_us} {values.cpu_period_us}"
+        yield Line("cpu", "cpu.max", both, lambda found: found == both)
+    yield _counted("memory", "memory.max", values.memory_limit_bytes, _PAGE)
+    yield _rounded("memory", "memory.min", values.memory_min_bytes or 0, _PAGE)
+    yield _rounded("memory", "memory.low", values.memory_low_bytes or 0, _PAGE)
+    yield _counted("memory", "memory.high", values.memory_high_bytes, _PAGE)
+    yield _counted("pids", "pids.max", values.pids)
+    for size, much in values.huge_pages:
+        yield _rounded("hugetlb", f"hugetlb.{page_name(size)}.max", much, size)
+
+
+def _exact(controller: str, file: str, value: int) -> Line:
+    return Line(controller, file, str(value), lambda found: found == str(value))
+
+
+def _counted(controller: str, file: str, value: int | None, unit: int = 1) -> Line:
+    """A number, or none."""
+    if value is None:
+        return Line(controller, file, _MAX, lambda found: found == _MAX)
+    return _rounded(controller, file, value, unit)
+
+
+def _rounded(controller: str, file: str, value: int, unit: int) -> Line:
+    """The kernel rounds to whole pages, and so does who compares. Beyond all bounds it says so."""
+
+    def means(found: str) -> bool:
+        if found == _MAX:
+            return value >= _V1_UNLIMITED
+        return int(found) // unit == value // unit or min(int(found), value) >= _V1_UNLIMITED
+
+    return Line(controller, file, str(value), means)
+
+
+def _v1_limit(found: str, wanted: int) -> bool:
+    if wanted == UNLIMITED:
+        return int(found) >= _V1_UNLIMITED
+    return int(found) // _PAGE == wanted // _PAGE

@@ -1,0 +1,53 @@
+"""The machine's cgroups, found by its mounts.
+
+Comes in: nothing but /proc. Goes out: a tree for the driver that the runtime has, or why there is none. Next: qos'
+effects, by the port; `get cgroups`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from chronolet.adapters.cgroups.kernel import Kernel, LinuxKernel
+from chronolet.adapters.cgroups.marks import Marks
+from chronolet.adapters.cgroups.mounts import Mounted, mounted
+from chronolet.adapters.cgroups.systemd import SystemdTree, systemd_runs
+from chronolet.adapters.cgroups.tree import FolderTree
+from chronolet.ports.cgroups import CgroupTree, Driver
+
+
+class LinuxCgroups:
+    """`ports.cgroups.Cgroups`. `kept` is a folder of the agent's own, for what the kernel does not keep."""
+
+    def __init__(self, kept: Path, proc: Path = Path("/proc"), kernel: Kernel | None = None) -> None:
+        self._kept = kept
+        self._proc = proc
+        self._kernel = kernel or LinuxKernel()
+        self._trees: dict[Driver, CgroupTree] = {}
+
+    def tree(self, driver: Driver) -> CgroupTree | None:
+        if not driver or self.why_not():
+            return None
+        if driver not in self._trees:
+            made = SystemdTree if driver == "systemd" and systemd_runs() else FolderTree
+            self._trees[driver] = made(self._mounts(), driver, self._kernel, Marks(self._kept))
+        return self._trees[driver]
+
+    def why_not(self) -> str:
+        mounts = self._mounts()
+        if not mounts:
+            return "no cgroups are mounted"
+        for one in mounts:
+            if not one.writable:
+                return f"{one.point} is mounted read-only"
+            if not os.access(one.point, os.W_OK):
+                return f"no right to write to {one.point}"
+        return ""
+
+    def _mounts(self) -> list[Mounted]:
+        """Each hierarchy once, where it was mounted first."""
+        found: dict[tuple[str, ...], Mounted] = {}
+        for one in mounted(self._proc):
+            found.setdefault(one.controllers, one)
+        return list(found.values())

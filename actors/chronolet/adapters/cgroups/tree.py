@@ -1,0 +1,248 @@
+"""The cgroups of one driver, over the hierarchies that there are.
+
+Comes in: paths in the kubelet's words, values. Goes out: what differs, and the writes that put it right. Next: qos'
+effects, by the port. Answers to pkg/kubelet/cm/cgroup_manager_linux.go, pod_container_manager_linux.go.
+
+A cgroup is one folder in each hierarchy: v1 has one for each controller, v2 one for all. Docker makes the same folders
+in the hierarchies that we have no values for: all of them are looked through for leftovers, and cleared.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Literal
+
+from chronolet.adapters.cgroups.files import Line, lines, page_bytes
+from chronolet.adapters.cgroups.kernel import Kernel
+from chronolet.adapters.cgroups.marks import Marks
+from chronolet.adapters.cgroups.mounts import Mounted
+from chronolet.ports.cgroups import CgroupRefusal, Driver, Step
+from chronolet.rules.cgroups import Cgroup, Path, folder, uid_of
+
+_V2 = 2
+CONTROLLERS = ("cpu", "memory", "pids", "hugetlb")
+"""Those that hold somebody to something; Docker asks for more by itself."""
+_CONTROL = "cgroup.subtree_control"
+_MARK = "owner"
+_LOST = {
+    "cpu": "no processor shares and no limits of processor time",
+    "memory": "no limits of memory for pods and classes",
+    "pids": "no limits of the number of processes",
+}
+
+
+class FolderTree:
+    """`ports.cgroups.CgroupTree`."""
+
+    def __init__(self, mounts: Sequence[Mounted], driver: Driver, kernel: Kernel, marks: Marks) -> None:
+        self._driver = driver
+        self._kernel = kernel
+        self._marks = marks
+        self._every = tuple(str(one.point) for one in mounts)
+        self._of: dict[str, str] = {}
+        self._unified = ""
+        for one in mounts:
+            self._of.update({name: str(one.point) for name in one.controllers if name in CONTROLLERS})
+        if not self._of:  # else a v2 beside is idle, or has what nobody else has and nobody asks for
+            for one in mounts:
+                offered = (kernel.read(f"{one.point}/cgroup.controllers") or "").split()
+                self._of.update({name: str(one.point) for name in offered if name in CONTROLLERS})
+                self._unified = str(one.point)
+        self._handed = [name for name in CONTROLLERS if self._unified and name in self._of]
+        self._claimed: tuple[Path, str] | None = None
+        self._used = tuple(dict.fromkeys(self._of[name] for name in CONTROLLERS if name in self._of))
+        self._names: dict[Path, str] = {}
+
+    @property
+    def version(self) -> Literal[1, 2]:
+        return 2 if self._unified else 1
+
+    @property
+    def lost(self) -> Sequence[str]:
+        return [f"controller {name} is missing: {what}" for name, what in _LOST.items() if name not in self._of]
+
+    def page_sizes(self) -> Mapping[str, int]:
+        if "hugetlb" not in self._of:
+            return {}
+        found = {}
+        for name in self._kernel.names("/sys/kernel/mm/hugepages"):
+            size = page_bytes(name.removeprefix("hugepages-"))
+            count = self._kernel.read(f"/sys/kernel/mm/hugepages/{name}/nr_hugepages")
+            found[_resource(size)] = int(count or 0) * size
+        return found
+
+    # -- whose it is -------------------------------------------------------------------------------------------------
+
+    def claim(self, root: Path, owner: str) -> None:
+        for point in self._used:
+            where = f"{point}/{self._name(root)}"
+            if not self._kernel.is_folder(where):
+                continue
+            mark = self._marks.read(where)
+            if mark and mark != owner:
+                raise CgroupRefusal(f"{where} belongs to the node {mark} of chronolet: name another --cgroup-root")
+            if not mark and self._kernel.folders(where):
+                raise CgroupRefusal(
+                    f"{where} was made by somebody else, such as a kubelet: name another --cgroup-root, "
+                    "or stop its owner and remove it"
+                )
+            self._marks.write(where, owner)
+        self._claimed = (root, owner)
+
+    # -- as wanted ---------------------------------------------------------------------------------------------------
+
+    def missing(self, cgroup: Cgroup) -> Sequence[Step]:
+        return tuple(self._missing(cgroup))
+
+    def _missing(self, cgroup: Cgroup) -> Iterator[Step]:
+        name, is_new = self._name(cgroup.path), dict[str, bool]()
+        yield from self._unmarked(cgroup.path)
+        for line in self._lines(cgroup):
+            where = f"{self._of[line.controller]}/{name}"
+            found = None if is_new.get(where) else self._kernel.read(f"{where}/{line.file}")
+            if found is None and where not in is_new:
+                is_new[where] = not self._kernel.is_folder(where)
+                if is_new[where]:
+                    yield Step(path=cgroup.path, folder=where)
+            if found is None and not is_new[where]:
+                continue  # a kernel without it
+            if found is None or not line.means(found):
+                yield Step(path=cgroup.path, folder=where, file=line.file, found=found or "", wanted=line.wanted)
+
+    def _unmarked(self, path: Path) -> Iterator[Step]:
+        """Somebody removed our tree, and the runtime made it again."""
+        if self._claimed is None or path != self._claimed[0]:
+            return
+        for where in (f"{point}/{self._name(path)}" for point in self._used):
+            found = self._marks.read(where)
+            if found != self._claimed[1] and self._kernel.is_folder(where):
+                yield Step(path=path, folder=where, file=_MARK, found=found, wanted=self._claimed[1])
+
+    def _lines(self, cgroup: Cgroup) -> Iterator[Line]:
+        if self._unified and uid_of(cgroup.path[-1]) is None:
+            # What is beneath has the controllers that are handed down to it, and no others.
+            text = " ".join(f"+{name}" for name in self._handed)
+            yield Line(self._handed[0], _CONTROL, text, lambda found: set(self._handed) <= set(found.split()))
+        yield from (line for line in lines(self.version, cgroup.values) if line.controller in self._of)
+
+    def take(self, step: Step) -> None:
+        try:
+            if step.file == _MARK:
+                self._mark(step)
+            elif step.file:
+                self._write(step)
+            else:
+                self._make(step)
+        except OSError as error:
+            what = f"{step.folder}/{step.file}: write {step.wanted}" if step.file else step.folder
+            raise CgroupRefusal(f"{what}: {error.strerror}") from error
+
+    def _write(self, step: Step) -> None:
+        self._kernel.write(f"{step.folder}/{step.file}", step.wanted)
+
+    def _make(self, step: Step) -> None:
+        """The folder and, on v2, what is above it so that it has controllers."""
+        point = next(one for one in self._used if step.folder.startswith(f"{one}/"))
+        parts = step.folder.removeprefix(f"{point}/").split("/")
+        above = point
+        for part in parts[:-1]:
+            if point == self._unified:
+                self._hand_down(above)
+            above = f"{above}/{part}"
+            self._kernel.make(above)
+        if point == self._unified:
+            self._hand_down(above)
+        self._kernel.make(step.folder)
+        self._mark(step)
+
+    def _mark(self, step: Step) -> None:
+        """Whoever is killed before this leaves a cgroup of nobody with nothing beneath: it may be claimed."""
+        if self._claimed is not None and step.path == self._claimed[0]:
+            self._marks.write(step.folder, self._claimed[1])
+
+    def _hand_down(self, above: str) -> None:
+        found = (self._kernel.read(f"{above}/{_CONTROL}") or "").split()
+        lacking = [name for name in self._handed if name not in found]
+        if lacking:
+            self._kernel.write(f"{above}/{_CONTROL}", " ".join(f"+{name}" for name in lacking))
+
+    def actual(self, cgroup: Cgroup) -> Mapping[str, tuple[str, str]]:
+        name = self._name(cgroup.path)
+        found = {}
+        for line in self._lines(cgroup):
+            says = self._kernel.read(f"{self._of[line.controller]}/{name}/{line.file}")
+            right = says is not None and line.means(says)
+            found[line.file] = (says or "", says or "" if right else line.wanted)
+        return found
+
+    # -- the end of it -----------------------------------------------------------------------------------------------
+
+    def pods(self, root: Path) -> Sequence[Path]:
+        found: dict[Path, None] = {}
+        for above in (root, (*root, "burstable"), (*root, "besteffort")):
+            for point in self._every:
+                for name in self._kernel.folders(f"{point}/{self._name(above)}"):
+                    uid = uid_of(name)
+                    if uid is not None:
+                        found[(*above, f"pod{uid}")] = None
+        return tuple(found)
+
+    def processes(self, path: Path) -> Sequence[int]:
+        found: dict[int, None] = {}
+        for point in self._every:
+            for where in self._beneath(f"{point}/{self._name(path)}"):
+                found.update(dict.fromkeys(map(int, (self._kernel.read(f"{where}/cgroup.procs") or "").split())))
+        return tuple(found)
+
+    def kill(self, path: Path) -> None:
+        whole = f"{self._unified}/{self._name(path)}/cgroup.kill"
+        if self._unified and self._kernel.read(whole) is not None:
+            with suppress(OSError):
+                self._kernel.write(whole, "1")
+        for pid in self.processes(path):
+            if pid not in (1, os.getpid()):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def remove(self, path: Path) -> None:
+        for point in self._every:
+            for where in self._beneath(f"{point}/{self._name(path)}"):
+                try:
+                    self._kernel.remove(where)
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    raise CgroupRefusal(f"{where}: remove: {error.strerror}") from error
+
+    def _beneath(self, where: str) -> Iterator[str]:
+        """The folder and all beneath it, the lowest first."""
+        if self._kernel.is_folder(where):
+            for name in self._kernel.folders(where):
+                yield from self._beneath(f"{where}/{name}")
+            yield where
+
+    def memory_used(self, path: Path) -> int:
+        file = "memory.current" if self.version == _V2 else "memory.usage_in_bytes"
+        return int(self._kernel.read(f"{self._of.get('memory', '')}/{self._name(path)}/{file}") or 0)
+
+    def _name(self, path: Path) -> str:
+        known = self._names.get(path)
+        if known is None:
+            known = self._names[path] = folder(path, self._driver)
+            if len(self._names) > _MOST_NAMES:
+                self._names.clear()
+        return known
+
+
+_MOST_NAMES = 10_000
+
+
+def _resource(size: int) -> str:
+    """As a manifest names a size: hugepages-2Mi."""
+    for name, bytes_of in (("Gi", 1 << 30), ("Mi", 1 << 20)):
+        if size % bytes_of == 0:
+            return f"hugepages-{size // bytes_of}{name}"
+    return f"hugepages-{size >> 10}Ki"

@@ -1,0 +1,280 @@
+"""What a tree of cgroups does, the same over files and over the machine's own v1, and for both drivers' names."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from chronolet.adapters.cgroups import KernelOfFiles, LinuxCgroups
+from chronolet.ports.cgroups import CgroupRefusal, Cgroups, CgroupTree, Driver
+from chronolet.rules.cgroups import Cgroup, Values
+from chronolet.rules.cgroups import Path as CgroupPath
+from tests.support import scratch
+
+MIB = 1 << 20
+
+
+class World(NamedTuple):
+    """A machine with cgroups. `top` is a cgroup of the test's own; `files` is None where they are the kernel's."""
+
+    cgroups: Cgroups
+    driver: Driver
+    top: str
+    files: KernelOfFiles | None
+
+    @property
+    def root(self) -> CgroupPath:
+        return (self.top, "kubepods")
+
+    def tree(self) -> CgroupTree:
+        found = self.cgroups.tree(self.driver)
+        assert found is not None
+        return found
+
+    def path(self, *names: str) -> CgroupPath:
+        return (*self.root, *names)
+
+
+FORMS = ["v1", "v1-systemd", "v2", "v2-systemd", "machine"]
+
+
+@pytest.fixture(params=FORMS)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    top = f"chronolet-cg-{os.getpid()}"
+    if request.param == "machine":
+        cgroups = LinuxCgroups(tmp_path)
+        assert not cgroups.why_not()
+        try:
+            yield World(cgroups, "cgroupfs", top, None)
+        finally:
+            tree = cgroups.tree("cgroupfs")
+            assert tree is not None
+            tree.kill((top,))
+            scratch.wait_until(lambda: not tree.processes((top,)), "the end of all in the cgroup")
+            tree.remove((top,))
+        return
+    version, _, names = request.param.partition("-")
+    files = KernelOfFiles(tmp_path / "cgroup", int(version[1]), ("cpu", "memory", "pids", "hugetlb"))
+    yield World(files, "systemd" if names else "cgroupfs", top, files)
+
+
+FULL = Values(cpu_shares=512, cpu_quota_us=50_000, cpu_period_us=100_000, memory_limit_bytes=64 * MIB + 17, pids=30)
+
+
+def settle(tree: CgroupTree, cgroup: Cgroup) -> int:
+    """Take every step; how many there were."""
+    steps = tree.missing(cgroup)
+    for step in steps:
+        tree.take(step)
+    return len(steps)
+
+
+def above(world: World) -> CgroupTree:
+    """With the cgroup above all pods and that of a class."""
+    tree = world.tree()
+    tree.claim(world.root, "node")
+    for path in (world.root, world.path("burstable"), world.path("besteffort")):
+        assert settle(tree, Cgroup(path=path, values=Values(cpu_shares=1024)))
+    return tree
+
+
+def test_a_cgroup_is_made_and_then_there_is_nothing_to_do(world: World) -> None:
+    tree = above(world)
+    cgroup = Cgroup(path=world.path("burstable", "podu-1"), values=FULL)
+    assert settle(tree, cgroup) > 3
+    assert tree.missing(cgroup) == ()
+    assert tree.missing(Cgroup(path=world.path("burstable"), values=Values(cpu_shares=1024))) == ()
+    assert all(found == wanted for found, wanted in tree.actual(cgroup).values())
+    assert tree.pods(world.root) == (world.path("burstable", "podu-1"),)
+    assert tree.memory_used(cgroup.path) == 0
+
+
+def test_what_is_no_longer_limited_is_unlimited_again(world: World) -> None:
+    tree = above(world)
+    path = world.path("podu")
+    settle(tree, Cgroup(path=path, values=FULL))
+    free = Cgroup(path=path, values=Values(cpu_shares=2))
+    assert settle(tree, free)
+    assert tree.missing(free) == ()
+    again = Cgroup(path=path, values=FULL)
+    assert {step.file for step in tree.missing(again)} >= {"pids.max"}
+
+
+def test_a_value_that_was_changed_by_hand_is_found(world: World) -> None:
+    tree = above(world)
+    cgroup = Cgroup(path=world.path("podu"), values=FULL)
+    settle(tree, cgroup)
+    (step,) = tree.missing(Cgroup(path=cgroup.path, values=Values(**{**_dict(FULL), "pids": 31})))
+    Path(step.folder, step.file).write_text("77")
+    (found,) = tree.missing(cgroup)
+    assert (found.file, found.found, found.wanted) == ("pids.max", "77", "30")
+    assert tree.actual(cgroup)["pids.max"] == ("77", "30")
+    tree.take(found)
+    assert tree.missing(cgroup) == ()
+
+
+def _dict(values: Values) -> dict[str, int | None]:
+    return {name: getattr(values, name) for name in values.__struct_fields__ if name != "huge_pages"}
+
+
+def test_a_cgroup_that_was_removed_is_found_missing(world: World) -> None:
+    tree = above(world)
+    cgroup = Cgroup(path=world.path("podu"), values=FULL)
+    count = settle(tree, cgroup)
+    tree.remove(cgroup.path)
+    tree.remove(cgroup.path)
+    assert tree.pods(world.root) == ()
+    assert all(says == "" for says, _ in tree.actual(cgroup).values())
+    assert settle(tree, cgroup) == count
+
+
+def test_what_is_beneath_is_removed_too_once_nobody_is_in_it(world: World) -> None:
+    tree = above(world)
+    cgroup = Cgroup(path=world.path("besteffort", "podu"), values=Values(cpu_shares=2))
+    settle(tree, cgroup)
+    settle(tree, Cgroup(path=(*cgroup.path, "podinner"), values=Values(cpu_shares=2)))
+    assert tree.processes(cgroup.path) == ()
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        inner = next(iter(tree.missing(Cgroup(path=(*cgroup.path, "podinner"), values=FULL)))).folder
+        Path(inner, "cgroup.procs").write_text(f"{process.pid}\n")
+        assert tree.processes(cgroup.path) == (process.pid,)
+        with pytest.raises(CgroupRefusal, match="podinner"):
+            tree.remove(cgroup.path)
+        tree.kill(cgroup.path)
+        assert process.wait(10) == -signal.SIGKILL
+        if world.files is not None:
+            Path(inner, "cgroup.procs").write_text("")
+        scratch.wait_until(lambda: not tree.processes(cgroup.path), "the cgroup to be empty")
+        tree.remove(cgroup.path)
+    finally:
+        process.kill()
+        process.wait()
+    assert tree.pods(world.root) == ()
+
+
+def test_a_tree_of_ours_is_found_again_and_nobody_elses(world: World) -> None:
+    tree = above(world)
+    world.tree().claim(world.root, "node")
+    with pytest.raises(CgroupRefusal, match="belongs to the node node of chronolet: name another --cgroup-root"):
+        tree.claim(world.root, "other")
+    tree.claim((world.top, "another"), "other")
+
+
+def test_a_tree_that_nobody_signed_is_somebody_elses_if_there_is_something_in_it(world: World) -> None:
+    tree = world.tree()
+    settle(tree, Cgroup(path=world.root, values=Values(cpu_shares=2)))
+    tree.claim(world.root, "node")
+    foreign = (world.top, "theirs")
+    settle(tree, Cgroup(path=foreign, values=Values(cpu_shares=2)))
+    settle(tree, Cgroup(path=(*foreign, "burstable"), values=Values(cpu_shares=2)))
+    with pytest.raises(CgroupRefusal, match="made by somebody else, such as a kubelet"):
+        tree.claim(foreign, "node")
+
+
+def test_our_tree_made_again_by_somebody_else_is_signed_again(world: World) -> None:
+    tree = above(world)
+    tree.remove(world.root)
+    maker = world.tree() if world.files is None else world.files.tree(world.driver)
+    assert maker is not None
+    top = Cgroup(path=world.root, values=Values(cpu_shares=1024))
+    steps = tree.missing(top)
+    for folder in {step.folder for step in steps}:
+        Path(folder).mkdir() if world.files is None else world.files.make(folder)
+    assert settle(tree, top)
+    assert tree.missing(top) == ()
+    settle(tree, Cgroup(path=world.path("burstable"), values=Values(cpu_shares=2)))
+    tree.claim(world.root, "node")
+
+
+def test_110_pods_that_are_as_they_should_be_cost_less_than_5_ms(world: World) -> None:
+    tree = above(world)
+    pods = [Cgroup(path=world.path("burstable", f"podu{number}"), values=FULL) for number in range(110)]
+    for one in pods:
+        settle(tree, one)
+    writes = world.files.writes if world.files else 0
+    taken = []
+    for _ in range(20):
+        began = time.perf_counter()
+        assert not any(tree.missing(one) for one in pods)
+        found = tree.pods(world.root)
+        taken.append(time.perf_counter() - began)
+        assert len(found) == 110
+    assert not world.files or world.files.writes == writes
+    assert min(taken) < 0.005
+
+
+# -- what only a tree of files shows ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[1, 2])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> KernelOfFiles:
+    return KernelOfFiles(tmp_path / "cgroup", request.param, ("cpu", "memory", "pids", "hugetlb"))
+
+
+def test_a_refusal_says_what_was_written_where(files: KernelOfFiles) -> None:
+    tree = files.tree("cgroupfs")
+    assert tree is not None
+    cgroup = Cgroup(path=("kubepods",), values=FULL)
+    settle(tree, cgroup)
+    files.refuse = lambda _: errno.EROFS
+    with pytest.raises(CgroupRefusal, match=r"pids\.max: write 31: Read-only file system"):
+        settle(tree, Cgroup(path=("kubepods",), values=Values(**{**_dict(FULL), "pids": 31})))
+    with pytest.raises(CgroupRefusal, match="podx: Read-only file system"):
+        settle(tree, Cgroup(path=("kubepods", "podx"), values=FULL))
+    with pytest.raises(CgroupRefusal, match="kubepods: remove: Read-only file system"):
+        tree.remove(("kubepods",))
+
+
+def test_huge_pages(files: KernelOfFiles) -> None:
+    tree = files.tree("cgroupfs")
+    assert tree is not None
+    values = Values(cpu_shares=2, huge_pages=((2 * MIB, 4 * MIB), (1 << 30, 1 << 62)))
+    cgroup = Cgroup(path=("kubepods",), values=values)
+    settle(tree, cgroup)
+    assert tree.missing(cgroup) == ()
+    assert "hugetlb.2MB" in " ".join(tree.actual(cgroup))
+
+
+def test_a_controller_that_is_missing_is_said_and_done_without(tmp_path: Path) -> None:
+    for version in (1, 2):
+        found = KernelOfFiles(tmp_path / str(version), version, ("memory",)).tree("cgroupfs")
+        assert found is not None
+        assert [one.split(":")[0] for one in found.lost] == ["controller cpu is missing", "controller pids is missing"]
+        cgroup = Cgroup(path=("kubepods",), values=FULL)
+        settle(found, cgroup)
+        assert found.missing(cgroup) == ()
+        assert {name.split(".")[0] for name in found.actual(cgroup)} <= {"memory", "cgroup"}
+
+
+def test_memory_is_v2s_to_protect(tmp_path: Path) -> None:
+    tree = KernelOfFiles(tmp_path / "cgroup", 2).tree("systemd")
+    assert tree is not None
+    kept = Values(cpu_shares=2, memory_min_bytes=MIB, memory_low_bytes=2 * MIB, memory_high_bytes=3 * MIB)
+    cgroup = Cgroup(path=("kubepods",), values=kept)
+    settle(tree, cgroup)
+    folder = tmp_path / "cgroup/kubepods.slice"
+    names = ("memory.min", "memory.low", "memory.high", "cpu.weight", "cpu.max")
+    assert [(folder / name).read_text() for name in names] == [str(MIB), str(2 * MIB), str(3 * MIB), "1", "max 100000"]
+
+
+def test_cgroups_that_cannot_be_used_are_told_apart(tmp_path: Path) -> None:
+    def linux(*lines: str) -> LinuxCgroups:
+        (tmp_path / "self").mkdir(exist_ok=True)
+        (tmp_path / "self/mountinfo").write_text("\n".join(lines))
+        return LinuxCgroups(tmp_path, tmp_path)
+
+    assert linux("1 0 0:1 / / rw - ext4 x rw").why_not() == "no cgroups are mounted"
+    read_only = linux(f"1 0 0:1 / {tmp_path} ro - cgroup2 cgroup rw")
+    assert read_only.why_not() == f"{tmp_path} is mounted read-only"
+    assert read_only.tree("cgroupfs") is None
+    assert linux(f"1 0 0:1 / {tmp_path} rw - cgroup2 cgroup rw").tree("") is None
+    assert linux("1 0 0:1 / /nowhere rw - cgroup2 cgroup rw").why_not() == "no right to write to /nowhere"
