@@ -19,6 +19,7 @@ import pykka
 from chronolet.kernel.alarms import Alarms
 from chronolet.kernel.clock import Clock
 from chronolet.kernel.effects import EffectInput, EffectRunner, LookAgain, Slot, SlotFreed, Surroundings
+from chronolet.kernel.gathering import gathered
 from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.ledger import TRIES, Input, Turn, touched
 from chronolet.kernel.seat import Item, Seat, is_far_behind
@@ -114,7 +115,8 @@ class Host(pykka.ThreadingActor):
     def _turn(self) -> None:
         read_to = self.seat.read_to  # before taking: whatever was read up to here is in the inbox already
         # Notes in a step of their own: what is told in them must not be lost with a message that fails.
-        items = self.inbox.take(0 if self._notes else 1 if self._trials.going_on() else BATCH)
+        waiting = self.inbox.take(0 if self._notes else 1 if self._trials.going_on() else BATCH)
+        items = gathered(self.ledger.kind.gathers, waiting, self.ledger.decided_to)
         turn = self.ledger.begin()
         self._add_notes(turn)
         settled = [self._fold(turn, item) for item in items]

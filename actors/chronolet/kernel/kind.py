@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
-from chronolet_schemas.envelope import Command, Event, Message, Signal
+from chronolet_schemas.envelope import Command, Event, Message, Position, Signal
 
-__all__ = ["Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Job", "Kind", "Worker"]
+__all__ = ["Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Gather", "Job", "Kind", "Worker"]
 
 S = TypeVar("S")
 
@@ -75,6 +75,9 @@ class Job:
 EventRoute = Callable[[Any], Sequence[str]]
 """Pure: the keys of the entities that an event (or command) concerns."""
 
+Gather = Callable[[Sequence[tuple[Position, Any]]], Message]
+"""Pure: one message of several events with their positions, oldest first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[S]):
@@ -88,6 +91,10 @@ class Kind(Generic[S]):
     decider: Decider[S]
     commands: Mapping[type[Command], EventRoute] = field(default_factory=dict)
     subscribes: Mapping[type[Event], EventRoute] = field(default_factory=dict)
+    gathers: Mapping[type[Event], Gather] = field(default_factory=dict)
+    """Subscribed events that may come in floods: neighbours that wait together, about the same entities, are decided as
+    one message, which also tells their positions.
+    """
     creates: frozenset[type[Message]] = frozenset()
     """Messages that may create an entity; any other to an unknown entity is passed over."""
     at_start: tuple[str, ...] = ()

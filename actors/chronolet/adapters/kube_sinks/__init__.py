@@ -1,0 +1,8 @@
+"""Where KubeEvents can be delivered to: the agent's own log, the node's Redis, a webhook, a Kubernetes API server."""
+
+from chronolet.adapters.kube_sinks.kubernetes import KubernetesSink
+from chronolet.adapters.kube_sinks.log_lines import LogSink
+from chronolet.adapters.kube_sinks.stream import StreamSink
+from chronolet.adapters.kube_sinks.webhook import WebhookSink
+
+__all__ = ["KubernetesSink", "LogSink", "StreamSink", "WebhookSink"]

@@ -1,0 +1,94 @@
+"""One HTTP call to a sink, bounded in time and size whatever the other side does.
+
+Comes in: a URL once, then method, path, headers, body. Goes out: a whole answer, or `Unreachable` in one line. Next:
+`webhook`, `kubernetes`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+CALL_SECONDS = 10.0
+LARGEST_ANSWER = 1 << 20
+
+
+class Unreachable(Exception):  # noqa: N818 - an answer that every caller expects
+    """There was no whole answer."""
+
+
+class Answer(NamedTuple):
+    """Header names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Caller(Protocol):
+    """Makes one call. Raises `Unreachable`; ValueError for what cannot be put into a request."""
+
+    def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer: ...
+
+
+class HttpCaller:
+    """A `Caller` over the network. Paths are put behind that of the URL; an `https` server's certificate is checked,
+    against `ca_file` if there is one.
+    """
+
+    def __init__(self, url: str, *, ca_file: str = "", seconds: float = CALL_SECONDS) -> None:
+        parts = urlsplit(url)
+        self.where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        self._host = parts.hostname or ""
+        self._port = parts.port
+        self._tls = parts.scheme == "https"
+        self._path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        self._ca_file = ca_file
+        self._seconds = seconds
+
+    def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        try:
+            connection = self._connection()
+            connection.connect()
+            # A time-out on each read alone would let an answer that drips go on for ever.
+            end = threading.Timer(self._seconds, _cut, [connection.sock])
+            end.daemon = True
+            end.start()
+            try:
+                return self._asked(connection, method, path, headers, body)
+            finally:
+                end.cancel()
+                connection.close()
+        except (OSError, http.client.HTTPException) as error:
+            said = str(error) or type(error).__name__
+            raise Unreachable(f"{self.where}: {said}") from error
+
+    def _asked(
+        self, connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> Answer:
+        connection.request(method, f"{self._path}{path}" or "/", body, {**headers, "Connection": "close"})
+        answer = connection.getresponse()
+        found = answer.read(LARGEST_ANSWER + 1)
+        if len(found) > LARGEST_ANSWER:
+            raise Unreachable(f"{self.where}: answered with more than {LARGEST_ANSWER} bytes")
+        if answer.length:  # `read` with a size says nothing of what is missing
+            raise Unreachable(f"{self.where}: the answer ended {answer.length} bytes early")
+        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, found)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not self._tls:
+            return http.client.HTTPConnection(self._host, self._port, timeout=self._seconds)
+        context = ssl.create_default_context(cafile=self._ca_file or None)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=self._seconds, context=context)
+
+
+def _cut(raw: socket.socket) -> None:
+    """Whoever reads from it finds its end."""
+    with suppress(OSError):
+        raw.shutdown(socket.SHUT_RDWR)

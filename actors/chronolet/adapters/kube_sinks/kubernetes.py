@@ -1,0 +1,93 @@
+"""KubeEvents to a Kubernetes API server, as the kubelet's recorder writes them.
+
+Comes in: posts. Goes out: `create` of a new event, `patch` of one that the server should know; where it does not,
+`create` at once. Source: client-go's tools/record/event.go (recordEvent).
+
+A Status in the answer is the server's last word, even a 500; one that names a time for the next try is not. What comes
+with neither the object nor a Status, and no answer at all, is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from chronolet.adapters.kube_sinks.calls import Answer, Caller, Unreachable
+from chronolet.ports.kube_sinks import Outcome, api_event
+from chronolet.rules.kube_event import event_namespace
+from chronolet_schemas.kube_events import Post
+
+_PATCH = "application/strategic-merge-patch+json"
+_SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp")
+_PATCHED = ("count", "lastTimestamp", "message")
+
+
+class KubernetesSink:
+    """`ports.kube_sinks.Sink` to an API server. `token_file` holds a bearer token; it is read for each call, for such
+    tokens are renewed.
+    """
+
+    at_once = 1
+
+    def __init__(self, call: Caller, node: str, token_file: str = "") -> None:
+        self._call = call
+        self._node = node
+        self._token_file = token_file
+
+    def deliver(self, posts: Sequence[Post]) -> Outcome:
+        (post,) = posts
+        try:
+            answer = self._patch(post) if post.count > 1 else self._create(post)
+            if post.count > 1 and answer.status == HTTPStatus.NOT_FOUND:
+                answer = self._create(post)
+        except ValueError as error:
+            return Outcome(refused=((post.name, f"no request can be made of it: {error}"),))
+        except (Unreachable, OSError) as error:
+            return Outcome(failure=str(error))
+        return _read(post, answer)
+
+    def _create(self, post: Post) -> Answer:
+        event = api_event(post, self._node)
+        event.pop("series", None)  # the kubelet's events have none: it is for those with an eventTime
+        for name in _SERVERS_OWN:
+            del event["metadata"][name]
+        return self._call("POST", _path(post), self._headers("application/json"), msgspec.json.encode(event))
+
+    def _patch(self, post: Post) -> Answer:
+        event = api_event(post, self._node)
+        body = msgspec.json.encode({name: event[name] for name in _PATCHED})
+        return self._call("PATCH", f"{_path(post)}/{quote(post.name, safe='')}", self._headers(_PATCH), body)
+
+    def _headers(self, content: str) -> Mapping[str, str]:
+        headers = {"Content-Type": content, "Accept": "application/json", "User-Agent": "chronolet"}
+        if self._token_file:
+            headers["Authorization"] = f"Bearer {Path(self._token_file).read_text().strip()}"
+        return headers
+
+
+def _path(post: Post) -> str:
+    return f"/api/v1/namespaces/{quote(event_namespace(post.namespace), safe='')}/events"
+
+
+def _read(post: Post, answer: Answer) -> Outcome:
+    found = _object(answer.body)
+    if 200 <= answer.status < 300:  # noqa: PLR2004 - the class of statuses that take it
+        if found.get("kind") == "Event":
+            return Outcome(delivered=1)
+        return Outcome(failure=f"answered {answer.status} with {found.get('kind') or 'no object'}, expected an Event")
+    if found.get("kind") != "Status" or "retry-after" in answer.headers:
+        return Outcome(failure=f"answered {answer.status}")
+    return Outcome(refused=((post.name, f"{answer.status} {found.get('reason', '')}: {found.get('message', '')}"),))
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,39 @@
+"""KubeEvents as lines of the agent's own log.
+
+Comes in: posts. Goes out: one structured line each. It acknowledges nothing by name: after a crash a line may come
+twice. Next: whoever reads the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from chronolet.ports.kube_sinks import Outcome
+from chronolet_schemas.kube_events import Post
+
+log = structlog.get_logger("chronolet.kube_events")
+
+_AT_ONCE = 100
+
+
+class LogSink:
+    """`ports.kube_sinks.Sink` to standard error."""
+
+    at_once = _AT_ONCE
+
+    def deliver(self, posts: Sequence[Post]) -> Outcome:
+        for post in posts:
+            about = f"{post.object_kind.lower()}/{post.namespace}/{post.object_name}".replace("//", "/")
+            say = log.warning if post.severity == "Warning" else log.info
+            say(
+                "KubeEvent",
+                object=about,
+                field=post.field_path,
+                reason=post.reason,
+                message=post.message,
+                count=post.count,
+                position=post.at,
+            )
+        return Outcome(delivered=len(posts))

@@ -1,0 +1,70 @@
+"""KubeEvents in the node's Redis, in the stream that `get events` reads.
+
+Comes in: posts. Goes out: an entry each, under the position in the node's log that it came from: so one that is added
+again is known by its id. Old entries leave by age and number. Next: the CLI, redis-cli.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+import redis
+
+from chronolet.kernel.redis_connection import Address, Channel
+from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.ports.kube_sinks import Outcome, api_event
+from chronolet_schemas.keys import Keys
+from chronolet_schemas.kube_events import Post
+
+_AT_ONCE = 100
+_TIMEOUT_SECONDS = 10.0
+_KNOWN = "equal or smaller"
+"""In the server's refusal of an id that is not above all others: it has this one, for they come in order."""
+
+
+class StreamSink:
+    """`ports.kube_sinks.Sink` to `chronolet:{NODE}:kube_events`.
+
+    Each entry is a whole Event object as it is from then on; of those with one name the last counts. Entries older
+    than `keep_milliseconds`, and all but the newest `length`, go when new ones come.
+    """
+
+    at_once = _AT_ONCE
+
+    def __init__(self, url: str, node: str, *, keep_milliseconds: int, length: int) -> None:
+        self._channel = Channel(Address(url), _TIMEOUT_SECONDS)
+        self._node = node
+        self._key = Keys(node).kube_events
+        self._keep = keep_milliseconds
+        self._length = length
+
+    def deliver(self, posts: Sequence[Post]) -> Outcome:
+        try:
+            try:
+                self._channel.calls([self._added(post) for post in posts])
+            except redis.ResponseError as error:
+                if _KNOWN not in str(error):
+                    raise
+                self._add_one_by_one(posts)
+            oldest = max(0, time.time_ns() // 1_000_000 - self._keep)
+            self._channel.calls([("XTRIM", self._key, "MINID", oldest), ("XTRIM", self._key, "MAXLEN", self._length)])
+        except (redis.ResponseError, StoreUnreachable, StoreBroken) as error:
+            return Outcome(failure=str(error))
+        return Outcome(delivered=len(posts))
+
+    def _add_one_by_one(self, posts: Sequence[Post]) -> None:
+        """Some are there already. ResponseError for anything else that is said of one of them."""
+        for post in posts:
+            try:
+                self._channel.call(*self._added(post))
+            except redis.ResponseError as error:
+                if _KNOWN not in str(error):
+                    raise
+
+    def _added(self, post: Post) -> tuple[str | bytes, ...]:
+        event = msgspec.json.encode(api_event(post, self._node))
+        about = f"{post.object_kind}/{post.object_name}"
+        shown = ("type", post.severity, "reason", post.reason, "object", about, "count", str(post.count))
+        return ("XADD", self._key, post.at, *shown, "event", event)

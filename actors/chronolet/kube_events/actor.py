@@ -1,0 +1,38 @@
+"""The kube_events kind: one entity for the node, which hears every KubeEvent that anybody records.
+
+Comes in: the workers and the numbers, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next:
+`node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.kube_events import signals
+from chronolet.kube_events.decider import decider
+from chronolet.kube_events.policy import Policy
+from chronolet.kube_events.state import State
+from chronolet_schemas import kube_events
+
+NODE = "node"
+"""The key of the one entity."""
+
+
+def _node(_event: kube_events.Recorded) -> Sequence[str]:
+    return (NODE,)
+
+
+def kind(effects: Mapping[type[Effect], Job] | None = None, policy: Policy | None = None) -> Kind[State]:
+    """The Kind; `effects` are the jobs of Deliver, bound to sinks."""
+    return Kind(
+        name="kube_events",
+        shards=1,
+        state=State,
+        format=1,
+        decider=decider(policy or Policy()),
+        subscribes={kube_events.Recorded: _node},
+        gathers={kube_events.Recorded: signals.heard},
+        at_start=(NODE,),
+        effects=effects or {},
+    )

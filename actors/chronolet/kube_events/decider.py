@@ -1,0 +1,189 @@
+"""KubeEvents on their way from the log to the sinks. Pure.
+
+Comes in: `signals.Heard`, what sinks answer, Due. Goes out: events of kube_events. Next: `effects`, by what is
+outstanding. Source: client-go's tools/record/event.go (recordToSink, recordEvent).
+
+Each sink goes its own way through the posts:
+
+    delivering -> delivering                     (answered: the cursor moves; the next ones)
+    delivering -> pausing -> delivering          (a try failed; the pause is over)
+    delivering -> delivering, one given up       (refused, or the last try failed)
+
+What waits for a sink beyond its bound is given up, the oldest first, but for what it may be at just now: so what is
+delivered and what is given up are together what was posted.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import assert_never
+
+from chronolet.kernel.decider import Decider, Due, EffectFailed
+from chronolet.kube_events import signals, wanted
+from chronolet.kube_events.correlator import Correlation
+from chronolet.kube_events.evolve import evolve
+from chronolet.kube_events.policy import Policy, Rules
+from chronolet.kube_events.state import Sink, State
+from chronolet_schemas import kube_events
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.kube_events import Post
+
+Said = signals.Heard | signals.SinkAnswered | EffectFailed | Due
+"""All that kube_events is told."""
+
+
+def decide(policy: Policy, state: State, message: Said, now: int) -> Sequence[Event]:
+    """See `Decider.decide`. That the sinks are others than before is noticed with whatever comes."""
+    changes = tuple(_sinks_changed(policy, state))
+    for change in changes:
+        state = evolve(state, change)
+    return (*changes, *_decided(policy, state, message, now))
+
+
+def _decided(policy: Policy, state: State, message: Said, now: int) -> Iterator[Event]:
+    match message:
+        case signals.Heard():
+            yield from _correlated(policy, state, message)
+            # A pause that is longer than any is meant to be is over: the clock was put back since.
+            yield from _resumed(state, lambda name, sink: sink.retry_at > now + policy.sinks[name].pause)
+        case signals.SinkAnswered():
+            yield from _answered(policy, state, message, now)
+        case EffectFailed():
+            failed = signals.SinkAnswered(subject=message.subject, intent=message.intent, failure=message.error)
+            yield from _answered(policy, state, failed, now)
+        case Due():
+            yield from _resumed(state, lambda _, sink: 0 < sink.retry_at <= message.at)
+        case _:
+            assert_never(message)
+
+
+def _resumed(state: State, is_over: Callable[[str, Sink], bool]) -> Iterator[Event]:
+    for name, sink in state.sinks.items():
+        if is_over(name, sink):
+            yield kube_events.DeliveryResumed(sink=name, number=sink.cursor + 1)
+
+
+# -- which sinks there are ---------------------------------------------------------------------------------------------
+def _sinks_changed(policy: Policy, state: State) -> Iterator[Event]:
+    if policy.sinks.keys() == state.sinks.keys():
+        return
+    for name, sink in state.sinks.items():
+        waiting = sink.waiting(state.head)
+        if name not in policy.sinks and waiting:
+            yield kube_events.GivenUp(
+                sink=name, first=sink.cursor + 1, last=state.head, count=waiting, reason="removed"
+            )
+    yield kube_events.SinksChanged(sinks=tuple(policy.sinks))
+
+
+# -- what they are to have ---------------------------------------------------------------------------------------------
+def _correlated(policy: Policy, state: State, message: signals.Heard) -> Iterator[Event]:
+    work = Correlation(state.caches, policy.options)
+    found = [work.take(at, event) for at, event in message.events]
+    posts = tuple(post for post in found if post is not None)
+    correlated = kube_events.Correlated(
+        heard=len(found),
+        upto=str(message.events[-1][0]),
+        suppressed=len(found) - len(posts),
+        first_number=state.head + 1,
+        posts=posts,
+        known=work.known.changed,
+        similar=work.similar.changed,
+        tokens=work.tokens.changed,
+    )
+    yield correlated
+    yield from _overflow(policy, state, state.head + len(posts))
+
+
+def _overflow(policy: Policy, state: State, head: int) -> Iterator[Event]:
+    for name, sink in state.sinks.items():
+        rules = policy.sinks[name]
+        first = sink.gap_last + 1 if sink.gap_first else sink.cursor + rules.batch + 1
+        count = min(rules.too_many(sink.waiting(head)), head - first + 1)
+        if count > 0:
+            yield kube_events.GivenUp(sink=name, first=first, last=first + count - 1, count=count, reason="backlog")
+
+
+# -- what they say to it -----------------------------------------------------------------------------------------------
+def _answered(policy: Policy, state: State, answer: signals.SinkAnswered, now: int) -> Iterator[Event]:
+    name = answer.subject.removeprefix(_SUBJECT)
+    sink = state.sinks.get(name)
+    if sink is None or answer.intent != _intent(name, sink):
+        return
+    settled = answer.delivered + len(answer.refused)
+    last = sink.cursor + settled
+    if answer.refused:
+        refused = answer.refused[-1]
+        yield kube_events.GivenUp(
+            sink=name,
+            first=sink.cursor + 1,
+            last=last,
+            count=len(answer.refused),
+            reason="refused",
+            name=refused.name,
+            error=refused.error,
+        )
+    if answer.delivered:
+        yield kube_events.Delivered(sink=name, upto=last, count=answer.delivered)
+    if answer.failure:
+        tries = 1 if settled else sink.tries + 1
+        yield _failed(policy.sinks[name], state, name, last + 1, tries=tries, error=answer.failure, now=now)
+
+
+def _failed(rules: Rules, state: State, sink: str, number: int, *, tries: int, error: str, now: int) -> Event:
+    post = state.posts[number].name
+    if tries >= rules.max_tries:
+        return kube_events.GivenUp(
+            sink=sink, first=number, last=number, count=1, reason="tries", name=post, error=error
+        )
+    retry_at = rules.retry_at(now, tries=tries, sink=sink, name=post)
+    return kube_events.DeliveryFailed(sink=sink, number=number, name=post, tries=tries, error=error, retry_at=retry_at)
+
+
+# -- what should be running --------------------------------------------------------------------------------------------
+_SUBJECT = "sink/"
+
+
+def due(state: State) -> int | None:
+    """When the next pause is over."""
+    return min((sink.retry_at for sink in state.sinks.values() if sink.retry_at), default=None)
+
+
+def outstanding(policy: Policy, state: State) -> Sequence[wanted.Deliver]:
+    """For each sink that does not pause: its next posts."""
+    return tuple(
+        wanted.Deliver(
+            subject=f"{_SUBJECT}{name}",
+            intent=_intent(name, sink),
+            sink=name,
+            posts=_batch(policy, state, name, sink),
+        )
+        for name, sink in state.sinks.items()
+        if not sink.retry_at and sink.waiting(state.head)
+    )
+
+
+def _intent(name: str, sink: Sink) -> str:
+    return f"{name}/{sink.cursor + 1}/{sink.tries}"
+
+
+def _batch(policy: Policy, state: State, name: str, sink: Sink) -> tuple[Post, ...]:
+    """In a row, up to the gap if there is one."""
+    rules = policy.sinks.get(name) or Rules()
+    end = min(sink.cursor + rules.batch, sink.gap_first - 1 if sink.gap_first else state.head, state.head)
+    return tuple(state.posts[number] for number in range(sink.cursor + 1, end + 1))
+
+
+def decider(policy: Policy) -> Decider[State]:
+    """The decider with these numbers."""
+    return Decider(
+        initial=State(),
+        decide=functools.partial(decide, policy),
+        evolve=evolve,
+        due=due,
+        outstanding=functools.partial(outstanding, policy),
+    )
+
+
+DECIDER: Decider[State] = decider(Policy())

@@ -1,0 +1,287 @@
+"""Cases of events.json, by the decider of kube_events, the helpers that it calls, and the sink for API servers."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from chronolet.adapters.kube_sinks.calls import Answer, Unreachable
+from chronolet.adapters.kube_sinks.kubernetes import KubernetesSink
+from chronolet.kernel.decider import Decider, Due
+from chronolet.kube_events import policy, signals, wanted
+from chronolet.kube_events.correlator import keys
+from chronolet.kube_events.decider import decider
+from chronolet.kube_events.effects import Delivery
+from chronolet.kube_events.state import CACHE_SIZE, Cache, Caches, State
+from chronolet.ports.kube_sinks import api_event
+from chronolet.rules.kube_event import event_name
+from chronolet_schemas import codec, kube_events, registry
+from chronolet_schemas.envelope import Event, Position
+from tests.conformance.outcome import Case, differences
+
+T0 = 1_700_000_000_000
+_SOURCE = "kubelet/node-1"
+
+
+class _Node:
+    """The decider with what has come of its events so far."""
+
+    def __init__(self, rules: policy.Policy, cache_size: int = CACHE_SIZE) -> None:
+        self.decider: Decider[State] = decider(rules)
+        size = cache_size
+        self.state = State(caches=Caches(known=Cache(size=size), similar=Cache(size=size), tokens=Cache(size=size)))
+        self.said: list[Event] = []
+
+    def told(self, message: Any, now: int) -> Sequence[Event]:
+        events = self.decider.decide(self.state, message, now)
+        for event in events:
+            self.state = self.decider.evolve(self.state, event) or State()
+        self.said += events
+        return events
+
+    def heard(self, *events: tuple[Position, kube_events.Recorded]) -> kube_events.Correlated:
+        said = self.told(signals.heard(events), events[-1][0].milliseconds)
+        (correlated,) = (event for event in said if isinstance(event, kube_events.Correlated))
+        return correlated
+
+
+def _recorded(event: Mapping[str, str]) -> kube_events.Recorded:
+    assert event["source"] == _SOURCE  # all events of a node have one source
+    namespace, _, name = event["object"].partition("/")
+    severity: Any = event["type"]
+    return kube_events.Recorded(
+        object_kind="Pod",
+        namespace=namespace,
+        name=name,
+        field_path=event["field_path"],
+        severity=severity,
+        reason=event["reason"],
+        message=event["message"],
+    )
+
+
+def _correlate_sequence(case: Case) -> Iterator[str]:
+    given = case["given"]["options"]
+    chosen: dict[str, Any] = {} if given == "defaults" else dict(given)
+    size = chosen.pop("lru_cache_size", CACHE_SIZE)
+    if "spam_key_fields" in chosen:
+        chosen["spam_key"] = tuple(name for name in chosen.pop("spam_key_fields") if name != "source")
+    node = _Node(policy.Policy(options=policy.Options(**chosen)), size)
+    names: dict[str, str] = {}
+    for step in case["steps"]:
+        at = Position(T0 + step["t_seconds"] * 1000, step["index"] + 1)
+        posts = node.heard((at, _recorded(step["event"]))).posts
+        if posts and posts[0].count == 1:
+            names[posts[0].name] = f"event_{step['index']}"
+        if "expect" in step:
+            yield from differences(step["expect"], _posted(posts, names), f"step {step['index']}: ")
+
+
+def _posted(posts: Sequence[kube_events.Post], names: Mapping[str, str]) -> dict[str, Any]:
+    if not posts:
+        return {"action": "skip"}
+    (post,) = posts
+    return {
+        "action": "create" if post.count == 1 else "patch",
+        "count": post.count,
+        "message": post.message,
+        "name_of_event": names.get(post.name, post.name),
+        "first_time_seconds": (post.first - T0) // 1000,
+        "last_time_seconds": (Position.parse(post.at).milliseconds - T0) // 1000,
+    }
+
+
+def _key_equality(case: Case) -> Iterable[str]:
+    one, other = (keys(_recorded(case["given"][name])) for name in ("event_a", "event_b"))
+    found = {
+        "same_spam_key": one.spam == other.spam,
+        "same_aggregate_key": one.similar == other.similar,
+        "same_full_key": one.same == other.same,
+    }
+    return differences(case["expect"], found)
+
+
+# -- sinks -------------------------------------------------------------------------------------------------------------
+class _Context:
+    """An effect's surroundings that allow everything."""
+
+    def fence(self, point: str) -> None: ...
+
+    def done(self, point: str) -> None: ...
+
+
+class _Server:
+    """Answers calls as a case says; the last answer repeats."""
+
+    def __init__(self, answers: Sequence[str]) -> None:
+        self._answers = list(answers)
+        self.calls: list[str] = []
+
+    def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        word = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        self.calls.append({"POST": "create", "PATCH": "patch"}[method])
+        if word == "transport_error":
+            raise Unreachable("connection refused")
+        if word == "request_construction_error":
+            raise ValueError("it has no form")
+        status, kind = _ANSWERS[word]
+        return Answer(status, {}, json.dumps({"apiVersion": "v1", "kind": kind}).encode())
+
+
+_ANSWERS = {
+    "ok": (201, "Event"),
+    "not_found": (404, "Status"),
+    "already_exists": (409, "Status"),
+    "internal_error_status": (500, "Status"),
+    "forbidden": (403, "Status"),
+    "unexpected_object": (200, "Pod"),
+}
+
+
+def _sink_retry(case: Case) -> Iterable[str]:
+    given = case["given"]
+    server = _Server(given["sink_answers"])
+    delivery = Delivery({"kubernetes": KubernetesSink(server, "node-1")})
+    node = _Node(policy.Policy(sinks={"kubernetes": policy.Rules()}))
+    post = kube_events.Recorded(
+        object_kind="Pod", namespace="shop", name="web-0", severity="Normal", reason="Started", message="m"
+    )
+    at, pauses = T0, 0
+    # As many of them as to be told of the last one only.
+    *before, last = [(Position(T0, number + 1), post) for number in range(given["event_count"])]
+    if before:
+        node.heard(*before)
+        node.told(_taken(node), at)
+    node.heard(last)
+    said: list[Any] = []
+    shut_down = given.get("broadcaster_shut_down_during_pause_number")
+    found: list[Any] = []
+    while effects := node.decider.outstanding(node.state):
+        (deliver,) = effects
+        assert isinstance(deliver, wanted.Deliver)
+        said += node.told(delivery.deliver(deliver, _Context()), at)  # type: ignore[arg-type]
+        due = node.decider.due(node.state)
+        if due is None:
+            continue
+        pauses += 1
+        assert not node.decider.outstanding(node.state)
+        if shut_down == pauses:
+            break
+        found.append(_pause(due - at, pauses))
+        at = due
+        node.told(Due(at=due), at)
+    outcome = _outcome(said) if shut_down != pauses else "stopped_by_shutdown"
+    return differences(case["expect"], {"calls": server.calls, "pauses_seconds": found, "outcome": outcome})
+
+
+def _taken(node: _Node) -> signals.SinkAnswered:
+    (deliver,) = node.decider.outstanding(node.state)
+    assert isinstance(deliver, wanted.Deliver)
+    return signals.SinkAnswered(subject=deliver.subject, intent=deliver.intent, delivered=len(deliver.posts))
+
+
+def _pause(milliseconds: int, number: int) -> Any:
+    if number == 1:
+        return "random_0_to_10" if 0 < milliseconds <= 10_000 else milliseconds / 1000
+    return milliseconds // 1000 if milliseconds % 1000 == 0 else milliseconds / 1000
+
+
+def _outcome(said: Sequence[Event]) -> str:
+    match said[-1]:
+        case kube_events.Delivered():
+            return "recorded"
+        case kube_events.GivenUp(reason="tries"):
+            return "given_up"
+        case kube_events.GivenUp(reason="refused"):
+            return "abandoned"
+        case other:
+            return type(other).__name__
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+def _event_build(case: Case) -> Iterable[str]:
+    given = case["given"]
+    severity: Any = given["type"]
+    event = kube_events.Recorded(
+        object_kind="Pod",
+        namespace=given["namespace"],
+        name=given["object_name"],
+        severity=severity,
+        reason=given["reason"],
+        message=given["message"],
+    )
+    try:
+        codec.decode(registry.type_of(type(event)), codec.encode(event), Event)
+    except codec.Undecodable:
+        return differences(case["expect"], {"emitted": False})
+    (post,) = _Node(policy.Policy()).heard((Position(T0, 1), event)).posts
+    built = api_event(post, given.get("source_host", "node-1"))
+    name = event_name(given["object_name"], given["unix_nano"])
+    found = {
+        "emitted": True,
+        "name": name,
+        "name_is_uuid": _is_uuid(name),
+        "namespace": built["metadata"]["namespace"],
+        "count": built["count"],
+        "first_time_equals_last_time": built["firstTimestamp"] == built["lastTimestamp"],
+        # Not the kubelet's name, but that of whoever reports, in both places.
+        "reporting_controller": built["reportingComponent"].replace(built["source"]["component"], "kubelet"),
+        "reporting_instance": built["reportingInstance"],
+    }
+    return differences(case["expect"], found)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _broadcaster_queue(case: Case) -> Iterable[str]:
+    given = case["given"]
+    names = [f"sink-{number}" for number in range(given.get("watchers", 1))]
+    rules = policy.Rules(backlog=given.get("queue_length", policy.QUEUE_LENGTH))
+    node = _Node(policy.Policy(sinks=dict.fromkeys(names, rules)))
+    for number in range(given["events_sent"]):
+        event = kube_events.Recorded(
+            object_kind="Pod", namespace="n", name=f"o-{number}", severity="Normal", reason="R", message="m"
+        )
+        node.heard((Position(T0, number + 1), event))
+    given_up = [event for event in node.said if isinstance(event, kube_events.GivenUp)]
+    dropped = sum(event.count for event in given_up)
+    waiting = [sink.waiting(node.state.head) for sink in node.state.sinks.values()]
+    assert all(count + dropped == given["events_sent"] for count in waiting)
+    at_least = case["expect"].get("dropped_at_least", 0)
+    found = {
+        "sender_blocks": node.state.heard != given["events_sent"],
+        "dropped_at_least": min(at_least, dropped),
+        "events_per_watcher": waiting,
+    }
+    return differences(case["expect"], found)
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    "lru_cache_size": CACHE_SIZE,
+    "burst": policy.Options().burst,
+    "max_events": policy.Options().max_events,
+    "broadcaster_queue_length": policy.Rules().backlog,
+    "max_tries_per_event": policy.Rules().max_tries,
+    "retry_pause_seconds": policy.Rules().pause // 1000,
+}
+
+
+def _default_value(case: Case) -> Iterable[str]:
+    return differences(case["expect"], {"value": _DEFAULTS.get(case["given"]["option"])})
+
+
+KINDS = {
+    "correlate_sequence": _correlate_sequence,
+    "key_equality": _key_equality,
+    "sink_retry": _sink_retry,
+    "event_build": _event_build,
+    "broadcaster_queue": _broadcaster_queue,
+    "default_value": _default_value,
+}

@@ -1,0 +1,234 @@
+"""Each sink goes its own way: what it took, what it refused, what it is given up for, and when it is tried again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given as with_data
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from chronolet.kernel.decider import Due, EffectFailed
+from chronolet.kube_events import signals, wanted
+from chronolet.kube_events.decider import DECIDER, decider
+from chronolet.kube_events.policy import Policy, Rules
+from chronolet.kube_events.state import State
+from chronolet_schemas import kube_events, pleg
+from tests.deciders.given import Scene, given
+from tests.deciders.kube_events.told import T0, count, heard, recorded, scene, several
+
+NOW = T0 + 60_000
+
+
+def deliver(one: Scene, sink: str = "web") -> wanted.Deliver:
+    effect = one.effects[f"sink/{sink}"]
+    assert isinstance(effect, wanted.Deliver)
+    return effect
+
+
+def answered(one: Scene, sink: str = "web", **what: Any) -> signals.SinkAnswered:
+    effect = deliver(one, sink)
+    return signals.SinkAnswered(subject=effect.subject, intent=effect.intent, **what)
+
+
+def refused(*names: str) -> tuple[signals.Refused, ...]:
+    return tuple(signals.Refused(name=name, error="no") for name in names)
+
+
+def test_a_sink_that_is_new_begins_with_what_comes_first() -> None:
+    one = scene("web").when(heard(recorded()))
+    assert one.kinds == ["SinksChanged", "Correlated"]
+    assert [post.object_name for post in deliver(one).posts] == ["web"]
+    one.when(answered(one, delivered=1)).then(kube_events.Delivered(sink="web", upto=1, count=1))
+    assert (one.effects, len(one.state.posts)) == ({}, 0)
+    one.when(heard(recorded(), number=2))
+    assert one.kinds == ["Correlated"]
+    assert [post.count for post in deliver(one).posts] == [2]
+
+
+def test_what_is_kept_back_by_the_filter_is_counted() -> None:
+    one = scene("web").when(heard(*[recorded()] * 30))
+    correlated = one.only(kube_events.Correlated)
+    assert (correlated.heard, len(correlated.posts), correlated.suppressed) == (30, 25, 5)
+    assert (one.state.heard, one.state.suppressed, one.state.head) == (30, 5, 25)
+    assert correlated.upto == one.state.upto == f"{T0}-30"
+    one.when(heard(recorded(), number=31))
+    assert (one.only(kube_events.Correlated).posts, one.state.head, one.state.suppressed) == ((), 25, 6)
+
+
+def test_a_slow_sink_holds_up_no_other() -> None:
+    one = scene("web", "redis", batch=2).when(heard(*several(3)))
+    one.when(answered(one, "redis", delivered=2)).when(answered(one, "redis", delivered=1))
+    assert list(one.effects) == ["sink/web"]
+    assert len(one.state.posts) == 3
+    one.when(answered(one, "web", delivered=2))
+    assert list(one.state.posts) == [3]
+
+
+def test_refused_is_given_up_at_once_and_the_rest_goes_on() -> None:
+    one = scene("web").when(heard(*several(4)))
+    names = [post.name for post in deliver(one).posts]
+    one.when(answered(one, delivered=2, refused=refused(names[1]))).then(
+        kube_events.GivenUp(sink="web", first=1, last=3, count=1, reason="refused", name=names[1], error="no"),
+        kube_events.Delivered(sink="web", upto=3, count=2),
+    )
+    one.when(answered(one, refused=refused(names[3])))
+    assert one.kinds == ["GivenUp"]
+    sink = one.state.sinks["web"]
+    assert (sink.delivered, sink.given_up, sink.waiting(one.state.head)) == (2, 2, 0)
+
+
+def test_a_try_that_failed_is_made_again_after_a_pause() -> None:
+    one = scene("web").when(heard(*several(2)))
+    one.when(answered(one, delivered=1, failure="gone"), at=NOW)
+    assert one.kinds == ["Delivered", "DeliveryFailed"]
+    failed = one.only(kube_events.DeliveryFailed)
+    assert (failed.number, failed.tries, failed.error) == (2, 1, "gone")
+    assert NOW < failed.retry_at <= NOW + 10_000
+    assert (one.effects, one.due) == ({}, failed.retry_at)
+    one.wake().then(kube_events.DeliveryResumed(sink="web", number=2))
+    assert [post.object_name for post in deliver(one).posts] == ["web-1"]
+    later = one.at
+    one.when(answered(one, failure="gone"))
+    assert one.only(kube_events.DeliveryFailed).retry_at == later + 10_000
+
+
+def test_an_effect_that_failed_is_a_try_that_failed() -> None:
+    one = scene("web").when(heard(recorded()))
+    effect = deliver(one)
+    one.when(EffectFailed(effect="Deliver", subject=effect.subject, intent=effect.intent, error="late", timed_out=True))
+    assert one.only(kube_events.DeliveryFailed).error == "late"
+
+
+def test_after_twelve_tries_the_post_is_given_up_and_the_next_one_tried() -> None:
+    one = scene("web").when(heard(*several(2)))
+    for number in range(1, 12):
+        one.when(answered(one, failure="gone"))
+        assert one.only(kube_events.DeliveryFailed).tries == number
+        one.wake()
+    name = deliver(one).posts[0].name
+    one.when(answered(one, failure="gone")).then(
+        kube_events.GivenUp(sink="web", first=1, last=1, count=1, reason="tries", name=name, error="gone")
+    )
+    assert [post.object_name for post in deliver(one).posts] == ["web-1"]
+
+
+def test_the_first_pause_differs_from_post_to_post() -> None:
+    rules = Rules()
+    first = {rules.retry_at(0, tries=1, sink="web", name=f"n{number}") for number in range(100)}
+    assert len(first) > 90
+    assert all(0 < pause <= 10_000 for pause in first)
+    assert rules.retry_at(0, tries=2, sink="web", name="n1") == 10_000
+
+
+def test_an_answer_to_what_is_no_longer_open_is_ignored() -> None:
+    one = scene("web").when(heard(recorded()))
+    late = answered(one, delivered=1)
+    one.when(late).when(late).then()
+    one.when(signals.SinkAnswered(subject="sink/other", intent="other/1/0", delivered=1)).then()
+
+
+def test_what_waits_beyond_the_bound_is_given_up_but_not_what_may_be_under_way() -> None:
+    one = scene("web", backlog=20, batch=5).when(heard(*several(20)))
+    assert count(one.facts, kube_events.GivenUp) == 0
+    under_way = answered(one, delivered=5)
+    one.when(heard(*several(1, begin=20), number=21))
+    assert one.only(kube_events.GivenUp) == kube_events.GivenUp(sink="web", first=6, last=8, count=3, reason="backlog")
+    one.when(heard(*several(10, begin=21), number=22))
+    assert one.only(kube_events.GivenUp).first == 9
+    one.when(under_way).then(kube_events.Delivered(sink="web", upto=5, count=5))
+    sink = one.state.sinks["web"]
+    assert (sink.delivered, sink.given_up) == (5, 13)
+    assert deliver(one).posts[0].object_name == "web-18"
+    assert sink.waiting(one.state.head) == len(one.state.posts) == 13
+
+
+def test_a_batch_ends_before_the_gap() -> None:
+    one = scene("web", backlog=20, batch=5).when(heard(*several(25)))
+    one.when(answered(one, delivered=2))
+    assert [post.object_name for post in deliver(one).posts] == ["web-2", "web-3", "web-4"]
+
+
+def test_posts_of_a_gap_stay_for_a_sink_that_is_still_to_have_them() -> None:
+    policy = Policy(sinks={"web": Rules(backlog=20, batch=5), "redis": Rules(backlog=100, batch=100)})
+    one = given(decider(policy)).when(heard(*several(25)))
+    assert [post.object_name for post in deliver(one, "redis").posts] == [f"web-{n}" for n in range(25)]
+    one.when(answered(one, "redis", delivered=25))
+    assert len(one.state.posts) == one.state.sinks["web"].waiting(25) == 18
+
+
+def test_a_sink_that_is_told_of_no_longer_is_given_up_for_what_waits() -> None:
+    before = scene("web", "old").when(heard(recorded()))
+    before.when(answered(before, "old", delivered=1)).when(heard(recorded(), number=2))
+    one = given(decider(Policy(sinks={"web": Rules(), "new": Rules()})), *before.history)
+    assert deliver(one, "old").posts  # whoever is asked to deliver there says that he cannot
+    one.when(heard(recorded(), number=3))
+    assert one.facts[:2] == (
+        kube_events.GivenUp(sink="old", first=2, last=2, count=1, reason="removed"),
+        kube_events.SinksChanged(sinks=("web", "new")),
+    )
+    assert len(deliver(one, "web").posts) == 3
+    assert len(deliver(one, "new").posts) == 1
+    idle = given(decider(Policy()), kube_events.SinksChanged(sinks=("old",))).when(heard(recorded()))
+    assert idle.kinds == ["SinksChanged", "Correlated"]
+
+
+def test_a_pause_that_is_too_long_to_be_one_ends_with_the_next_event() -> None:
+    """The clock was put back."""
+    one = scene("web").when(heard(recorded()))
+    one.when(answered(one, failure="gone"), at=NOW + 3_600_000)
+    one.when(heard(recorded(), number=2), at=NOW)
+    assert one.kinds == ["Correlated", "DeliveryResumed"]
+
+
+def test_only_pauses_that_are_over_are_ended() -> None:
+    one = scene("web", "redis").when(heard(recorded()))
+    one.when(answered(one, "web", failure="gone"), at=NOW)
+    one.when(answered(one, "redis", failure="gone"), at=NOW + 20_000)
+    assert one.due == one.state.sinks["web"].retry_at
+    one.wake()
+    assert one.facts == (kube_events.DeliveryResumed(sink="web", number=1),)
+    assert one.due == one.state.sinks["redis"].retry_at
+
+
+def test_events_of_others_and_of_unknown_sinks_change_nothing() -> None:
+    state = State()
+    assert DECIDER.evolve(state, pleg.Healthy()) is state
+    assert DECIDER.evolve(state, kube_events.Delivered(sink="web", upto=1, count=1)) is state
+    assert DECIDER.decide(state, Due(at=1), 1) == ()
+
+
+@settings(max_examples=80, deadline=None)
+@with_data(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("heard"), st.integers(1, 30)),
+            st.tuples(st.sampled_from(["took", "refused", "failed", "late"]), st.integers(1, 5)),
+        ),
+        max_size=60,
+    )
+)
+def test_delivered_given_up_and_waiting_are_what_was_posted(story: list[tuple[str, int]]) -> None:
+    """Whatever a sink does, and whenever."""
+    one, number, known = scene("web", backlog=20, batch=5, max_tries=2), 1, None
+    for word, much in story:
+        if word == "heard":
+            one.when(heard(*several(much, begin=number), number=number))
+            number += much
+        elif word == "late" and known is not None:
+            one.when(known)
+        elif "sink/web" in one.effects:
+            posts = deliver(one).posts[:much]
+            what: dict[str, Any] = {"delivered": len(posts)} if word == "took" else {}
+            if word == "refused":
+                what = {"refused": refused(*(post.name for post in posts))}
+            known = answered(one, **({"failure": "gone"} if word == "failed" else what))
+            one.when(known, at=NOW)
+        elif one.due:
+            one.wake()
+        sink = one.state.sinks.get("web")
+        if sink is not None:
+            waiting = sink.waiting(one.state.head)
+            assert sink.delivered + sink.given_up + waiting == one.state.head == number - 1
+            assert sorted(one.state.posts) == [n for n in range(1, number) if sink.wants(n)]
+            assert waiting == len(one.state.posts) <= 20 + 5
