@@ -273,6 +273,27 @@ def test_a_running_container_can_be_removed(harness: Harness) -> None:
     assert harness.runtime.inspect(container) is None
 
 
+def test_only_the_dead_are_removed_where_the_dead_are_meant(harness: Harness) -> None:
+    sandbox = harness.sandbox()
+    running, dead, fresh = harness.run(sandbox, DEAF), harness.run(sandbox, EXIT_3), harness.container(sandbox, DEAF)
+    harness.dead(dead)
+    with pytest.raises(Refusal) as caught:
+        harness.runtime.remove_dead(running)
+    assert caught.value.kind == "conflict"
+    assert harness.detail(running).state == "running"
+    for container in (dead, fresh, "0" * 64):
+        harness.runtime.remove_dead(container)
+        assert harness.runtime.inspect(container) is None
+
+
+def test_a_container_tells_whose_network_it_is_in(harness: Harness) -> None:
+    sandbox = harness.sandbox()
+    container = harness.container(sandbox, DEAF)
+    listed = {one.id: one.sandbox_id for one in harness.runtime.list(NODE)}
+    assert listed == {sandbox: "", container: sandbox}
+    assert harness.detail(container).sandbox_id == sandbox
+
+
 def refusals_of_removers(runtime: Runtime, container: str, count: int) -> list[Refusal]:
     """What so many at once are told who all remove the same container."""
     at_once = threading.Barrier(count)

@@ -69,6 +69,7 @@ def summary(box: Box) -> ContainerState:
         image=box.spec.image,
         image_id=image_of(box.spec.image).id,
         created_at=box.created_at,
+        sandbox_id=box.spec.sandbox_id if isinstance(box.spec, ContainerSpec) else "",
         detailed=False,
     )
 

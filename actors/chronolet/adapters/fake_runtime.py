@@ -137,11 +137,19 @@ class FakeRuntime:
             return box is None or self._changed.wait_for(lambda: box.state != "running", timeout_seconds)
 
     def remove(self, container_id: str) -> None:
-        self._enter("remove")
+        self._remove("remove", container_id)
+
+    def remove_dead(self, container_id: str) -> None:
+        self._remove("remove_dead", container_id, only_dead=True)
+
+    def _remove(self, call: str, container_id: str, *, only_dead: bool = False) -> None:
+        self._enter(call)
         with self._changed:
             box = self._boxes.get(container_id)
             if box is None:
                 return
+            if only_dead and box.state == "running":
+                raise Refusal("conflict", f"You cannot remove a running container {container_id}")
             self._signal(box, "KILL")
             del self._boxes[container_id]
             self._tell("destroy", box)

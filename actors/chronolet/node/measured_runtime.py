@@ -73,6 +73,10 @@ class MeasuredRuntime:
         with self._operation("remove_container"):
             self._runtime.remove(container_id)
 
+    def remove_dead(self, container_id: str) -> None:
+        with self._operation("remove_container"):
+            self._runtime.remove_dead(container_id)
+
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         with self._operation("list_containers"):
             return self._runtime.list(labels)

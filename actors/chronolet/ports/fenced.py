@@ -58,6 +58,11 @@ class FencedRuntime:
         self._runtime.remove(container_id)
         self._context.done("docker.remove")
 
+    def remove_dead(self, container_id: str) -> None:
+        self._context.fence("docker.remove")
+        self._runtime.remove_dead(container_id)
+        self._context.done("docker.remove")
+
     def pull(
         self,
         reference: str,

@@ -117,6 +117,8 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     pid: int = 0
     stop_signal: str = "TERM"
     """What its image wants to be stopped with."""
+    sandbox_id: str = ""
+    """The id of the container whose network it is in."""
     detailed: bool = True
 
 
@@ -256,6 +258,9 @@ class Runtime(Protocol):
 
     def remove(self, container_id: str) -> None:
         """Remove a container, running or not, with its anonymous volumes; nothing happens to an absent one."""
+
+    def remove_dead(self, container_id: str) -> None:
+        """Remove a container that does not run, as `remove` does; `conflict` if it does."""
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         """All containers, dead ones too, that carry these labels; `detailed` is False in all of them."""

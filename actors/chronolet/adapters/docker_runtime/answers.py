@@ -21,6 +21,10 @@ class _Reply(msgspec.Struct):
     """Fields are spelt as Docker spells them."""
 
 
+class _HostConfig(_Reply):
+    NetworkMode: str = ""
+
+
 class _Listed(_Reply):
     Id: str
     State: str
@@ -29,6 +33,7 @@ class _Listed(_Reply):
     ImageID: str
     Names: list[str] | None = None
     Labels: dict[str, str] | None = None
+    HostConfig: _HostConfig | None = None
 
 
 class _Run(_Reply):
@@ -64,6 +69,7 @@ class _Inspected(_Reply):
     State: _Run
     Config: _Config
     NetworkSettings: _Networks | None = None
+    HostConfig: _HostConfig | None = None
 
 
 class _Exec(_Reply):
@@ -133,6 +139,7 @@ def detail(body: bytes) -> ContainerState:
         ip=next((network.IPAddress for network in networks.values() if network.IPAddress), ""),
         pid=run.Pid,
         stop_signal=found.Config.StopSignal or "TERM",
+        sandbox_id=_sandbox_of(found.HostConfig),
     )
 
 
@@ -191,8 +198,15 @@ def _summary(one: _Listed) -> ContainerState:
         image=one.Image,
         image_id=one.ImageID,
         created_at=one.Created * 1000,
+        sandbox_id=_sandbox_of(one.HostConfig),
         detailed=False,
     )
+
+
+def _sandbox_of(config: _HostConfig | None) -> str:
+    """The container whose network another one is in; not that of the host or of a bridge."""
+    kind, _, container_id = config.NetworkMode.partition(":") if config else ("", "", "")
+    return container_id if kind == "container" else ""
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -97,8 +97,13 @@ class DockerRuntime:
         return True
 
     def remove(self, container_id: str) -> None:
+        self._remove(container_id, {"force": "1", "v": "1"})
+
+    def remove_dead(self, container_id: str) -> None:
+        self._remove(container_id, {"v": "1"})
+
+    def _remove(self, container_id: str, query: Mapping[str, str]) -> None:
         path = f"/containers/{quoted(container_id)}"
-        query = {"force": "1", "v": "1"}
         try:
             self._unless(("not_found",), "DELETE", path, query, timeout_seconds=_CREATE_SECONDS)
         except Refusal as refusal:

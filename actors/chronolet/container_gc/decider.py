@@ -1,0 +1,195 @@
+"""When containers are collected, and which: one run at a time, each object of it in its turn. Pure.
+
+Comes in: looks of `effects`, requests, the beginnings and ends of pods. Goes out: events of `container_gc`, and the
+node's KubeEvent ContainerGCFailed. Next: `effects`, by what is outstanding. Source:
+pkg/kubelet/kubelet.go (StartGarbageCollection), pkg/kubelet/kuberuntime/kuberuntime_gc.go.
+
+    idle -> asked for -> looked -> running, a victim at a time -> idle     (with nothing to remove: idle at once)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, assert_never
+
+from chronolet.container_gc import plan, signals, wanted
+from chronolet.container_gc.evolve import after, evolve
+from chronolet.container_gc.state import Asked, Run, State
+from chronolet.container_gc.verdicts import Pods
+from chronolet.kernel.decider import Decider, Effect, EffectFailed
+from chronolet.rules.aggregate import aggregate
+from chronolet_schemas import container_gc, kernel, kube_events, manifests, pod
+from chronolet_schemas.envelope import Event
+
+_Answer = signals.RemovalDone | signals.RemovalRefused | EffectFailed
+_PodNews = pod.SpecAccepted | pod.PodAdopted | pod.PodEnded
+Said = (
+    _Answer | _PodNews | signals.Looked | manifests.FolderRead | kernel.BallastGivenUp | container_gc.CollectContainers
+)
+"""All that the collector is told."""
+
+
+def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+    """See `Decider.decide`."""
+    match message:
+        case signals.Looked():
+            return (*_settings(state, message), *_looked(state, message, now))
+        case signals.RemovalDone() | signals.RemovalRefused() | EffectFailed():
+            return tuple(_answered(state, message, now))
+        case pod.SpecAccepted() | pod.PodAdopted() | pod.PodEnded():
+            return _pod(state, message)
+        case manifests.FolderRead():
+            return () if state.sources_ready else (container_gc.SourcesReady(),)
+        case kernel.BallastGivenUp():
+            waiting = any(one.trigger == "disk" for one in state.asked)
+            return () if waiting else (container_gc.RunRequested(trigger="disk"),)
+        case container_gc.CollectContainers():
+            return (container_gc.RunRequested(trigger="request", request=message.request),)
+        case _:
+            assert_never(message)
+
+
+def _pod(state: State, message: _PodNews) -> Sequence[Event]:
+    known = message.uid in state.pods
+    if isinstance(message, pod.PodEnded):
+        return (container_gc.PodForgotten(pod=message.pod, uid=message.uid),) if known else ()
+    return () if known else (container_gc.PodNoted(pod=message.pod, uid=message.uid),)
+
+
+def _settings(state: State, look: signals.Told) -> Sequence[Event]:
+    if (state.node, state.policy) == (look.node, look.policy):
+        return ()
+    return (container_gc.PolicySet(node=look.node, policy=look.policy),)
+
+
+def pods(state: State) -> Pods:
+    """The pods that live, as far as the collector was told."""
+    return Pods(known=state.pods, sources_ready=state.sources_ready)
+
+
+def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
+    """A run follows from the look, unless it is one that nobody waits for."""
+    asked = _asked(state, look.intent)
+    if asked is None:
+        return ()
+    stages = plan.judged(look, pods(state), look.policy, now)
+    victims, error = plan.victims(stages), aggregate(plan.errors(stages))
+    run = Run(
+        number=state.runs + 1,
+        trigger=asked.trigger,
+        request=asked.request,
+        at=now,
+        victims=victims,
+        kept=dict(plan.kept(stages)),
+        error=error,
+    )
+    if not victims:
+        return tuple(_finished(run, look.node, now))
+    return (
+        container_gc.RunStarted(
+            run=run.number,
+            trigger=run.trigger,
+            request=run.request,
+            at=now,
+            victims=victims,
+            kept=run.kept,
+            error=error,
+        ),
+    )
+
+
+def _asked(state: State, intent: str) -> Asked | None:
+    """What the look is for: a run that was asked for, or the periodic one while nothing else is to be done."""
+    if state.run is not None:
+        return None
+    if intent:
+        return state.asked[0] if state.asked and intent == _look_intent(state.asked[0]) else None
+    return None if state.asked else Asked(number=0, trigger="period")
+
+
+def _answered(state: State, message: _Answer, now: int) -> Iterator[Event]:
+    if isinstance(message, EffectFailed) and state.run is None:
+        yield from _look_failed(state, message, now)
+        return
+    run = state.run
+    if run is None or run.victim is None or message.intent != _intent(run):
+        return
+    error = "" if isinstance(message, signals.RemovalDone) else message.error
+    dealt = _dealt_with(run, run.victim, error)
+    yield dealt
+    run = after(run, dealt)
+    while run.victim is not None and run.victim.id in run.occupied:
+        dealt = _dealt_with(run, run.victim, "a container of it could not be removed")
+        yield dealt
+        run = after(run, dealt)
+    if run.victim is None:
+        yield from _finished(run, state.node, now)
+
+
+def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
+    """A look that was asked for did not come to its end: the run is over before it began."""
+    asked = _asked(state, message.intent)
+    if asked is not None:
+        run = Run(
+            number=state.runs + 1,
+            trigger=asked.trigger,
+            request=asked.request,
+            at=now,
+            victims=(),
+            error=message.error,
+        )
+        yield from _finished(run, state.node, now)
+
+
+def _dealt_with(run: Run, victim: container_gc.Victim, error: str) -> container_gc.Removed | container_gc.NotRemoved:
+    who: dict[str, Any] = {
+        "run": run.number,
+        "what": victim.what,
+        "id": victim.id,
+        "name": victim.name,
+        "pod": victim.pod,
+        "uid": victim.uid,
+        "rule": victim.rule,
+    }
+    return container_gc.NotRemoved(error=error, **who) if error else container_gc.Removed(**who)
+
+
+def _finished(run: Run, node: str, now: int) -> Iterator[Event]:
+    yield container_gc.RunFinished(
+        run=run.number,
+        trigger=run.trigger,
+        request=run.request,
+        at=now,
+        milliseconds=max(now - run.at, 0),
+        removed=run.removed,
+        failed=run.failed,
+        kept=run.kept,
+        error=run.error,
+    )
+    if run.error:
+        yield kube_events.Recorded(
+            object_kind="Node", name=node, severity="Warning", reason="ContainerGCFailed", message=run.error
+        )
+
+
+def _look_intent(asked: Asked) -> str:
+    return f"look/{asked.number}"
+
+
+def _intent(run: Run) -> str:
+    return f"remove/{run.number}/{run.next}"
+
+
+def outstanding(state: State) -> Sequence[Effect]:
+    """See `Decider.outstanding`."""
+    period = wanted.LookPeriodically(subject="period", intent="period")
+    if state.run is not None and state.run.victim is not None:
+        return (period, wanted.Remove(subject="run", intent=_intent(state.run), victim=state.run.victim))
+    if state.asked:
+        return (period, wanted.Look(subject="run", intent=_look_intent(state.asked[0])))
+    return (period,)
+
+
+DECIDER: Decider[State] = Decider(
+    initial=State(), decide=decide, evolve=evolve, due=lambda _: None, outstanding=outstanding
+)

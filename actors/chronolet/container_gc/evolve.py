@@ -1,0 +1,71 @@
+"""The collector's state after each of its events. Pure. Next: `decider`, history."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from chronolet.container_gc.state import Asked, Run, State
+from chronolet_schemas import container_gc
+from chronolet_schemas.envelope import Event
+
+
+def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one line for each event
+    """The state after one of its events; others change nothing."""
+    match event:
+        case container_gc.PolicySet():
+            return replace(state, node=event.node, policy=event.policy)
+        case container_gc.PodNoted():
+            return replace(state, pods=state.pods.set(event.uid, event.pod))
+        case container_gc.PodForgotten():
+            return replace(state, pods=state.pods.delete(event.uid) if event.uid in state.pods else state.pods)
+        case container_gc.SourcesReady():
+            return replace(state, sources_ready=True)
+        case container_gc.RunRequested():
+            asked = Asked(number=state.requests + 1, trigger=event.trigger, request=event.request)
+            return replace(state, requests=asked.number, asked=(*state.asked, asked))
+        case container_gc.RunEvent():
+            return _run(state, event)
+        case _:
+            return state
+
+
+def _run(state: State, event: container_gc.RunEvent) -> State:
+    match event:
+        case container_gc.RunStarted():
+            return replace(state, runs=event.run, run=_begun(event), asked=_without(state, event))
+        case container_gc.RunFinished():
+            return replace(state, runs=event.run, run=None, asked=_without(state, event))
+        case container_gc.Removed() | container_gc.NotRemoved() if state.run is not None:
+            return replace(state, run=after(state.run, event))
+        case _:
+            return state
+
+
+def _begun(event: container_gc.RunStarted) -> Run:
+    return Run(
+        number=event.run,
+        trigger=event.trigger,
+        request=event.request,
+        at=event.at,
+        victims=event.victims,
+        kept=event.kept,
+        error=event.error,
+    )
+
+
+def _without(state: State, event: container_gc.RunStarted | container_gc.RunFinished) -> tuple[Asked, ...]:
+    """What is still asked for when a run has begun that was asked for."""
+    return tuple(
+        one
+        for index, one in enumerate(state.asked)
+        if index or (one.trigger, one.request) != (event.trigger, event.request)
+    )
+
+
+def after(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> Run:
+    """The run when one more of its victims is dealt with."""
+    if isinstance(event, container_gc.Removed):
+        return replace(run, next=run.next + 1, removed=run.removed + 1)
+    sandbox = run.victims[run.next].sandbox_id
+    occupied = run.occupied | {sandbox} if sandbox else run.occupied
+    return replace(run, next=run.next + 1, failed=run.failed + 1, occupied=occupied)

@@ -1,0 +1,63 @@
+"""All that a run would do: a verdict over every object of the node. Pure.
+
+Comes in: a look, the pods, the policy, now. Goes out: stages, in their order. Next: `decider`, which runs it, and
+`gc plan`, which shows it. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (GarbageCollect): a stage that fails does
+not keep the next from being done.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from chronolet.container_gc import containers, logs, sandboxes
+from chronolet.container_gc.signals import Looked, Stage
+from chronolet.container_gc.verdicts import Pods, Verdict
+from chronolet_schemas.container_gc import Policy, Victim
+
+
+class Judged(NamedTuple):
+    """One stage of a run: what is decided over each of its objects, or why nothing could be listed."""
+
+    stage: Stage
+    verdicts: Sequence[Verdict] = ()
+    error: str = ""
+
+
+def judged(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[Judged]:
+    """The stages of a run."""
+    first = _stage("containers", look, lambda: containers.judged(look.containers, pods, policy, now))
+    occupied = _occupied(look, first.verdicts)
+    second = _stage("sandboxes", look, lambda: sandboxes.judged(look.sandboxes, occupied, pods, now))
+    third = _stage(
+        "pod_log_directories", look, lambda: (*logs.folders(look.log_folders, pods), *logs.links(look.log_links))
+    )
+    return (first, second, third)
+
+
+def _stage(name: Stage, look: Looked, judge: Callable[[], Sequence[Verdict]]) -> Judged:
+    error = look.errors.get(name, "")
+    return Judged(name, error=error) if error else Judged(name, judge())
+
+
+def _occupied(look: Looked, verdicts: Iterable[Verdict]) -> frozenset[str]:
+    """The sandboxes in which a container is left after the first stage; all of them where nobody knows."""
+    if "containers" in look.errors:
+        return frozenset(one.id for one in look.sandboxes)
+    return frozenset(verdict.sandbox_id for verdict in verdicts if not verdict.remove)
+
+
+def victims(stages: Iterable[Judged]) -> tuple[Victim, ...]:
+    """What goes, in its order."""
+    return tuple(verdict.victim() for stage in stages for verdict in stage.verdicts if verdict.remove)
+
+
+def kept(stages: Iterable[Judged]) -> Mapping[str, int]:
+    """How many stay, by rule."""
+    return Counter[str](verdict.rule for stage in stages for verdict in stage.verdicts if not verdict.remove)
+
+
+def errors(stages: Iterable[Judged]) -> Sequence[str]:
+    """What could not be looked at."""
+    return [stage.error for stage in stages if stage.error]

@@ -1,0 +1,56 @@
+"""Which dead sandboxes go. Pure. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (evictSandboxes).
+
+Comes in: the sandboxes of this node, those that hold containers, the pods, now. Goes out: a verdict over each, those
+that go first, the oldest of each pod first. Next: `plan`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container as Holds
+from collections.abc import Iterable, Sequence
+
+from chronolet.container_gc.signals import Seen
+from chronolet.container_gc.verdicts import BEING_MADE_MS, NEWS_MS, Pods, Verdict
+from chronolet_schemas.container_gc import Rule
+
+
+def judged(sandboxes: Iterable[Seen], occupied: Holds[str], pods: Pods, now: int) -> Sequence[Verdict]:
+    """A verdict over each sandbox."""
+    by_pod: defaultdict[str, list[Seen]] = defaultdict(list)
+    for one in sandboxes:
+        by_pod[one.uid].append(one)
+    found = [verdict for uid, each in by_pod.items() for verdict in _of_pod(uid, each, occupied, pods, now)]
+    return sorted(found, key=lambda verdict: not verdict.remove)
+
+
+def _of_pod(uid: str, sandboxes: list[Seen], occupied: Holds[str], pods: Pods, now: int) -> Iterable[Verdict]:
+    """The newest one is the pod's own as long as there is a pod."""
+    given_up = pods.given_up(uid) if pods.sources_ready else None
+    sandboxes.sort(key=lambda one: (one.created_at, one.attempt))
+    for one in sandboxes:
+        goes: Rule = given_up or "older_sandbox"
+        stays: Rule | None = "newest_sandbox" if given_up is None and one is sandboxes[-1] else None
+        stays = stays or _exempt(one, occupied, given_up, now)
+        yield Verdict(
+            what="sandbox",
+            id=one.id,
+            name=one.name,
+            pod=one.pod,
+            uid=one.uid,
+            remove=stays is None,
+            rule=stays or goes,
+            stop=True,
+        )
+
+
+def _exempt(one: Seen, occupied: Holds[str], given_up: Rule | None, now: int) -> Rule | None:
+    if one.state == "running":
+        return "ready"
+    if one.id in occupied:
+        return "has_containers"
+    if one.state == "created" and now - one.created_at < BEING_MADE_MS:
+        return "being_made"
+    if given_up == "deleted_pod" and now - one.created_at < NEWS_MS:
+        return "news_awaited"
+    return None

@@ -1,0 +1,38 @@
+"""The image_gc kind: one entity for the node. Comes in: its workers, or nothing for the pure kind that history folds
+with. Goes out: `Kind`. Next: `node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chronolet.image_gc.decider import DECIDER
+from chronolet.image_gc.state import State
+from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet_schemas import image_gc, kernel
+
+NODE = "node"
+"""The key of the one entity."""
+
+
+def _node(_message: Any) -> Sequence[str]:
+    return (NODE,)
+
+
+def kind(
+    effects: Mapping[type[Effect], Job] | None = None, standing: Mapping[type[Effect], Job] | None = None
+) -> Kind[State]:
+    """The Kind; with its workers it can act."""
+    return Kind(
+        name="image_gc",
+        shards=1,
+        state=State,
+        format=1,
+        decider=DECIDER,
+        commands={image_gc.CollectImages: _node},
+        subscribes={kernel.BallastGivenUp: _node},
+        at_start=(NODE,),
+        effects=effects or {},
+        standing=standing or {},
+    )

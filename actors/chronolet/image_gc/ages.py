@@ -1,0 +1,68 @@
+"""What a look tells that is new, and how old images are. Pure. Source: image_gc_manager.go (detectImages).
+
+Comes in: State, a look, now. Goes out: ImagesChanged. Next: `decider`. The use of an image is written down when it
+begins and when it ends: in between it is used at whatever moment somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from chronolet.image_gc.signals import Looked
+from chronolet.image_gc.state import Record, State
+from chronolet_schemas.image_gc import Image, ImagesChanged
+
+_MOST = 500
+"""What one event tells."""
+
+
+def changes(state: State, look: Looked, now: int) -> Iterator[ImagesChanged]:
+    """What is new, in events of a size that can be read. The first look ever is told even if there are no images."""
+    records, there = state.records, {image.id for image in look.images}
+    seen = [image for image in look.images if not _is_known(records.get(image.id), image)]
+    gone = sorted(known for known in records if known not in there)
+    # When those were seen in use last that are not in use any more.
+    until = min(max(state.looked_at, look.looked_before), now)
+    for start in range(0, max(len(seen), len(gone)), _MOST):
+        part = slice(start, start + _MOST)
+        yield ImagesChanged(at=now, used_until=until, seen=tuple(seen[part]), gone=tuple(gone[part]))
+    if not state.began_at and not seen:
+        yield ImagesChanged(at=now, used_until=until)
+
+
+def _is_known(record: Record | None, image: Image) -> bool:
+    return record is not None and record.image == image
+
+
+def ahead(state: State, now: int) -> bool:
+    """Whether something was noted for a time that has not come yet: the clock was set back."""
+    return any(max(one.first_detected, one.last_used) > now for one in state.records.values())
+
+
+def clamped(state: State, now: int) -> State:
+    """The state with no time later than now: nobody waits for a time to come again."""
+    records = state.records.mutate()
+    for known, one in state.records.items():
+        records[known] = replace(one, first_detected=min(one.first_detected, now), last_used=min(one.last_used, now))
+    return replace(
+        state, records=records.finish(), began_at=min(state.began_at, now), looked_at=min(state.looked_at, now)
+    )
+
+
+def recorded(record: Record | None, image: Image, event: ImagesChanged) -> Record:
+    """The image's record after a look that found it like this. Its size is whatever it is now."""
+    if record is None:
+        return Record(image=image, first_detected=event.at)
+    ended = record.used and not image.user_count
+    return Record(
+        image=image,
+        first_detected=record.first_detected,
+        last_used=event.used_until if ended else record.last_used,
+    )
+
+
+def last_used(record: Record, looked_at: int) -> int:
+    """When it was last in use, as of a look at that moment."""
+    return looked_at if record.used else record.last_used

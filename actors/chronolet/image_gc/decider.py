@@ -1,0 +1,202 @@
+"""What is known of images, and when which of them go: one run at a time, each image in its turn. Pure.
+
+Comes in: looks of `effects`, requests. Goes out: events of `image_gc`, and KubeEvents of the node. Next: `effects`, by
+what is outstanding. Source: pkg/kubelet/images/image_gc_manager.go.
+
+    idle -> asked for -> looked -> running, an image at a time -> idle     (with nothing to remove: idle at once)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, assert_never
+
+from chronolet.image_gc import ages, outcome, plan, signals, wanted
+from chronolet.image_gc.evolve import after, evolve
+from chronolet.image_gc.policy import collects
+from chronolet.image_gc.state import Asked, Run, State
+from chronolet.kernel.decider import Decider, Effect, EffectFailed
+from chronolet_schemas import image_gc, kernel, kube_events
+from chronolet_schemas.envelope import Event
+
+_Answer = signals.RemovalDone | signals.RemovalRefused | EffectFailed
+Said = _Answer | signals.Looked | kernel.BallastGivenUp | image_gc.CollectImages
+"""All that the collector is told."""
+
+
+def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+    """See `Decider.decide`."""
+    match message:
+        case signals.Looked():
+            return tuple(_looked(state, message, now))
+        case signals.RemovalDone() | signals.RemovalRefused() | EffectFailed():
+            return tuple(_answered(state, message, now))
+        case kernel.BallastGivenUp():
+            waiting = any(one.trigger == "disk" for one in state.asked)
+            return () if waiting else (image_gc.RunRequested(operation="collect", trigger="disk"),)
+        case image_gc.CollectImages():
+            operation: image_gc.Operation = "remove_unused" if message.unused else "collect"
+            return (image_gc.RunRequested(operation=operation, trigger="request", request=message.request),)
+        case _:
+            assert_never(message)
+
+
+def _looked(state: State, look: signals.Looked, now: int) -> Iterator[Event]:
+    """What is new in the look; then, if it is one for a run, the run."""
+    news = list(_news(state, look, now))
+    yield from news
+    for event in news:
+        state = evolve(state, event)
+    asked = _asked(state, look.intent) if look.disk is not None else None
+    if asked is not None:
+        yield from _run(state, look, asked, now)
+
+
+def _news(state: State, look: signals.Looked, now: int) -> Iterator[Event]:
+    if (state.node, state.policy) != (look.node, look.policy):
+        yield image_gc.PolicySet(node=look.node, policy=look.policy)
+    if ages.ahead(state, now):
+        yield image_gc.TimesClamped(at=now)
+        state = ages.clamped(state, now)
+    if not look.error:
+        yield from ages.changes(state, look, now)
+
+
+def _asked(state: State, intent: str) -> Asked | None:
+    """What the look is for: a run that was asked for, or the periodic one while nothing else is to be done."""
+    if state.run is not None:
+        return None
+    if intent:
+        return state.asked[0] if state.asked and intent == _look_intent(state.asked[0]) else None
+    return None if state.asked else Asked(number=0, operation="collect", trigger="period")
+
+
+def _run(state: State, look: signals.Looked, asked: Asked, now: int) -> Iterator[Event]:
+    found = plan.Plan(error=look.error)
+    if not look.error:
+        found = plan.judged(state, look.policy, asked.operation, look.disk or signals.Disk(), now)
+    run = Run(
+        number=state.runs + 1,
+        operation=asked.operation,
+        trigger=asked.trigger,
+        request=asked.request,
+        at=now,
+        capacity_bytes=found.disk.capacity_bytes,
+        available_bytes=found.disk.available_bytes,
+        usage_percent=found.usage_percent,
+        wanted_bytes=found.wanted_bytes,
+        candidates=(*found.going, *found.spare),
+        kept=dict(found.kept()),
+        error=found.error,
+    )
+    if run.candidate is None:
+        yield from _finished(state, run, now)
+        return
+    yield image_gc.RunStarted(
+        run=run.number,
+        operation=run.operation,
+        trigger=run.trigger,
+        request=run.request,
+        at=now,
+        capacity_bytes=run.capacity_bytes,
+        available_bytes=run.available_bytes,
+        usage_percent=run.usage_percent,
+        wanted_bytes=run.wanted_bytes,
+        candidates=run.candidates,
+        kept=run.kept,
+        error=run.error,
+    )
+
+
+def _answered(state: State, message: _Answer, now: int) -> Iterator[Event]:
+    run = state.run
+    if run is None:
+        if isinstance(message, EffectFailed):
+            yield from _look_failed(state, message, now)
+        return
+    if run.candidate is None or message.intent != _intent(run):
+        return
+    error = "" if isinstance(message, signals.RemovalDone) else message.error
+    dealt = _dealt_with(run, run.candidate, error)
+    yield dealt
+    run = after(run, dealt)
+    if run.candidate is None:
+        yield from _finished(state, run, now)
+
+
+def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
+    """A look that was asked for did not come to its end: the run is over before it began."""
+    asked = _asked(state, message.intent)
+    if asked is not None:
+        run = Run(
+            number=state.runs + 1,
+            operation=asked.operation,
+            trigger=asked.trigger,
+            request=asked.request,
+            at=now,
+            error=message.error,
+        )
+        yield from _finished(state, run, now)
+
+
+def _dealt_with(
+    run: Run, candidate: image_gc.Candidate, error: str
+) -> image_gc.ImageRemoved | image_gc.ImageNotRemoved:
+    who: dict[str, Any] = {
+        "run": run.number,
+        "id": candidate.id,
+        "name": candidate.name,
+        "size_bytes": candidate.size_bytes,
+        "reason": candidate.reason,
+    }
+    return image_gc.ImageNotRemoved(error=error, **who) if error else image_gc.ImageRemoved(**who)
+
+
+def _finished(state: State, run: Run, now: int) -> Iterator[Event]:
+    failure = outcome.error(run, state.policy.max_age_milliseconds if state.policy else 0)
+    yield image_gc.RunFinished(
+        run=run.number,
+        operation=run.operation,
+        trigger=run.trigger,
+        request=run.request,
+        at=now,
+        milliseconds=max(now - run.at, 0),
+        capacity_bytes=run.capacity_bytes,
+        available_bytes=run.available_bytes,
+        usage_percent=run.usage_percent,
+        wanted_bytes=run.wanted_bytes,
+        freed_bytes=run.freed_bytes,
+        removed=run.removed,
+        failed=len(run.errors),
+        kept=dict(outcome.kept(run)),
+        error=failure,
+    )
+    for reason, message in outcome.told(run, failure, state.failures):
+        yield kube_events.Recorded(
+            object_kind="Node", name=state.node, severity="Warning", reason=reason, message=message
+        )
+
+
+def _look_intent(asked: Asked) -> str:
+    return f"look/{asked.number}"
+
+
+def _intent(run: Run) -> str:
+    return f"remove/{run.number}/{run.next}"
+
+
+def outstanding(state: State) -> Sequence[Effect]:
+    """See `Decider.outstanding`."""
+    standing: list[Effect] = [wanted.WatchImages(subject="usage", intent="usage")]
+    if state.policy is not None and collects(state.policy):
+        standing.append(wanted.LookPeriodically(subject="period", intent="period"))
+    if state.run is not None and state.run.candidate is not None:
+        return (*standing, wanted.RemoveImage(subject="run", intent=_intent(state.run), id=state.run.candidate.id))
+    if state.asked:
+        return (*standing, wanted.Look(subject="run", intent=_look_intent(state.asked[0])))
+    return standing
+
+
+DECIDER: Decider[State] = Decider(
+    initial=State(), decide=decide, evolve=evolve, due=lambda _: None, outstanding=outstanding
+)

@@ -1,0 +1,44 @@
+"""What the settings of the collection of images may say, and when there is anything to be collected. Pure.
+
+Source: pkg/kubelet/images/image_gc_manager.go (NewImageGCManager), pkg/kubelet/kubelet.go (StartGarbageCollection).
+"""
+
+from __future__ import annotations
+
+from chronolet_schemas.image_gc import Policy
+
+_ALL = 100
+
+
+def problem(policy: Policy) -> str:
+    """Why the policy cannot be used; empty if it can."""
+    high, low = policy.high_threshold_percent, policy.low_threshold_percent
+    for name, found in (("high threshold", high), ("low threshold", low)):
+        if not 0 <= found <= _ALL:
+            return f"{name}: found {found}, expected a percentage from 0 to 100"
+    if low >= high:
+        return f"low threshold: found {low}, expected less than the high threshold, {high}"
+    if policy.min_age_milliseconds < 0:
+        return f"minimum age: found {policy.min_age_milliseconds} ms, expected 0 or more"
+    if policy.max_age_milliseconds < 0:
+        return f"maximum age: found {policy.max_age_milliseconds} ms, expected 0 (none) or more"
+    if 0 < policy.max_age_milliseconds <= policy.min_age_milliseconds:
+        return f"maximum age: found {policy.max_age_milliseconds} ms, expected more than the minimum age"
+    return ""
+
+
+def collects(policy: Policy) -> bool:
+    """Whether there is a periodic run at all: a threshold of 100 switches it off, unless age alone makes images go."""
+    return policy.high_threshold_percent != _ALL or policy.max_age_milliseconds > 0
+
+
+def usage_percent(capacity_bytes: int, available_bytes: int) -> int:
+    """How full the disk is, rounded up."""
+    return _ALL - available_bytes * _ALL // capacity_bytes
+
+
+def wanted_bytes(policy: Policy, capacity_bytes: int, available_bytes: int) -> int:
+    """What has to be freed to come down to the low threshold; 0 below the high one."""
+    if usage_percent(capacity_bytes, available_bytes) < policy.high_threshold_percent:
+        return 0
+    return max(capacity_bytes * (_ALL - policy.low_threshold_percent) // _ALL - available_bytes, 0)

@@ -1,0 +1,261 @@
+"""When containers are collected: one run at a time, each object in its turn, whatever the runtime answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.container_gc import signals, wanted
+from chronolet.container_gc.decider import DECIDER
+from chronolet.kernel.decider import EffectFailed
+from chronolet_schemas import container_gc, kernel, kube_events, manifests, pod, podspec
+from chronolet_schemas.container_gc import (
+    NotRemoved,
+    PodForgotten,
+    PodNoted,
+    PolicySet,
+    Removed,
+    RunFinished,
+    RunRequested,
+    RunStarted,
+    SourcesReady,
+    Victim,
+)
+from chronolet_schemas.envelope import Event
+from tests.deciders.given import Scene, given
+
+POLICY = container_gc.Policy()
+NOW = 1_000_000
+SET = PolicySet(node="node", policy=POLICY)
+WEB = PodNoted(pod="default/web", uid="u1")
+
+
+def scene(*events: Event) -> Scene:
+    return given(DECIDER, SET, *events)
+
+
+def seen(number: int, **more: Any) -> signals.Seen:
+    fields: dict[str, Any] = {
+        "id": f"k{number}",
+        "name": f"chrono_app_web_default_u1_{number}",
+        "pod": "default/web",
+        "uid": "u1",
+        "container": "app",
+        "attempt": number,
+        "created_at": number * 10,
+        "state": "exited",
+    }
+    return signals.Seen(**fields | more)
+
+
+def looked(*containers: signals.Seen, **more: Any) -> signals.Looked:
+    return signals.Looked(node="node", policy=POLICY, containers=containers, **more)
+
+
+def victim(number: int, **more: Any) -> Victim:
+    fields: dict[str, Any] = {
+        "what": "container",
+        "id": f"k{number}",
+        "name": f"chrono_app_web_default_u1_{number}",
+        "pod": "default/web",
+        "uid": "u1",
+        "rule": "per_container_limit",
+    }
+    return Victim(**fields | more)
+
+
+def of(one: Victim, run: int = 1) -> dict[str, Any]:
+    return {
+        "run": run,
+        "what": one.what,
+        "id": one.id,
+        "name": one.name,
+        "pod": one.pod,
+        "uid": one.uid,
+        "rule": one.rule,
+    }
+
+
+def done(scene: Scene) -> signals.RemovalDone:
+    effect = scene.effects["run"]
+    return signals.RemovalDone(subject=effect.subject, intent=effect.intent)
+
+
+def refused(scene: Scene, error: str = "busy") -> signals.RemovalRefused:
+    effect = scene.effects["run"]
+    return signals.RemovalRefused(subject=effect.subject, intent=effect.intent, error=error)
+
+
+def test_nothing_is_due_and_the_periodic_look_is_always_wanted() -> None:
+    assert given(DECIDER).effects == {"period": wanted.LookPeriodically(subject="period", intent="period")}
+    assert given(DECIDER).due is None
+
+
+def test_the_settings_are_said_when_they_are_other_ones() -> None:
+    story = given(DECIDER).when(looked(), at=NOW)
+    story.then(SET, RunFinished(run=1, trigger="period", at=NOW))
+    story.when(looked(), at=NOW + 5).then(RunFinished(run=2, trigger="period", at=NOW + 5))
+
+
+def test_pods_come_and_go() -> None:
+    accepted = pod.SpecAccepted(
+        pod="default/web",
+        uid="u1",
+        source="apply",
+        digest="d",
+        manifest=podspec.Pod(),
+        accepted_at=1,
+        sandbox_hash="s",
+        container_hashes={},
+    )
+    story = given(DECIDER).when(accepted).then(WEB)
+    story.when(accepted).then()
+    story.when(pod.PodEnded(pod="default/web", uid="u1")).then(PodForgotten(pod="default/web", uid="u1"))
+    story.when(pod.PodEnded(pod="default/web", uid="u1")).then()
+    assert not story.state.pods
+
+
+def test_the_sources_are_ready_once() -> None:
+    read = manifests.FolderRead(path="", files=0)
+    story = given(DECIDER).when(read).then(SourcesReady())
+    story.when(read).then()
+
+
+def test_a_run_with_nothing_to_remove_says_what_stays_and_why() -> None:
+    story = scene(WEB).when(looked(seen(1), seen(2, state="running")), at=NOW)
+    story.then(RunFinished(run=1, trigger="period", at=NOW, kept={"within_limits": 1, "running": 1}))
+
+
+def test_each_victim_in_its_turn() -> None:
+    story = scene(WEB).when(looked(seen(1), seen(2), seen(3)), at=NOW)
+    begun = RunStarted(run=1, trigger="period", at=NOW, victims=(victim(1), victim(2)), kept={"within_limits": 1})
+    story.then(begun)
+    assert story.effects["run"] == wanted.Remove(subject="run", intent="remove/1/0", victim=victim(1))
+    first = done(story)
+    story.when(first, at=NOW + 20).then(Removed(**of(victim(1))))
+    assert story.effects["run"] == wanted.Remove(subject="run", intent="remove/1/1", victim=victim(2))
+    story.when(first, at=NOW + 21).then()
+    story.when(done(story), at=NOW + 40).then(
+        Removed(**of(victim(2))),
+        RunFinished(run=1, trigger="period", at=NOW + 40, milliseconds=40, removed=2, kept={"within_limits": 1}),
+    )
+    assert set(story.effects) == {"period"}
+    assert story.state.run is None
+
+
+def test_looks_during_a_run_change_nothing() -> None:
+    story = scene(WEB).when(looked(seen(1), seen(2)), at=NOW)
+    story.when(looked(seen(1), seen(2), seen(3)), at=NOW + 1).then()
+
+
+def test_a_refusal_is_said_and_the_next_one_has_its_turn() -> None:
+    story = scene(WEB).when(looked(seen(1), seen(2), seen(3)), at=NOW)
+    story.when(refused(story), at=NOW).then(NotRemoved(error="busy", **of(victim(1))))
+    failed = EffectFailed(effect="Remove", subject="run", intent="remove/1/1", error="it hung", timed_out=True)
+    story.when(failed, at=NOW)
+    story.then(
+        NotRemoved(error="it hung", **of(victim(2))),
+        RunFinished(run=1, trigger="period", at=NOW, failed=2, kept={"within_limits": 1}),
+    )
+    # A refusal alone is no failure of the run: the kubelet only logs it.
+    assert story.told == ()
+
+
+def test_a_sandbox_stays_if_a_container_of_it_does() -> None:
+    containers = (seen(1, sandbox_id="k9", uid="gone"), seen(2, sandbox_id="k9", uid="gone", container="b"))
+    look = looked(
+        *containers,
+        sandboxes=(seen(9, container="POD", created_at=1, uid="gone"), seen(8, container="POD", uid="gone")),
+    )
+    story = scene(SourcesReady()).when(look, at=NOW)
+    assert [one.id for one in story.only(RunStarted).victims] == ["k1", "k2", "k9", "k8"]
+    story.when(refused(story), at=NOW)
+    story.when(done(story), at=NOW)
+    assert [type(one) for one in story.said] == [Removed, NotRemoved]
+    assert story.only(NotRemoved).error == "a container of it could not be removed"
+    story.when(done(story), at=NOW)
+    assert story.only(RunFinished).removed == 2
+    assert story.only(RunFinished).failed == 2
+
+
+def test_the_last_sandbox_that_has_to_stay_ends_the_run() -> None:
+    look = looked(seen(1, sandbox_id="k9", uid="gone"), sandboxes=(seen(9, container="POD", uid="gone", created_at=1),))
+    story = scene(SourcesReady()).when(look, at=NOW)
+    story.when(refused(story), at=NOW)
+    assert story.kinds == ["NotRemoved", "NotRemoved", "RunFinished"]
+
+
+def test_what_cannot_be_looked_at_fails_the_run_each_time() -> None:
+    story = scene(WEB)
+    for _ in range(2):
+        story.when(looked(errors={"containers": "no daemon", "sandboxes": "no daemon"}), at=NOW)
+        assert story.only(RunFinished).error == "no daemon"
+        (told,) = story.recorded
+        assert told == kube_events.Recorded(
+            object_kind="Node", name="node", severity="Warning", reason="ContainerGCFailed", message="no daemon"
+        )
+
+
+def test_an_error_of_the_look_is_told_when_the_run_is_over() -> None:
+    look = looked(seen(1), seen(2), errors={"pod_log_directories": "no such disk", "sandboxes": "odd"})
+    story = scene(WEB).when(look, at=NOW)
+    assert story.only(RunStarted).error == "[odd, no such disk]"
+    assert story.told == ()
+    story.when(done(story), at=NOW)
+    story.tells(("ContainerGCFailed", "[odd, no such disk]"))
+
+
+def test_a_run_can_be_asked_for() -> None:
+    story = scene(WEB).when(container_gc.CollectContainers(request="r1"))
+    story.then(RunRequested(trigger="request", request="r1"))
+    assert story.effects["run"] == wanted.Look(subject="run", intent="look/1")
+    # The periodic run waits, and so does an answer to another look.
+    story.when(looked(seen(1), seen(2)), at=NOW).then()
+    story.when(looked(seen(1), seen(2), intent="look/7"), at=NOW).then()
+    story.when(looked(seen(1), seen(2), intent="look/1"), at=NOW)
+    assert story.only(RunStarted).request == "r1"
+    story.when(done(story), at=NOW)
+    assert story.only(RunFinished).request == "r1"
+    assert story.state.asked == ()
+
+
+def test_requests_wait_for_each_other() -> None:
+    story = scene(WEB).when(looked(seen(1), seen(2)), at=NOW)
+    story.when(container_gc.CollectContainers(request="r1"))
+    story.when(container_gc.CollectContainers(request="r2"))
+    story.when(done(story), at=NOW)
+    assert story.only(RunFinished).trigger == "period"
+    assert story.effects["run"].intent == "look/1"
+    story.when(looked(intent="look/1"), at=NOW)
+    assert story.only(RunFinished).request == "r1"
+    assert story.effects["run"].intent == "look/2"
+    story.when(looked(intent="look/2"), at=NOW)
+    assert story.only(RunFinished).request == "r2"
+    assert set(story.effects) == {"period"}
+    story.when(looked(intent="look/2"), at=NOW).then()
+
+
+def test_a_full_disk_asks_once() -> None:
+    gone = kernel.BallastGivenUp(freed_bytes=1, error="full")
+    story = scene().when(gone).then(RunRequested(trigger="disk"))
+    story.when(gone).then()
+    story.when(looked(intent="look/1"), at=NOW).then(RunFinished(run=1, trigger="disk", at=NOW))
+    story.when(gone).then(RunRequested(trigger="disk"))
+
+
+def test_a_look_that_does_not_come_to_its_end_fails_the_run() -> None:
+    failed = EffectFailed(effect="Look", subject="run", intent="look/1", error="it hung", timed_out=True)
+    story = scene().when(failed).then()
+    story.when(container_gc.CollectContainers(request="r1")).when(failed, at=NOW)
+    story.then(RunFinished(run=1, trigger="request", request="r1", at=NOW, error="it hung"))
+    story.tells(("ContainerGCFailed", "it hung"))
+
+
+def test_answers_that_nobody_waits_for_are_passed_over() -> None:
+    scene().when(signals.RemovalDone(subject="run", intent="remove/1/0")).then()
+
+
+def test_events_of_others_and_of_later_releases_change_nothing() -> None:
+    state = scene(WEB).state
+    assert DECIDER.evolve(state, kernel.ClockJumped(by_milliseconds=5)) is state
+    assert DECIDER.evolve(state, container_gc.RunEvent(run=3)) is state
+    assert DECIDER.evolve(state, PodForgotten(pod="default/db", uid="u9")).pods == state.pods
