@@ -4,13 +4,13 @@ pig.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
-from chronolet.kernel.kind import Job, Kind, Worker
+from chronolet.kernel.kind import Job, Kind, Tended, Worker
 from chronolet_schemas.envelope import Command, Event, Signal
 from chronolet_schemas.registry import registered
 
@@ -163,7 +163,11 @@ DECIDER: Decider[Chore] = Decider(
 
 
 def kind(
-    one_shot: Worker | None = None, standing: Worker | None = None, *, timeout: float = 5.0, **more: Any
+    one_shot: Worker | None = None,
+    standing: Worker | Mapping[type[Effect], Tended] | None = None,
+    *,
+    timeout: float = 5.0,
+    **more: Any,
 ) -> Kind[Chore]:
     """One shard; workers as given."""
     fields: dict[str, Any] = {
@@ -174,7 +178,7 @@ def kind(
         "decider": DECIDER,
         "commands": {Tell: lambda tell: (tell.key,)},
         "effects": {OneShot: Job(one_shot or _at_once, timeout)},
-        "standing": {Standing: Job(standing or _until_cancelled)},
+        "standing": standing if isinstance(standing, Mapping) else {Standing: Job(standing or _until_cancelled)},
     }
     return Kind(**fields | more)
 

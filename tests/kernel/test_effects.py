@@ -1,13 +1,14 @@
 """Effects: one a subject, bounded in time, again with back-off, never for a wish that is over."""
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from chronolet.kernel import effects, host
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.effects import Fenced
-from chronolet.kernel.kind import EffectContext, Job
+from chronolet.kernel.kind import EffectContext, Ended, Job, Tended
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Record, Signal
 from tests.kernel import chore
@@ -129,6 +130,50 @@ def test_a_standing_effect_is_cancelled_when_nobody_wants_it(rig: Rig) -> None:
     assert begun.wait(10)
     rig.send(Tell(request=request(), key="a"))
     assert ended.wait(10)
+
+
+def test_a_tended_effect_has_no_thread_and_is_ended_once(rig: Rig) -> None:
+    said: list[str] = []
+    threads: list[int] = []
+
+    def begin(effect: Effect, context: EffectContext, _ended: Ended) -> Callable[[], None]:
+        threads.append(threading.active_count())
+        context.fence("tended")
+        context.send(chore.Word(word=f"begun {effect.intent}"))
+        return lambda: said.append(f"ended {effect.intent}, cancelled: {context.cancelled.is_set()}")
+
+    rig.process(chore.kind(standing={chore.Standing: Tended(begin)}))
+    before = threading.active_count()
+    for number, wish in enumerate(("one", "one", "two", "", "three"), 1):
+        rig.send(Tell(request=request(), key="a", standing=wish))
+        rig.wait(chore.Told, number)
+        if wish:
+            scratch.wait_until(
+                lambda wish=wish: rig.events(chore.Heard)[-1:] == [chore.Heard(word=f"begun {wish}")], wish
+            )
+    assert [heard.word for heard in rig.events(chore.Heard)] == ["begun one", "begun two", "begun three"]
+    assert said == ["ended one, cancelled: True", "ended two, cancelled: True"]
+    assert max(threads) == before
+
+
+def test_a_tended_effect_that_fails_is_begun_again_with_back_off_and_an_event(rig: Rig) -> None:
+    begun: list[str] = []
+
+    def begin(effect: Effect, context: EffectContext, ended: Ended) -> Callable[[], None]:
+        begun.append(effect.intent)
+        if len(begun) == 1:
+            raise RuntimeError("at once")
+        if len(begun) == 2:
+            threading.Thread(target=ended, args=(RuntimeError("later"),)).start()
+        else:
+            context.send(chore.Word(word="at last"))
+        return lambda: None
+
+    rig.process(chore.kind(standing={chore.Standing: Tended(begin)}))
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.wait(chore.Heard)
+    failing = rig.events(kernel.EffectsFailing)
+    assert [each.error for each in failing] == ["RuntimeError: at once", "RuntimeError: later"]
 
 
 def test_progress_is_throttled_but_a_standing_effect_is_not(rig: Rig) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from chronolet.kernel.faults import Faults
-from chronolet.kernel.kind import Effect, EffectFailed, Job, Kind
+from chronolet.kernel.kind import Effect, EffectFailed, Job, Kind, Tended
 from chronolet.kernel.ledger import Input
 from chronolet.kernel.observer import Observer, Outcome
 from chronolet.kernel.timers import Timer, Timers
@@ -130,13 +130,21 @@ class Slot:
     """One effect at work. It is the `EffectContext` that its worker is given."""
 
     def __init__(
-        self, around: Surroundings, kind: str, key: str, effect: Effect, *, job: Job, cause: str, standing: bool
+        self,
+        around: Surroundings,
+        kind: str,
+        key: str,
+        effect: Effect,
+        *,
+        job: Job | Tended,
+        cause: str,
+        standing: bool,
     ) -> None:
         self.kind = kind
         self.key = key
         self.effect = effect
         self.standing = standing
-        self.lane = (kind, job.lane(effect) if job.lane else "")
+        self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
         self.cancelled = threading.Event()
         self._around = around
         self._job = job
@@ -145,6 +153,7 @@ class Slot:
         self._deadline: Timer | None = None
         self._started = 0.0
         self._sent_at = -PROGRESS_SECONDS
+        self._stop: Callable[[], None] | None = None
 
     # -- what a worker sees --------------------------------------------------------------------------------------
     @property
@@ -179,24 +188,48 @@ class Slot:
 
     # -- its life ------------------------------------------------------------------------------------------------
     def launch(self) -> None:
-        """Start the worker's thread, and a one-shot's time."""
+        """Start the worker's thread, and a one-shot's time; one that is tended has no thread."""
+        if isinstance(self._job, Tended):
+            self._tend(self._job)
+            return
         if not self.standing:
             bound = self._job.timeout_seconds
             seconds = bound(self.effect) if callable(bound) else bound
             self._deadline = self._around.timers.after(seconds, self._expire)
         name = f"{self.kind}/{self.key} {type(self.effect).__name__}"
-        threading.Thread(target=self._work, name=name, daemon=True).start()
+        threading.Thread(target=self._work, args=(self._job,), name=name, daemon=True).start()
 
-    def _work(self) -> None:
+    def cancel(self) -> None:
+        """It is not wanted any more."""
+        self.cancelled.set()
+        stop, self._stop = self._stop, None
+        if stop is not None:
+            stop()
+            self._end("cancelled", None, "")
+
+    def _tend(self, job: Tended) -> None:
+        self._begin()
+        try:
+            self._stop = job.begin(self.effect, self, self._failed)
+        except Exception as error:  # noqa: BLE001 - as for a worker
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._end("failed", None, f"{type(error).__name__}: {error}")
+
+    def _begin(self) -> None:
         self._started = time.monotonic()
         self._around.observer.effect_started(self.kind, type(self.effect).__name__)
+
+    def _work(self, job: Job) -> None:
+        self._begin()
         try:
             self._check_wanted()
-            result = self._job.run(self.effect, self)
+            result = job.run(self.effect, self)
         except Fenced:
             self._end("cancelled" if self.cancelled.is_set() else "fenced", None, "")
         except Exception as error:  # noqa: BLE001 - whatever a worker raises is told to its decider
-            self._end("failed", None, f"{type(error).__name__}: {error}")
+            self._failed(error)
         else:
             self._end("done", result, "it ended without an answer")
 
@@ -256,7 +289,7 @@ class EffectRunner:
         for subject, slot in slots.items():
             effect = by_subject.get(subject)
             if effect is None or effect.intent != slot.effect.intent:
-                slot.cancelled.set()
+                slot.cancel()
         self._drop_holds(key, by_subject)
         held = self._held.get(key, {})
         for subject, effect in by_subject.items():
@@ -296,7 +329,7 @@ class EffectRunner:
                 hold.timer.cancel()
         for slots in self._slots.values():
             for slot in slots.values():
-                slot.cancelled.set()
+                slot.cancel()
 
     def _drop_holds(self, key: str, wanted: Mapping[str, Effect]) -> None:
         """A pause is for one wish: another one about the same subject does not wait for it."""
@@ -311,9 +344,9 @@ class EffectRunner:
             self._held.pop(key, None)
 
     def _start(self, key: str, effect: Effect, cause: str) -> None:
-        job = self._kind.effects.get(type(effect))
-        standing = job is None
-        job = job or self._kind.standing[type(effect)]
+        one_shot = self._kind.effects.get(type(effect))
+        standing = one_shot is None
+        job = one_shot or self._kind.standing[type(effect)]
         slot = Slot(self._around, self._kind.name, key, effect, job=job, cause=cause, standing=standing)
         self._slots.setdefault(key, {})[effect.subject] = slot
         if standing:

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
 from chronolet_schemas.envelope import Command, Event, Message, Position, Signal
 
-__all__ = ["Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Gather", "Job", "Kind", "Worker"]
+__all__ = ["Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Gather", "Job", "Kind", "Tended", "Worker"]
 
 S = TypeVar("S")
 
@@ -72,6 +72,21 @@ class Job:
     """
 
 
+Ended = Callable[[BaseException], None]
+"""Called, from any thread, by what runs a tended effect when it has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tended:
+    """How a standing effect is run that needs no thread of its own, for something else runs many of its kind.
+
+    `begin(effect, context, ended)` answers with what ends it. Both are called on the host's thread and must not wait:
+    `begin` may raise, then the effect has failed; what ends it is called once, when it is cancelled.
+    """
+
+    begin: Callable[[Any, EffectContext, Ended], Callable[[], None]]
+
+
 EventRoute = Callable[[Any], Sequence[str]]
 """Pure: the keys of the entities that an event (or command) concerns."""
 
@@ -106,4 +121,4 @@ class Kind(Generic[S]):
     commits_when_full: bool = False
     """Whether this kind's steps are committed even on a server that has reached its maxmemory: they lead to room."""
     effects: Mapping[type[Effect], Job] = field(default_factory=dict)
-    standing: Mapping[type[Effect], Job] = field(default_factory=dict)
+    standing: Mapping[type[Effect], Job | Tended] = field(default_factory=dict)

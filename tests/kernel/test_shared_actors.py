@@ -1,0 +1,115 @@
+"""Actors on one thread: pykka's own promises, kept without threads of their own."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pykka
+import pytest
+
+from chronolet.kernel.shared_actors import SharedActor
+
+
+class Thread:
+    """The plainest of shared threads."""
+
+    def __init__(self) -> None:
+        self._actions: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def soon(self, action: Callable[[], None]) -> None:
+        self._actions.put(action)
+
+    def settle(self) -> None:
+        """Until all that was to be done has been done, and what that led to."""
+        for _ in range(3):
+            done = threading.Event()
+            self.soon(done.set)
+            assert done.wait(5)
+
+    def stop(self) -> None:
+        self._actions.put(None)
+        self.thread.join(5)
+
+    def _run(self) -> None:
+        while (action := self._actions.get()) is not None:
+            action()
+
+
+@pytest.fixture
+def thread() -> Iterator[Thread]:
+    made = Thread()
+    yield made
+    made.stop()
+
+
+class Diary(SharedActor):
+    """Writes down what happens to it."""
+
+    def __init__(self, thread: Thread, lines: list[Any]) -> None:
+        super().__init__(thread)
+        self.lines = lines
+        self.named = threading.current_thread()
+
+    def on_start(self) -> None:
+        self.lines.append("start")
+
+    def on_receive(self, message: Any) -> Any:
+        if message == "raise":
+            raise RuntimeError("told to")
+        if message == "more":
+            self.actor_ref.tell("later")
+        self.lines.append((message, threading.current_thread()))
+        return f"heard {message}"
+
+    def on_stop(self) -> None:
+        self.lines.append("stop")
+
+    def on_failure(self, _type: type[BaseException] | None, error: BaseException | None, _traceback: Any) -> None:
+        self.lines.append(f"failed: {error}")
+
+
+def test_many_share_a_thread_and_hear_in_order(thread: Thread) -> None:
+    before = threading.active_count()
+    diaries: list[list[Any]] = [[] for _ in range(200)]
+    refs = [Diary.start(thread, lines) for lines in diaries]
+    for word in ("one", "more", "two"):
+        for ref in refs:
+            ref.tell(word)
+    thread.settle()
+    assert threading.active_count() == before
+    one = thread.thread
+    expected = ["start", ("one", one), ("more", one), ("two", one), ("later", one)]
+    assert all(sorted(map(str, lines)) == sorted(map(str, expected)) for lines in diaries)
+    assert all(lines[0] == "start" and lines.index(("one", one)) < lines.index(("two", one)) for lines in diaries)
+    for ref in refs:
+        ref.stop()
+    assert all(lines[-1] == "stop" for lines in diaries)
+
+
+def test_answers_proxies_and_the_end(thread: Thread) -> None:
+    lines: list[Any] = []
+    ref = Diary.start(thread, lines)
+    assert ref.ask("x", timeout=5) == "heard x"
+    assert ref.proxy().lines.get(timeout=5)[0] == "start"
+    ref.stop()
+    assert not ref.is_alive()
+    with pytest.raises(pykka.ActorDeadError):
+        ref.tell("too late")
+    assert lines[-1] == "stop"
+
+
+def test_what_it_raises_ends_it_alone(thread: Thread) -> None:
+    lines: list[Any] = []
+    ref, other = Diary.start(thread, lines), Diary.start(thread, [])
+    ref.tell("raise")
+    ref.actor_stopped.wait(5)
+    thread.settle()
+    assert lines == ["start", "failed: told to"]
+    assert not ref.is_alive()
+    assert other.ask("y", timeout=5) == "heard y"
+    other.stop()
