@@ -7,29 +7,24 @@ pkg/kubelet/lifecycle/handlers.go (runHTTPHandler), pkg/probe/http/request.go.
 from __future__ import annotations
 
 import http.client
-import os
 import socket
 import ssl
 import threading
 import time
 from contextlib import closing
 from typing import cast
-from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from chronolet.adapters import http_texts
 from chronolet.adapters.readable import readable
 from chronolet.ports.requests import Request, RequestFailed
 
-USER_AGENT = "kube-lifecycle/1.37"
+USER_AGENT = f"kube-lifecycle/{http_texts.VERSION}"
 
-_MOST_REDIRECTS = 10
-_REDIRECTS = (301, 302, 303, 307, 308)
 _CONNECT_SECONDS = 30.0
 _HEAD_SECONDS = 30.0  # from the first byte of an answer to the end of its head
 _SLICE_SECONDS = 0.5
-_NO_TLS = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
-_TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 
 
 class HttpRequests:
@@ -37,20 +32,23 @@ class HttpRequests:
 
     def get(self, request: Request, timeout_seconds: float, cancelled: threading.Event) -> int:
         until = time.monotonic() + timeout_seconds if timeout_seconds else None
-        for _ in range(_MOST_REDIRECTS):
+        for _ in range(http_texts.MOST_REQUESTS):
             try:
                 status, location = _answer(request, until, cancelled)
             except ssl.SSLError as error:
-                if error.reason not in _NO_TLS:
+                if error.reason not in http_texts.NO_TLS:
                     raise _failed(request, f"tls: {error.reason or error}") from error
                 # Asked in the clear once more, without what only TLS would have kept secret.
                 request = _in_the_clear(request)
                 continue
-            following = _followed(request, location) if status in _REDIRECTS else None
+            try:
+                following = http_texts.followed(request, location) if status in http_texts.REDIRECTS else None
+            except http_texts.BadLocation as error:
+                raise _failed(request, str(error)) from error
             if following is None:
                 return status
             request = following
-        raise _failed(request, f"stopped after {_MOST_REDIRECTS} redirects")
+        raise _failed(request, http_texts.TOO_MANY)
 
 
 def _answer(request: Request, until: float | None, cancelled: threading.Event) -> tuple[int, str]:
@@ -61,8 +59,7 @@ def _answer(request: Request, until: float | None, cancelled: threading.Event) -
         except ssl.SSLError:
             raise
         except OSError as error:
-            address = _address(request)
-            raise _failed(request, f"dial tcp {address}: {_dial_error(error)}") from error
+            raise _failed(request, http_texts.dial_failed(request.host, request.port, error)) from error
         try:
             _send(connection, request)
             _wait(cast(socket.socket, connection.sock), request, until, cancelled)
@@ -85,7 +82,7 @@ def _connection(request: Request, seconds: float) -> http.client.HTTPConnection:
 
 def _send(connection: http.client.HTTPConnection, request: Request) -> None:
     names = {name.lower() for name, _ in request.headers}
-    connection.putrequest("GET", _target(request.path), skip_host="host" in names, skip_accept_encoding=True)
+    connection.putrequest("GET", http_texts.target(request.path), skip_host="host" in names, skip_accept_encoding=True)
     for name, value in (("User-Agent", USER_AGENT), ("Accept", "*/*")):
         if name.lower() not in names:
             connection.putheader(name, value)
@@ -95,14 +92,6 @@ def _send(connection: http.client.HTTPConnection, request: Request) -> None:
             connection.putheader(name, value)
     connection.putheader("Connection", "close")
     connection.endheaders()
-
-
-def _target(path: str) -> str:
-    """What stands in the request line: blanks and what is not ASCII are escaped, a path begins with a slash."""
-    parts = urlsplit(path)
-    where = parts.path if parts.path.startswith("/") else f"/{parts.path}"
-    text = f"{where}?{parts.query}" if parts.query else where
-    return "".join(one if "!" <= one <= "~" else "".join(f"%{byte:02X}" for byte in one.encode()) for one in text)
 
 
 def _wait(raw: socket.socket, request: Request, until: float | None, cancelled: threading.Event) -> None:
@@ -118,18 +107,8 @@ def _left(request: Request, until: float | None) -> float:
         return _CONNECT_SECONDS
     left = until - time.monotonic()
     if left <= 0:
-        raise _failed(request, _TIMED_OUT)
+        raise _failed(request, http_texts.TIMED_OUT)
     return left
-
-
-def _followed(request: Request, location: str) -> Request | None:
-    """Where the answer sends to, if that is the same host; None where the answer stands as it is."""
-    target = urlsplit(urljoin(_url(request), location))
-    if not location or target.hostname != request.host or target.scheme not in ("http", "https"):
-        return None
-    path = f"{target.path or '/'}?{target.query}" if target.query else target.path or "/"
-    port = target.port or (443 if target.scheme == "https" else 80)
-    return msgspec.structs.replace(request, scheme=target.scheme, port=port, path=path)
 
 
 def _in_the_clear(request: Request) -> Request:
@@ -137,33 +116,15 @@ def _in_the_clear(request: Request) -> Request:
     return msgspec.structs.replace(request, scheme="http", headers=kept)
 
 
-def _address(request: Request) -> str:
-    host = f"[{request.host}]" if ":" in request.host else request.host
-    return f"{host}:{request.port}"
-
-
-def _url(request: Request) -> str:
-    return f"{request.scheme}://{_address(request)}{_target(request.path)}"
-
-
 def _failed(request: Request, why: str) -> RequestFailed:
-    return RequestFailed(f'Get "{_url(request)}": {why}')
-
-
-def _dial_error(error: OSError) -> str:
-    if isinstance(error, socket.gaierror):
-        return f"lookup: {error.strerror}"
-    if isinstance(error, TimeoutError) and error.errno is None:
-        return "i/o timeout"
-    said = os.strerror(error.errno) if error.errno else str(error)
-    return f"connect: {said.lower()}"
+    return RequestFailed(http_texts.failed(request, why))
 
 
 def _read_error(error: Exception) -> str:
     if isinstance(error, http.client.RemoteDisconnected):
         return "EOF"
     if isinstance(error, TimeoutError):
-        return _TIMED_OUT
+        return http_texts.TIMED_OUT
     if isinstance(error, ConnectionResetError):
         return "read: connection reset by peer"
     return str(error) or type(error).__name__

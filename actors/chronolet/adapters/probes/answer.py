@@ -1,0 +1,184 @@
+"""One HTTP/1.x answer, read without any I/O.
+
+Comes in: bytes as they come, and the end of them. Goes out: status, redirect, the beginning of the body. Next: `http`.
+Answers to Go's net/http/response.go and transfer.go, whose words the errors are.
+
+    head -> body by length | by chunks | to the end of the connection -> complete
+    an interim answer (1xx) goes back to head
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from chronolet.ports.probes import OUTPUT_LIMIT
+
+HEAD_LIMIT = 256 * 1024
+"""How much of heads is read at most. Go would take 10 MiB; no server that is well sends that."""
+_CHUNK_LINE_LIMIT = 4096
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})(?: [^\r\n]*)?$")
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_NO_BODY = (204, 304)
+_SHOWN = 80
+_BROKEN = "net/http: HTTP/1.x transport connection broken"
+
+
+class Malformed(Exception):  # noqa: N818 - what a server said, foreseen
+    """No HTTP, or too much of it; the message is one line."""
+
+
+class Answer:
+    """Feed it until it is `complete`. `body` is decoded and cut; the rest of a longer one is not waited for."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.location = ""
+        self.body = b""
+        self.complete = False
+        self._rest = b""
+        self._read = 0
+        self._framing: Literal["head", "length", "chunk line", "chunk", "chunk end", "to the end"] = "head"
+        self._left = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether the head has come whole."""
+        return self._framing != "head"
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes. Raises `Malformed`."""
+        self._rest += data
+        while not self.complete and self._step():
+            pass
+
+    def end(self) -> None:
+        """The server has closed the connection. Raises `Malformed` if that was too early."""
+        if self.complete:
+            return
+        if self._framing == "to the end":
+            self.complete = True
+        elif self._framing == "head":
+            raise Malformed("unexpected EOF" if self._rest or self._read else "EOF")
+        else:
+            raise Malformed("unexpected EOF")
+
+    def _step(self) -> bool:
+        """One piece; False if more has to come first."""
+        match self._framing:
+            case "head":
+                return self._head()
+            case "chunk line":
+                return self._chunk_line()
+            case "chunk end":
+                return self._chunk_end()
+            case _:
+                return self._content()
+
+    # -- head --------------------------------------------------------------------------------------------------------
+
+    def _head(self) -> bool:
+        end = _HEAD_END.search(self._rest)
+        if end is None:
+            self._check_head()
+            return False
+        lines = re.split(rb"\r?\n", self._rest[: end.start()])
+        self._read += end.end()
+        self._rest = self._rest[end.end() :]
+        self.status = _status(lines[0])
+        if self.status >= 200 or self.status == 101:  # noqa: PLR2004 - below are interim answers
+            self._begin_body(_fields(lines[1:]))
+        return True
+
+    def _check_head(self) -> None:
+        """What has come of it cannot become a head any more."""
+        if self._read + len(self._rest) > HEAD_LIMIT:
+            raise Malformed(f"net/http: server response headers exceeded {HEAD_LIMIT} bytes; aborted")
+        line, found, _ = self._rest.partition(b"\n")
+        if found:
+            _status(line.rstrip(b"\r"))
+        elif not b"HTTP/1.".startswith(self._rest[:7]):
+            _status(self._rest)
+
+    def _begin_body(self, fields: dict[bytes, bytes]) -> None:
+        self.location = fields.get(b"location", b"").decode("latin-1")
+        if self.status in _NO_BODY or self.status == 101:  # noqa: PLR2004 - switching protocols
+            self._framing, self.complete = "length", True
+        elif fields.get(b"transfer-encoding", b"").lower() == b"chunked":
+            self._framing = "chunk line"
+        elif b"content-length" in fields:
+            self._framing, self._left = "length", _length(fields[b"content-length"])
+            self.complete = not self._left
+        else:
+            self._framing = "to the end"
+
+    # -- body --------------------------------------------------------------------------------------------------------
+
+    def _content(self) -> bool:
+        if not self._rest:
+            return False
+        piece = self._rest if self._framing == "to the end" else self._rest[: self._left]
+        self._rest = self._rest[len(piece) :]
+        self._left -= len(piece)
+        self.body = (self.body + piece)[:OUTPUT_LIMIT]
+        if len(self.body) == OUTPUT_LIMIT or (self._framing == "length" and not self._left):
+            self.complete = True
+        elif self._framing == "chunk" and not self._left:
+            self._framing = "chunk end"
+        return True
+
+    def _chunk_line(self) -> bool:
+        line, found, rest = self._rest.partition(b"\n")
+        if not found:
+            if len(line) > _CHUNK_LINE_LIMIT:
+                raise Malformed("header line too long")
+            return False
+        try:
+            self._left = int(line.partition(b";")[0].strip(), 16)
+        except ValueError:
+            raise Malformed("invalid byte in chunk length") from None
+        if self._left < 0:
+            raise Malformed("invalid byte in chunk length")
+        self._rest = rest
+        self._framing = "chunk"
+        self.complete = not self._left  # what may follow the last chunk is of no interest
+        return True
+
+    def _chunk_end(self) -> bool:
+        if len(self._rest) < 2:  # noqa: PLR2004 - CR LF
+            return False
+        if not self._rest.startswith(b"\r\n"):
+            raise Malformed("malformed chunked encoding")
+        self._rest = self._rest[2:]
+        self._framing = "chunk line"
+        return True
+
+
+def _status(line: bytes) -> int:
+    found = _STATUS_LINE.match(line)
+    if found is None:
+        raise Malformed(f'{_BROKEN}: malformed HTTP response "{_shown(line)}"')
+    return int(found[1])
+
+
+def _fields(lines: list[bytes]) -> dict[bytes, bytes]:
+    """By lower-case name, the first of equal ones: of these three a second means nothing good."""
+    found: dict[bytes, bytes] = {}
+    for line in lines:
+        name, colon, value = line.partition(b":")
+        if not colon and not line.startswith((b" ", b"\t")):
+            raise Malformed(f'{_BROKEN}: malformed MIME header line: "{_shown(line)}"')
+        found.setdefault(name.strip().lower(), value.strip())
+    return found
+
+
+def _length(text: bytes) -> int:
+    if not text.isdigit():
+        raise Malformed(
+            f'net/http: HTTP/1.x transport connection broken: bad Content-Length "{text.decode("latin-1")}"'
+        )
+    return int(text)
+
+
+def _shown(said: bytes) -> str:
+    return said[:_SHOWN].decode("latin-1").encode("unicode_escape").decode().replace('"', '\\"')

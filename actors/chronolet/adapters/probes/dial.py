@@ -1,0 +1,93 @@
+"""Connecting without waiting: name, then each of its addresses in turn.
+
+Comes in: host and port. Goes out: a connected socket, or the last error. Next: `http`, `tcp`. Bounded by whoever
+dials: it lets go when its time is over.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+
+from chronolet.adapters.probes.loop import WRITABLE, Loop
+from chronolet.adapters.probes.names import Address, Names
+
+
+class Dial:
+    """One connection in the making. Exactly one of the two is called, never after `let_go`."""
+
+    def __init__(
+        self, loop: Loop, *, connected: Callable[[socket.socket], None], failed: Callable[[OSError], None]
+    ) -> None:
+        self._loop = loop
+        self._connected = connected
+        self._failed = failed
+        self._addresses: Iterator[Address] = iter(())
+        self._raw: socket.socket | None = None
+        self._over = False
+
+    def begin(self, names: Names, host: str, port: int) -> None:
+        """Separate from the making: both calls may come before this returns."""
+        names.find(host, port, self._found)
+
+    def let_go(self) -> None:
+        """Stop; a socket that was handed over is its receiver's."""
+        self._over = True
+        self._drop()
+
+    def _found(self, found: Sequence[Address] | OSError) -> None:
+        if self._over:
+            return
+        if isinstance(found, OSError):
+            self._end(found)
+            return
+        self._addresses = iter(found)
+        self._next(OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL)))
+
+    def _next(self, error: OSError) -> None:
+        """The next address; with none left that was the last error."""
+        self._drop()
+        for family, address in self._addresses:
+            try:
+                raw = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+            except OSError as refused:  # no such family here, or no descriptor left
+                error = refused
+                continue
+            self._raw = raw
+            number = raw.connect_ex(address)
+            if number == errno.EINPROGRESS:
+                self._loop.watch(raw.fileno(), WRITABLE, self._ready)
+                return
+            if not number:
+                self._hand_over(raw)
+                return
+            error = OSError(number, os.strerror(number))
+            self._drop()
+        self._end(error)
+
+    def _ready(self) -> None:
+        raw = self._raw
+        if raw is None:
+            return
+        number = raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if number:
+            self._next(OSError(number, os.strerror(number)))
+        else:
+            self._hand_over(raw)
+
+    def _hand_over(self, raw: socket.socket) -> None:
+        """Still watched, if it was: what it is watched for next is its receiver's business."""
+        self._raw, self._over = None, True
+        self._connected(raw)
+
+    def _end(self, error: OSError) -> None:
+        self._over = True
+        self._failed(error)
+
+    def _drop(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            self._loop.unwatch(raw.fileno())
+            raw.close()

@@ -1,0 +1,79 @@
+"""A command in the container that is to end with 0, or is killed when its time is up.
+
+Comes in: `ExecTarget`. Goes out: a `Finding`; afterwards the command does not run any more. Next: the prober's worker.
+Answers to pkg/probe/exec/exec.go, pkg/kubelet/cri/remote (ExecSync).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+import structlog
+
+from chronolet.adapters.probes.threads import Tell, Work
+from chronolet.ports.probes import OUTPUT_LIMIT, ExecTarget
+from chronolet.ports.runtime import Refusal, Runtime
+
+log = structlog.get_logger("chronolet.probes")
+
+_KILL_SECONDS = 10.0
+"""For so long it is tried to end a command whose time is up, and looked whether it has ended."""
+_LOOK_SECONDS = 0.05
+
+
+def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float) -> Work:
+    """What a lane runs."""
+
+    def work(cancelled: threading.Event, tell: Tell) -> None:
+        _run(runtime, target, timeout_seconds, cancelled, tell)
+
+    return work
+
+
+def _run(
+    runtime: Runtime,
+    target: ExecTarget,
+    timeout_seconds: float,
+    cancelled: threading.Event,
+    tell: Tell,
+) -> None:
+    until = time.monotonic() + timeout_seconds
+    try:
+        exec_id = runtime.create_exec(target.container_id, target.command)
+    except Refusal as refusal:
+        tell("error", str(refusal))
+        return
+    left = until - time.monotonic()
+    if left <= 0 or cancelled.is_set():
+        tell("error", f"the runtime took more than {timeout_seconds:g}s to prepare the command")
+        return  # never started: it goes with its container
+    try:
+        result = runtime.run_exec(exec_id, left, cancelled=cancelled)
+    except Refusal as refusal:
+        if refusal.kind == "timeout":
+            tell("failure", f"command {json.dumps(' '.join(target.command))} timed out")
+        else:
+            tell("error", str(refusal))
+        if refusal.kind in ("timeout", "unavailable", "failed"):
+            _end(runtime, exec_id)
+        return
+    output = result.output[:OUTPUT_LIMIT].decode("utf-8", "replace")
+    tell("failure" if result.exit_code else "success", output, result.exit_code)
+
+
+def _end(runtime: Runtime, exec_id: str) -> None:
+    """Kill it until the runtime says that it has ended, and so was reaped."""
+    until = time.monotonic() + _KILL_SECONDS
+    while time.monotonic() < until:
+        try:
+            runtime.kill_exec(exec_id)
+            found = runtime.inspect_exec(exec_id)
+        except Refusal as refusal:
+            log.warning("a probe's command may still run; trying again", exec=exec_id, error=str(refusal))
+        else:
+            if found is None or not found.running:
+                return
+        time.sleep(_LOOK_SECONDS)
+    log.warning("a probe's command still runs", exec=exec_id)

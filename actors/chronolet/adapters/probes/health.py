@@ -1,0 +1,80 @@
+"""gRPC's own health check, `grpc.health.v1.Health/Check`.
+
+Comes in: `GrpcTarget`. Goes out: a `Finding`; the connection is closed by then. Next: the prober's worker. Answers to
+pkg/probe/grpc/grpc.go. grpc is imported by the first probe that needs it: it takes ten MiB. A connection of its own for
+each probe, as the kubelet has it: one that is kept would hide for a while that a server has gone, or come back.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import closing
+
+from chronolet.adapters import http_texts
+from chronolet.adapters.probes.threads import Tell, Work
+from chronolet.ports.probes import GrpcTarget, Result
+from chronolet.rules.durations import go_duration
+
+_OPTIONS = (
+    ("grpc.primary_user_agent", f"kube-probe/{http_texts.VERSION}"),
+    ("grpc.use_local_subchannel_pool", 1),  # or a later channel would wait, too, after a refused connection
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 200),
+    ("grpc.max_receive_message_length", 64 * 1024),
+)
+_PAUSE_SECONDS = 0.1
+_LEAST_SECONDS = 0.01
+
+
+def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
+    """What a lane runs."""
+
+    def work(cancelled: threading.Event, tell: Tell) -> None:
+        tell(*_checked(target, timeout_seconds, cancelled))
+
+    return work
+
+
+def _checked(target: GrpcTarget, timeout_seconds: float, cancelled: threading.Event) -> tuple[Result, str]:
+    import grpc  # noqa: PLC0415 - see above
+    from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
+
+    until = time.monotonic() + timeout_seconds
+    address = http_texts.address(target.host, target.port)
+    with closing(grpc.insecure_channel(address, options=_OPTIONS)) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        request = health_pb2.HealthCheckRequest(service=target.service)
+        while True:
+            try:
+                answer = stub.Check(request, timeout=max(until - time.monotonic(), _LEAST_SECONDS))
+            except grpc.RpcError as error:
+                code, details = error.code(), error.details() or ""
+                left = until - time.monotonic() - _PAUSE_SECONDS
+                if code != grpc.StatusCode.UNAVAILABLE or left <= 0 or cancelled.wait(_PAUSE_SECONDS):
+                    return "failure", _refused(address, code.name, details, timeout_seconds)
+            else:
+                status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+                if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                    return "success", "service healthy"
+                return "failure", f"service unhealthy (responded with {json.dumps(status)})"
+
+
+def _refused(address: str, code: str, details: str, timeout_seconds: float) -> str:
+    """In the kubelet's words, and Go's names for codes."""
+    within = go_duration(round(timeout_seconds * 1000))
+    match code:
+        case "UNAVAILABLE":  # the kubelet, too, goes on trying to connect until its time is up
+            return f"timeout: failed to connect service {json.dumps(address)} within {within}: {details}"
+        case "UNIMPLEMENTED":
+            protocol = "grpc health protocol (grpc.health.v1.Health)"
+            return f"error: this server does not implement the {protocol}: {details}"
+        case "DEADLINE_EXCEEDED":
+            return f"timeout: health rpc did not complete within {within}"
+        case _:
+            name = "".join(word.capitalize() for word in code.split("_"))
+            return f"error: health rpc probe failed: rpc error: code = {name} desc = {details}"

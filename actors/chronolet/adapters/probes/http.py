@@ -1,0 +1,215 @@
+"""An HTTP GET on the loop: connected, asked, answered, redirected within the same host.
+
+Comes in: `HttpTarget`. Goes out: a `Finding`. Next: the prober's worker. Answers to pkg/probe/http/http.go and
+request.go. One connection a request, no certificate is checked; every trouble on the way is a failure.
+
+    dialling -> (TLS hand-shake) -> asking -> reading -> redirected: dialling again | ended
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import socket
+import ssl
+
+from chronolet.adapters import http_texts
+from chronolet.adapters.probes.answer import Answer, Malformed
+from chronolet.adapters.probes.attempts import Done, LoopAttempt
+from chronolet.adapters.probes.dial import Dial
+from chronolet.adapters.probes.loop import READABLE, WRITABLE, Loop
+from chronolet.adapters.probes.names import Names
+from chronolet.ports.probes import HttpTarget
+from chronolet.ports.requests import Request
+
+USER_AGENT = f"kube-probe/{http_texts.VERSION}"
+
+_READ = 16 * 1024
+_READS_AT_ONCE = 8
+"""Then others have their turn: a server may send for ever."""
+_IN_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
+
+
+class HttpAttempt(LoopAttempt):
+    """One GET with all its redirects."""
+
+    def __init__(self, loop: Loop, names: Names, target: HttpTarget, timeout_seconds: float, done: Done) -> None:
+        super().__init__(loop, timeout_seconds, done)
+        self._names = names
+        self._request = target.request
+        self._requests = 0
+        self._raw: socket.socket | None = None
+        self._secured = False
+        self._unsent = b""
+        self._answer = Answer()
+        self._ask()
+
+    # -- the way there -----------------------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        self._requests += 1
+        self._answer = Answer()
+        self._secured = self._request.scheme == "http"
+        self._dial = Dial(self._loop, connected=self._connected, failed=self._not_connected)
+        try:
+            self._unsent = head(self._request)
+        except Malformed as error:
+            self._fail(str(error))
+            return
+        self._dial.begin(self._names, self._request.host, self._request.port)
+
+    def _connected(self, raw: socket.socket) -> None:
+        if not self._secured:
+            self._loop.unwatch(raw.fileno())  # the descriptor goes over to what wraps it
+            name = self._request.host if not _is_address(self._request.host) else None
+            raw = _tls().wrap_socket(raw, do_handshake_on_connect=False, server_hostname=name)
+        self._raw = raw
+        self._go_on()
+
+    def _not_connected(self, error: OSError) -> None:
+        self._fail(http_texts.dial_failed(self._request.host, self._request.port, error))
+
+    # -- on the connection -------------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """As far as it goes without waiting."""
+        raw = self._raw
+        if raw is None:
+            return
+        try:
+            self._advance(raw)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError) as wait:
+            wants_to_write = isinstance(wait, ssl.SSLWantWriteError) or (
+                isinstance(wait, BlockingIOError) and self._unsent
+            )
+            self._loop.watch(raw.fileno(), WRITABLE if wants_to_write else READABLE, self._go_on)
+        except (OSError, Malformed) as error:
+            self._fail(self._broken(error))
+
+    def _advance(self, raw: socket.socket) -> None:
+        if not self._secured:
+            self._shake_hands(raw)
+        if self._unsent:
+            self._unsent = self._unsent[raw.send(self._unsent) :]
+            self._loop.watch(raw.fileno(), WRITABLE if self._unsent else READABLE, self._go_on)
+        elif self._read(raw):
+            self._answered()
+
+    def _shake_hands(self, raw: socket.socket) -> None:
+        if isinstance(raw, ssl.SSLSocket):
+            raw.do_handshake()
+        self._secured = True
+
+    def _read(self, raw: socket.socket) -> bool:
+        """Whether the answer is complete; False if more is there already, too."""
+        for _ in range(_READS_AT_ONCE):
+            data = raw.recv(_READ)
+            if data:
+                self._answer.feed(data)
+            else:
+                self._answer.end()
+            if self._answer.complete:
+                return True
+        self._loop.soon(self._go_on)  # what a TLS layer holds already makes no descriptor readable
+        return False
+
+    def _broken(self, error: OSError | Malformed) -> str:
+        if isinstance(error, Malformed):
+            return str(error)
+        if isinstance(error, ssl.SSLError):
+            return _tls_error(error)
+        what = "write" if self._unsent else "read"
+        where = http_texts.address(self._request.host, self._request.port)
+        return f"{what} tcp {where}: {what}: {str(error.strerror or error).lower()}"
+
+    # -- what it means -----------------------------------------------------------------------------------------------
+
+    def _answered(self) -> None:
+        answer = self._answer
+        try:
+            is_redirect = answer.status in http_texts.REDIRECTS
+            elsewhere = http_texts.followed(self._request, answer.location) if is_redirect else None
+        except http_texts.BadLocation as error:
+            self._fail(str(error))
+            return
+        if elsewhere is None:
+            self._judge(answer)
+        elif self._requests == http_texts.MOST_REQUESTS:
+            self._fail(http_texts.TOO_MANY)
+        else:
+            self._let_go()
+            self._request = elsewhere
+            self._ask()
+
+    def _judge(self, answer: Answer) -> None:
+        said = answer.body.decode("utf-8", "replace")
+        if 200 <= answer.status < 300:  # noqa: PLR2004
+            self._end("success", said, answer.status)
+        elif 300 <= answer.status < 400:  # noqa: PLR2004
+            self._end("warning", f"Probe terminated redirects, Response body: {said}", answer.status)
+        else:
+            self._end("failure", f"HTTP probe failed with statuscode: {answer.status}", answer.status)
+
+    def _fail(self, why: str) -> None:
+        self._end("failure", http_texts.failed(self._request, why))
+
+    def _said_late(self) -> str:
+        return http_texts.failed(self._request, _IN_BODY if self._answer.begun else http_texts.TIMED_OUT)
+
+    def _let_go(self) -> None:
+        self._dial.let_go()
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            self._loop.unwatch(raw.fileno())
+            raw.close()
+
+
+@functools.lru_cache(maxsize=4096)
+def head(request: Request) -> bytes:
+    """The request's bytes. What a manifest gives of Host, User-Agent and Accept replaces ours; an empty one of these
+    is how it says that there shall be none. `Malformed` for what cannot stand in a head.
+    """
+    for name, value in request.headers:
+        if not _FIELD.fullmatch(f"{name}:{value}"):
+            raise Malformed(f'net/http: invalid header field name or value for "{name}"')
+    given = [(_canonical(name), value) for name, value in request.headers]
+    names = {name for name, _ in given}
+    lines = [f"GET {http_texts.target(request.path)} HTTP/1.1"]
+    host = next((value for name, value in given if name == "Host" and value), "")
+    lines.append(f"Host: {host or http_texts.address(request.host, request.port)}")
+    lines += [
+        f"{name}: {value}" for name, value in (("User-Agent", USER_AGENT), ("Accept", "*/*")) if name not in names
+    ]
+    lines += [f"{name}: {value}" for name, value in given if name not in _OURS or (value and name != "Host")]
+    lines.append("Connection: close")
+    return "\r\n".join((*lines, "", "")).encode("latin-1", "replace")
+
+
+_FIELD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*")
+_OURS = ("Host", "User-Agent", "Accept", "Connection")
+
+
+def _canonical(name: str) -> str:
+    """As Go writes the names of headers."""
+    return "-".join(word.capitalize() for word in name.split("-"))
+
+
+@functools.lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    """Made by the first that needs it: it takes a while, and most pods speak in the clear."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+def _tls_error(error: ssl.SSLError) -> str:
+    if error.reason in http_texts.NO_TLS:
+        return "http: server gave HTTP response to HTTPS client"
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return "EOF"
+    return f"tls: {(error.reason or str(error)).lower().replace('_', ' ')}"

@@ -1,0 +1,136 @@
+"""The one thread on which a process probes: sockets that are ready, times that have come, calls from other threads.
+
+Comes in: descriptors to watch, actions with or without a time. Goes out: the calls, on the loop's thread; each must be
+short, for all others wait for it. Next: `http`, `dial`, and whoever begins attempts. Not asyncio: its machinery costs
+more than a whole probe may.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+import structlog
+
+log = structlog.get_logger("chronolet.probes")
+
+READABLE = select.EPOLLIN | select.EPOLLRDHUP
+WRITABLE = select.EPOLLOUT
+
+
+class Timer:
+    """An action with a time."""
+
+    __slots__ = ("action",)
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        """It does not happen."""
+        self.action = None
+
+
+class Loop:
+    """Its thread starts with the first call of `soon`, and ends with `stop`."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._bell, select.EPOLLIN)
+        self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._serial = itertools.count()
+        self._soon: deque[Callable[[], None]] = deque()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    # -- from any thread ---------------------------------------------------------------------------------------------
+
+    def soon(self, action: Callable[[], None]) -> None:
+        """Call it on the loop's thread, in order."""
+        self._soon.append(action)
+        if threading.current_thread() is not self._thread:
+            with self._lock:
+                if self._stopped:
+                    return
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="probes", daemon=True)
+                    self._thread.start()
+                os.eventfd_write(self._bell, 1)
+
+    def stop(self) -> None:
+        """Nothing is called after this. Not from the loop's own thread."""
+        with self._lock:
+            self._stopped = True
+            thread = self._thread
+        if thread is not None:
+            os.eventfd_write(self._bell, 1)
+            thread.join()
+        self._epoll.close()
+        os.close(self._bell)
+
+    # -- from the loop's thread --------------------------------------------------------------------------------------
+
+    def at(self, when: float, action: Callable[[], None]) -> Timer:
+        """Call it at a time of `time.monotonic`."""
+        timer = Timer(action)
+        heapq.heappush(self._timers, (when, next(self._serial), timer))
+        return timer
+
+    def watch(self, descriptor: int, events: int, ready: Callable[[], None]) -> None:
+        """Call `ready` whenever one of the events is there; in place of what was watched for before."""
+        watched = self._watched.get(descriptor)
+        if watched is None:
+            self._epoll.register(descriptor, events)
+        elif watched[0] != events:
+            self._epoll.modify(descriptor, events)
+        self._watched[descriptor] = (events, ready)
+
+    def unwatch(self, descriptor: int) -> None:
+        """To be called before it is closed."""
+        if self._watched.pop(descriptor, None) is not None:
+            self._epoll.unregister(descriptor)
+
+    # -- the thread --------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopped:
+            for descriptor, _ in self._epoll.poll(self._wait()):
+                if descriptor == self._bell:
+                    os.eventfd_read(self._bell)
+                    continue
+                watched = self._watched.get(descriptor)  # one before it in this round may have let go of it
+                if watched is not None:
+                    self._call(watched[1])
+            self._ring()
+            for _ in range(len(self._soon)):
+                self._call(self._soon.popleft())
+
+    def _wait(self) -> float:
+        if self._soon:
+            return 0.0
+        while self._timers and self._timers[0][2].action is None:
+            heapq.heappop(self._timers)
+        return max(self._timers[0][0] - time.monotonic(), 0.0) if self._timers else -1.0
+
+    def _ring(self) -> None:
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            action = heapq.heappop(self._timers)[2].action
+            if action is not None:
+                self._call(action)
+
+    def _call(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception:
+            # The probes of all other containers must go on.
+            log.exception("an action of the probes' thread failed")

@@ -1,0 +1,39 @@
+"""A connection that only has to open. Answers to pkg/probe/tcp/tcp.go.
+
+Comes in: `TcpTarget`. Goes out: a `Finding`. Next: the prober's worker.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from chronolet.adapters import http_texts
+from chronolet.adapters.probes.attempts import Done, LoopAttempt
+from chronolet.adapters.probes.dial import Dial
+from chronolet.adapters.probes.loop import Loop
+from chronolet.adapters.probes.names import Names
+from chronolet.ports.probes import TcpTarget
+
+
+class TcpAttempt(LoopAttempt):
+    """Closed as soon as it stands; that closing fails is no news."""
+
+    def __init__(self, loop: Loop, names: Names, target: TcpTarget, timeout_seconds: float, done: Done) -> None:
+        super().__init__(loop, timeout_seconds, done)
+        self._target = target
+        self._dial = Dial(loop, connected=self._connected, failed=self._failed)
+        self._dial.begin(names, target.host, target.port)
+
+    def _connected(self, raw: socket.socket) -> None:
+        self._loop.unwatch(raw.fileno())
+        raw.close()
+        self._end("success", "")
+
+    def _failed(self, error: OSError) -> None:
+        self._end("failure", http_texts.dial_failed(self._target.host, self._target.port, error))
+
+    def _said_late(self) -> str:
+        return http_texts.dial_failed(self._target.host, self._target.port, TimeoutError())
+
+    def _let_go(self) -> None:
+        self._dial.let_go()

@@ -1,0 +1,125 @@
+"""Attempts that block: each on a thread of its own, in each lane so many at once, the rest in order.
+
+Comes in: what to do. Goes out: its `Finding` on the loop's thread, in time even where the thread hangs. Next: `execs`,
+`health`. A thread lives as long as its attempt and what that leaves to tidy up, and keeps its place in the lane.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from chronolet.adapters.probes.loop import Loop, Timer
+from chronolet.ports.probes import Finding, Result
+from chronolet.rules.durations import go_duration
+
+
+class Tell(Protocol):
+    """Tells how an attempt went."""
+
+    def __call__(self, result: Result, output: str, code: int | None = None) -> None: ...
+
+
+Work = Callable[[threading.Event, Tell], None]
+"""Runs an attempt: until the event is set, tells its outcome once, and tidies up before it returns."""
+
+
+GRACE_SECONDS = 0.1
+"""What an attempt may take beyond its time to say by itself that this was too late."""
+
+
+class Lane:
+    """Used on the loop's thread."""
+
+    def __init__(self, loop: Loop, name: str, at_once: int) -> None:
+        self._loop = loop
+        self._name = name
+        self._at_once = at_once
+        self._at_work = 0
+        self._waiting: deque[ThreadAttempt] = deque()
+
+    def submit(self, work: Work, timeout_seconds: float, done: Callable[[Finding], None]) -> ThreadAttempt:
+        """Begin it, now or in its turn: its time begins with it."""
+        attempt = ThreadAttempt(self, self._loop, work, timeout_seconds, done)
+        if self._at_work < self._at_once:
+            self._launch(attempt)
+        else:
+            self._waiting.append(attempt)
+        return attempt
+
+    def drop(self, attempt: ThreadAttempt) -> None:
+        """One that waits is not wanted any more."""
+        if attempt in self._waiting:
+            self._waiting.remove(attempt)
+
+    def left(self) -> None:
+        """A thread has ended."""
+        self._at_work -= 1
+        if self._waiting:
+            self._launch(self._waiting.popleft())
+
+    def _launch(self, attempt: ThreadAttempt) -> None:
+        self._at_work += 1
+        attempt.launch(self._name)
+
+
+class ThreadAttempt:
+    """`ports.probes.Attempt`."""
+
+    def __init__(
+        self, lane: Lane, loop: Loop, work: Work, timeout_seconds: float, done: Callable[[Finding], None]
+    ) -> None:
+        self._lane = lane
+        self._loop = loop
+        self._work = work
+        self._timeout = timeout_seconds
+        self._done: Callable[[Finding], None] | None = done
+        self._started = 0.0
+        self._deadline: Timer | None = None
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """See `ports.probes.Attempt`. Its thread ends as soon as it can."""
+        self._done = None
+        self._cancelled.set()
+        self._lane.drop(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def launch(self, name: str) -> None:
+        """By the lane, when it is this one's turn."""
+        self._started = time.monotonic()
+        late = self._started + self._timeout + GRACE_SECONDS
+        self._deadline = self._loop.at(late, self._expire)
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._work(self._cancelled, self._tell)
+        except Exception as error:
+            self._tell("error", f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            self._loop.soon(self._lane.left)
+
+    def _tell(self, result: Result, output: str, code: int | None = None) -> None:
+        finding = self._finding(result, output, code)
+        self._loop.soon(lambda: self._told(finding))
+
+    def _finding(self, result: Result, output: str, code: int | None) -> Finding:
+        seconds = time.monotonic() - self._started
+        return Finding(result=result, output=output, code=code, started=self._started, seconds=seconds)
+
+    def _expire(self) -> None:
+        """The thread hangs in a call that is not bounded by the attempt's time."""
+        output = f"it did not end within {go_duration(round(self._timeout * 1000))}"
+        self._told(self._finding("error", output, None))
+
+    def _told(self, finding: Finding) -> None:
+        done = self._done
+        self.cancel()
+        if done is not None:
+            done(finding)

@@ -1,0 +1,98 @@
+"""Probing a container from outside: what to ask, how it went, and the one thread that all probes of a process share.
+
+Comes in: a target and a time. Goes out: one `Finding` an attempt, in Go's and the kubelet's words. Next: the
+prober's workers. Answers to pkg/probe. Implementation: `adapters.probes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from chronolet.ports.requests import Request
+
+
+class HttpTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """A GET that is to be answered with a status of 200 to 399."""
+
+    request: Request
+
+
+class TcpTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """A port that is to take a connection."""
+
+    host: str
+    port: int
+
+
+class GrpcTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """A server whose health service is to say SERVING, of itself or of the `service` named."""
+
+    host: str
+    port: int
+    service: str = ""
+
+
+class ExecTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """A command in a container that is to end with 0."""
+
+    container_id: str
+    command: Sequence[str]
+
+
+Target = HttpTarget | TcpTarget | GrpcTarget | ExecTarget
+
+Result = Literal["success", "warning", "failure", "error"]
+"""`warning` counts as a success, and is told. `error` is one of the asking itself: it says nothing of the container,
+and is tried again (pkg/probe/probe.go, where it stands beside the result `unknown`).
+"""
+
+OUTPUT_LIMIT = 10 * 1024
+"""How many bytes of a body, or of a command's output, are kept."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """How one attempt went. `code` is an exit code or an HTTP status, None where there was none.
+
+    `started` is by the clock of `time.monotonic`: it may have waited for its turn before.
+    """
+
+    result: Result
+    output: str = ""
+    code: int | None = None
+    started: float
+    seconds: float
+
+
+class Attempt(Protocol):
+    """One attempt under way."""
+
+    def cancel(self) -> None:
+        """Nothing is told of it any more; what it holds is given back. On the prober's thread only."""
+
+
+class Timer(Protocol):
+    """Something that is to happen later."""
+
+    def cancel(self) -> None:
+        """It does not happen. On the prober's thread only."""
+
+
+class Prober(Protocol):
+    """All probing of a process, on one thread of its own; what would block that thread has others."""
+
+    def soon(self, action: Callable[[], None]) -> None:
+        """Call `action` on the prober's thread. From any thread."""
+
+    def at(self, when: float, action: Callable[[], None]) -> Timer:
+        """Call `action` on the prober's thread at a time of `time.monotonic`. From the prober's thread only."""
+
+    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Finding], None]) -> Attempt:
+        """Ask once. `done` is called on the prober's thread, once, within the time after `started`; never after
+        `cancel`. From the prober's thread only.
+        """
+
+    def stop(self) -> None:
+        """End: nothing is called any more, nothing is held."""

@@ -1,0 +1,106 @@
+"""Answers read piece by piece: whatever the pieces, the same comes out; what is no HTTP is said so at once."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronolet.adapters.probes.answer import HEAD_LIMIT, Answer, Malformed
+from chronolet.ports.probes import OUTPUT_LIMIT
+
+PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
+TO_THE_END = b"HTTP/1.0 200 OK\r\n\r\nhello"
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + PLAIN
+BARE_LINES = b"HTTP/1.1 200\nContent-Length: 5\n\nhello"
+
+
+def read(pieces: list[bytes], *, ends: bool = True) -> Answer:
+    answer = Answer()
+    for piece in pieces:
+        if not answer.complete:
+            answer.feed(piece)
+    if ends:
+        answer.end()
+    return answer
+
+
+@pytest.mark.parametrize("wire", [PLAIN, CHUNKED, TO_THE_END, INTERIM, BARE_LINES])
+@given(cuts=st.lists(st.integers(0, 100), max_size=8))
+def test_however_it_is_cut_it_reads_alike(wire: bytes, cuts: list[int]) -> None:
+    marks = sorted({0, len(wire), *(cut % len(wire) for cut in cuts)})
+    answer = read([wire[a:b] for a, b in itertools.pairwise(marks)])
+    assert (answer.status, answer.body, answer.complete) == (200, b"hello", True)
+
+
+@pytest.mark.parametrize("wire", [PLAIN, CHUNKED])
+def test_it_is_complete_before_the_server_closes(wire: bytes) -> None:
+    assert read([wire], ends=False).complete
+
+
+@pytest.mark.parametrize(("length", "kept"), [(10_239, 10_239), (10_240, 10_240), (10_241, 10_240), (10**9, 10_240)])
+def test_the_beginning_of_a_body_is_kept_and_the_rest_not_waited_for(length: int, kept: int) -> None:
+    answer = read([b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length, b"x" * min(length, 20_000)], ends=False)
+    assert (answer.complete, len(answer.body)) == (True, kept)
+    assert kept <= OUTPUT_LIMIT
+
+
+@pytest.mark.parametrize("status", [204, 304, 101])
+def test_some_answers_have_no_body(status: int) -> None:
+    answer = read([b"HTTP/1.1 %d X\r\nContent-Length: 9\r\n\r\n" % status], ends=False)
+    assert (answer.complete, answer.status) == (True, status)
+
+
+def test_where_a_redirect_leads() -> None:
+    answer = read([b"HTTP/1.1 302 Found\r\nLOCATION: /new\r\nContent-Length: 0\r\n\r\n"], ends=False)
+    assert (answer.status, answer.location) == (302, "/new")
+
+
+@pytest.mark.parametrize(
+    ("wire", "said"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", 'malformed HTTP response "SSH-2.0-OpenSSH_9.2'),
+        (b"\x00\x01", "malformed HTTP response"),
+        (b"HTTP/2.0 200 OK\r\n", "malformed HTTP response"),
+        (b"HTTP/1.1 2x0 OK\r\n", "malformed HTTP response"),
+        (b"HTTP/1.1 200 OK\r\nnonsense\r\n\r\n", 'malformed MIME header line: "nonsense"'),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", 'bad Content-Length "-1"'),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "invalid byte in chunk length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", "invalid byte in chunk length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 5000, "header line too long"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz", "malformed chunked encoding"),
+    ],
+)
+def test_what_is_no_http_is_said_so_before_the_end(wire: bytes, said: str) -> None:
+    with pytest.raises(Malformed, match=said.replace("\\", "\\\\")):
+        read([wire], ends=False)
+
+
+@pytest.mark.parametrize(
+    ("wire", "said"),
+    [
+        (b"", "EOF"),
+        (b"HTTP/1.1 2", "unexpected EOF"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", "unexpected EOF"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel", "unexpected EOF"),
+    ],
+)
+def test_too_early_an_end(wire: bytes, said: str) -> None:
+    with pytest.raises(Malformed, match=f"^{said}$"):
+        read([wire])
+
+
+@pytest.mark.parametrize("piece", [b"\r\nX: y", b"\r\nX: " + b"x" * 1000, b"\r\n\r\nHTTP/1.1 100 Continue"])
+def test_heads_without_end_are_given_up(piece: bytes) -> None:
+    answer = Answer()
+    answer.feed(b"HTTP/1.1 100 Continue")
+    fed = 0
+    while fed < HEAD_LIMIT - 200_000:
+        answer.feed(piece * 100)
+        fed += 100 * len(piece)
+    assert not answer.begun
+    with pytest.raises(Malformed, match="headers exceeded"):
+        answer.feed(piece * (HEAD_LIMIT // len(piece)))

@@ -1,0 +1,45 @@
+"""A prober on real sockets, and servers for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.probes import Probing
+from tests.integration.probes.support import Probes, Script, Server, held
+from tests.support.scratch import wait_until
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Script], Server]]:
+    """Makes servers; they are gone at the end."""
+    made: list[Server] = []
+
+    def start(script: Script) -> Server:
+        made.append(Server(script))
+        return made[-1]
+
+    yield start
+    for server in made:
+        server.close()
+
+
+@pytest.fixture
+def runtime() -> FakeRuntime:
+    return FakeRuntime()
+
+
+@pytest.fixture
+def probes(runtime: FakeRuntime) -> Iterator[Probes]:
+    """A prober that must have given back everything when its attempts are over, and all the rest when it ends."""
+    before = held()
+    prober = Probing(runtime)
+    ready = threading.Event()
+    prober.soon(ready.set)
+    assert ready.wait(5)
+    yield Probes(prober)
+    prober.stop()
+    wait_until(lambda: held() <= before, f"threads and files as before: {before}, now {held()}")

@@ -1,0 +1,77 @@
+"""Attempts made from a test's thread, and servers that behave as told."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from chronolet.adapters.probes import Probing
+from chronolet.ports.probes import Finding, HttpTarget, Target
+from chronolet.ports.requests import Request
+
+Script = Callable[[socket.socket, bytes], None]
+"""What a server does with a connection and the request's bytes."""
+
+
+class Probes:
+    """Attempts made from a test's thread."""
+
+    def __init__(self, prober: Probing) -> None:
+        self.prober = prober
+
+    def ask(self, target: Target, seconds: float = 5.0) -> Finding:
+        found: queue.Queue[Finding] = queue.Queue()
+        self.prober.soon(lambda: self.prober.begin(target, seconds, found.put) and None)
+        finding = found.get(timeout=seconds + 5)
+        assert finding.seconds <= seconds + 0.5, "later than its time"
+        assert found.empty()
+        return finding
+
+    def get(self, port: int, path: str = "/", seconds: float = 5.0, **more: object) -> Finding:
+        request = Request(host=str(more.pop("host", "127.0.0.1")), port=port, path=path, **more)  # type: ignore[arg-type]
+        return self.ask(HttpTarget(request=request), seconds)
+
+
+class Server:
+    """Accepts connections one after the other, reads one request of each, and does what its script says."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.requests: list[bytes] = []
+        self.tls: ssl.SSLContext | None = None
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._one, args=(connection,), daemon=True).start()
+
+    def _one(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            stack.enter_context(connection)
+            if self.tls is not None:
+                connection = stack.enter_context(self.tls.wrap_socket(connection, server_side=True))
+            request = connection.recv(65536)
+            self.requests.append(request)
+            self._script(connection, request)
+
+    def close(self) -> None:
+        # Only closed, it would go on listening while a thread waits in `accept`.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def held() -> tuple[int, int]:
+    """Threads and open files of this process."""
+    return threading.active_count(), sum(1 for _ in Path("/proc/self/fd").iterdir())

@@ -1,0 +1,136 @@
+"""Exec probes on the shipped fake of the runtime; what a real engine does is in `tests/integration/effects`."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.adapters.probes.probing import EXECS_AT_ONCE
+from chronolet.ports.probes import Attempt, ExecTarget, Finding
+from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
+from tests.integration.probes.support import Probes
+from tests.support.scratch import wait_until
+
+LASTS = ("lasts",)
+PROGRAMS = {
+    ("well",): Program(exits=0, stdout=b"fine\n"),
+    ("ill",): Program(exits=3, stdout=b"out", stderr=b"err"),
+    ("absent",): Program(missing='exec: "absent": no such file'),
+    ("wordy",): Program(exits=0, stdout=b"x" * 11_264),
+}
+
+
+@pytest.fixture
+def runtime() -> FakeRuntime:
+    return FakeRuntime(programs=PROGRAMS, images=("image",))
+
+
+@pytest.fixture
+def container(runtime: FakeRuntime) -> str:
+    sandbox = runtime.create_sandbox(SandboxSpec(name="box", labels={}, image="image", hostname="h"))
+    runtime.start(sandbox)
+    made = runtime.create_container(ContainerSpec(name="app", labels={}, sandbox_id=sandbox, image="image"))
+    runtime.start(made)
+    return made
+
+
+def running(runtime: FakeRuntime) -> Sequence[str]:
+    return [one for one, state in runtime.execs.all.items() if state.started and state.exit_code is None]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("well", ("success", "fine\n", 0)),
+        ("ill", ("failure", "outerr", 3)),
+        ("absent", ("failure", 'exec: "absent": no such file', 126)),
+        ("wordy", ("success", "x" * 10_240, 0)),
+    ],
+)
+def test_the_exit_code_decides(probes: Probes, container: str, command: str, expected: tuple[str, str, int]) -> None:
+    finding = probes.ask(ExecTarget(container_id=container, command=(command,)))
+    assert (finding.result, finding.output, finding.code) == expected
+
+
+def test_a_command_whose_time_is_up_is_killed(probes: Probes, runtime: FakeRuntime, container: str) -> None:
+    # The first kill is refused: it is tried again.
+    runtime.refuse("kill_exec", Refusal("unavailable", "away"))
+    finding = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
+    assert (finding.result, finding.output, finding.code) == ("failure", 'command "lasts" timed out', None)
+    assert len(runtime.execs.all) == 1
+    wait_until(lambda: not running(runtime), "the end of the command")
+
+
+def test_what_the_runtime_refuses_says_nothing_of_the_container(
+    probes: Probes, runtime: FakeRuntime, container: str
+) -> None:
+    runtime.refuse("create_exec", Refusal("failed", "no"))
+    finding = probes.ask(ExecTarget(container_id=container, command=("well",)))
+    assert (finding.result, finding.output) == ("error", "no")
+    runtime.kill(container)
+    finding = probes.ask(ExecTarget(container_id=container, command=("well",)))
+    assert finding.result == "error"
+    assert "is not running" in finding.output
+
+
+def test_a_container_that_dies_meanwhile(probes: Probes, runtime: FakeRuntime, container: str) -> None:
+    begun = threading.Thread(
+        target=lambda: (wait_until(lambda: bool(running(runtime)), "exec"), runtime.kill(container))
+    )
+    begun.start()
+    finding = probes.ask(ExecTarget(container_id=container, command=LASTS))
+    begun.join()
+    assert finding.result in ("failure", "error")
+
+
+def test_more_than_the_machine_can_run_wait_for_their_turn(
+    probes: Probes, runtime: FakeRuntime, container: str
+) -> None:
+    found: queue.Queue[Finding] = queue.Queue()
+    attempts: list[Attempt] = []
+    total = 2 * EXECS_AT_ONCE + 1
+
+    def begin() -> None:
+        target = ExecTarget(container_id=container, command=LASTS)
+        attempts.extend(probes.prober.begin(target, 0.3, found.put) for _ in range(total))
+
+    probes.prober.soon(begin)
+    wait_until(lambda: len(running(runtime)) == EXECS_AT_ONCE, "as many as may run")
+    probes.prober.soon(attempts[-1].cancel)
+    findings = [found.get(timeout=10) for _ in range(total - 1)]
+    assert len(runtime.execs.all) == total - 1, "the one that was cancelled never began"
+    spread = max(one.started for one in findings) - min(one.started for one in findings)
+    assert spread >= 0.3
+    assert all(one.seconds < 0.5 for one in findings), "the time of each begins with it"
+    wait_until(lambda: not running(runtime), "the end of all commands")
+    assert found.empty()
+
+
+def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: FakeRuntime, container: str) -> None:
+    found: queue.Queue[Finding] = queue.Queue()
+    attempts: list[Attempt] = []
+    target = ExecTarget(container_id=container, command=LASTS)
+    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.put)))
+    wait_until(lambda: bool(running(runtime)), "the command")
+    probes.prober.soon(attempts[0].cancel)
+    wait_until(lambda: not running(runtime), "the end of the command")
+    assert found.empty()
+
+
+def test_a_runtime_that_hangs_is_not_waited_for(
+    probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+
+    def hang(*_: object) -> str:
+        release.wait(10)
+        raise Refusal("timeout", "no answer")
+
+    monkeypatch.setattr(runtime, "create_exec", hang)
+    finding = probes.ask(ExecTarget(container_id=container, command=("well",)), 0.2)
+    assert (finding.result, finding.output) == ("error", "it did not end within 200ms")
+    release.set()

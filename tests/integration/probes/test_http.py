@@ -1,0 +1,209 @@
+"""HTTP probes against real servers, good and bad: one finding each, in time, in the kubelet's words."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.probes.support import Probes, Script, Server
+
+Serve = Callable[[Script], Server]
+
+
+def says(answer: bytes) -> Script:
+    return lambda connection, _: connection.sendall(answer)
+
+
+def status(number: int, *fields: str, body: bytes = b"") -> bytes:
+    lines = [f"HTTP/1.1 {number} Word", *fields, f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def chain(*answers: bytes) -> Script:
+    """One answer after the other."""
+    left = list(answers)
+    return lambda connection, _: connection.sendall(left.pop(0))
+
+
+@pytest.mark.parametrize(("number", "result"), [(200, "success"), (201, "success"), (304, "warning"), (400, "failure")])
+def test_the_status_decides(probes: Probes, serve: Serve, number: int, result: str) -> None:
+    finding = probes.get(serve(says(status(number, body=b"words" if number != 304 else b""))).port)
+    assert (finding.result, finding.code) == (result, number)
+    if result == "failure":
+        assert finding.output == f"HTTP probe failed with statuscode: {number}"
+    if result == "success":
+        assert finding.output == "words"
+
+
+def test_what_is_asked(probes: Probes, serve: Serve) -> None:
+    server = serve(says(status(200)))
+    headers = (("x-mine", "1"), ("X-Mine", "2"), ("host", "shop.test"), ("accept", ""), ("User-Agent", "me"))
+    probes.get(server.port, "/a b?c=\u00e4", headers=headers)
+    probes.get(server.port, "")
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    assert head.split(b"\r\n") == [
+        b"GET /a%20b?c=%C3%A4 HTTP/1.1",
+        b"Host: shop.test",
+        b"X-Mine: 1",
+        b"X-Mine: 2",
+        b"User-Agent: me",
+        b"Connection: close",
+    ]
+    assert body == b""
+    assert server.requests[1].startswith(
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: kube-probe/" % server.port
+    )
+
+
+def test_a_field_that_would_end_the_head_is_not_sent(probes: Probes, serve: Serve) -> None:
+    server = serve(says(status(200)))
+    finding = probes.get(server.port, headers=(("X", "a\r\nY: b"),))
+    assert (finding.result, server.requests) == ("failure", [])
+    assert 'invalid header field name or value for "X"' in finding.output
+
+
+def test_redirects_within_the_host_are_followed_with_the_same_headers(probes: Probes, serve: Serve) -> None:
+    other = serve(says(status(200, body=b"there")))
+    server = serve(chain(status(301, "Location: /new"), status(308, f"Location: http://127.0.0.1:{other.port}/ok")))
+    finding = probes.get(server.port, headers=(("Host", "shop.test"),))
+    assert (finding.result, finding.output) == ("success", "there")
+    asked = [request.split(b"\r\n")[:2] for request in (*server.requests, *other.requests)]
+    hosts = b"Host: shop.test"
+    assert asked == [[b"GET / HTTP/1.1", hosts], [b"GET /new HTTP/1.1", hosts], [b"GET /ok HTTP/1.1", hosts]]
+
+
+def test_a_redirect_to_another_host_is_a_warning(probes: Probes, serve: Serve) -> None:
+    server = serve(says(status(302, "Location: http://example.test/fail", body=b"moved")))
+    finding = probes.get(server.port)
+    assert (finding.result, finding.output) == ("warning", "Probe terminated redirects, Response body: moved")
+    assert len(server.requests) == 1
+
+
+def test_redirects_in_a_circle_end(probes: Probes, serve: Serve) -> None:
+    server = serve(says(status(302, "Location: /round")))
+    finding = probes.get(server.port)
+    assert (finding.result, len(server.requests)) == ("failure", 10)
+    assert finding.output == f'Get "http://127.0.0.1:{server.port}/round": stopped after 10 redirects'
+
+
+def test_a_redirect_that_cannot_be_read(probes: Probes, serve: Serve) -> None:
+    finding = probes.get(serve(says(status(302, "Location: http://[oops/"))).port)
+    assert finding.result == "failure"
+    assert 'failed to parse Location header "http://[oops/"' in finding.output
+
+
+def endless(piece: bytes, head: bytes = b"HTTP/1.1 200 OK\r\n", pause: float = 0.0) -> Script:
+    def script(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(head)
+        while True:
+            connection.sendall(piece)
+            time.sleep(pause)
+
+    return script
+
+
+def stays_silent(connection: socket.socket, _: bytes) -> None:
+    connection.recv(1)
+
+
+AWAITING = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+IN_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
+BAD: dict[str, tuple[Script, str]] = {
+    "never answers": (stays_silent, AWAITING),
+    "closes at once": (says(b""), "EOF"),
+    "closes in its head": (says(b"HTTP/1.1 200 OK\r\nContent-"), "unexpected EOF"),
+    "closes in its body": (says(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), "unexpected EOF"),
+    "speaks no HTTP": (says(b"SSH-2.0-x\r\n"), 'malformed HTTP response "SSH-2.0-x"'),
+    "sends headers for ever": (endless(b"X: y\r\n" * 1000), "headers exceeded"),
+    "sends one header for ever": (endless(b"y" * 10_000), "headers exceeded"),
+    "dribbles headers": (endless(b"X: y\r\n", pause=0.01), AWAITING),
+    "dribbles its body": (endless(b"x", b"HTTP/1.1 200 OK\r\n\r\n", pause=0.01), IN_BODY),
+}
+
+
+@pytest.mark.parametrize("how", BAD)
+def test_a_bad_server_is_a_failure_within_the_time(probes: Probes, serve: Serve, how: str) -> None:
+    script, said = BAD[how]
+    finding = probes.get(serve(script).port, seconds=1.0)
+    assert finding.result == "failure"
+    assert said in finding.output
+
+
+def test_a_body_without_end_is_enough_of_one(probes: Probes, serve: Serve) -> None:
+    finding = probes.get(serve(endless(b"x" * 5000, b"HTTP/1.1 200 OK\r\n\r\n")).port)
+    assert (finding.result, len(finding.output)) == ("success", 10_240)
+
+
+def test_a_server_that_does_not_read_runs_out_of_time(probes: Probes, serve: Serve) -> None:
+    server = serve(stays_silent)
+    finding = probes.get(server.port, seconds=0.5, headers=tuple((f"X-{n}", "x" * 8000) for n in range(1500)))
+    assert finding.result == "failure"
+
+
+def test_nobody_there(probes: Probes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as once:
+        port = once.getsockname()[1]
+    finding = probes.get(port)
+    assert finding.result == "failure"
+    assert finding.output == (f'Get "http://127.0.0.1:{port}/": dial tcp 127.0.0.1:{port}: connect: connection refused')
+
+
+def test_names_are_looked_up(probes: Probes, serve: Serve) -> None:
+    server = serve(says(status(200)))
+    assert probes.get(server.port, host="localhost").result == "success"
+    finding = probes.get(server.port, host="no-such-host.invalid")
+    assert finding.result == "failure"
+    assert "dial tcp: lookup no-such-host.invalid: " in finding.output
+    assert probes.get(server.port, host="x" * 70 + ".test").result == "failure"
+
+
+# -- TLS ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> ssl.SSLContext:
+    """Signed by itself."""
+    key, cert = tmp_path / "key", tmp_path / "cert"
+    words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        key,
+        "-out",
+        cert,
+        "-days",
+        "1",
+        "-subj",
+        "/CN=x",
+    ]
+    subprocess.run(["openssl", *words], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    return context
+
+
+def test_a_certificate_is_not_checked(probes: Probes, serve: Serve, certificate: ssl.SSLContext) -> None:
+    server = serve(says(status(200, body=b"x" * 30_000)))
+    server.tls = certificate
+    finding = probes.get(server.port, scheme="https")
+    assert (finding.result, len(finding.output)) == ("success", 10_240)
+    assert probes.get(server.port, scheme="https", host="localhost").result == "success"
+    assert probes.get(server.port, seconds=1.0).result == "failure"
+
+
+def test_a_server_without_tls_and_one_that_is_silent(probes: Probes, serve: Serve) -> None:
+    plain = serve(says(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    finding = probes.get(plain.port, scheme="https")
+    assert finding.result == "failure"
+    assert "server gave HTTP response to HTTPS client" in finding.output
+    assert probes.get(serve(stays_silent).port, scheme="https", seconds=0.5).result == "failure"
+    assert "EOF" in probes.get(serve(says(b"")).port, scheme="https").output

@@ -1,0 +1,137 @@
+"""TCP and gRPC probes against real servers."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from chronolet.ports.probes import GrpcTarget, TcpTarget
+from tests.integration.probes.support import Probes, Script, Server
+
+Serve = Callable[[Script], Server]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as once:
+        return int(once.getsockname()[1])
+
+
+def test_a_connection_is_enough(probes: Probes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        finding = probes.ask(TcpTarget(host="127.0.0.1", port=port))
+        assert (finding.result, finding.output, finding.code) == ("success", "", None)
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.recv(1) == b"", "it was closed again"
+
+
+def test_no_connection_is_a_failure(probes: Probes) -> None:
+    port = free_port()
+    finding = probes.ask(TcpTarget(host="127.0.0.1", port=port))
+    assert finding.result == "failure"
+    assert finding.output == f"dial tcp 127.0.0.1:{port}: connect: connection refused"
+
+
+@contextlib.contextmanager
+def full() -> Iterator[int]:
+    """The port of a listener that takes no more connections, and says nothing of it."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def test_a_connection_that_never_stands_is_a_failure_in_time(probes: Probes) -> None:
+    with full() as port:
+        finding = probes.ask(TcpTarget(host="127.0.0.1", port=port), 0.5)
+    assert (finding.result, finding.output) == ("failure", f"dial tcp 127.0.0.1:{port}: i/o timeout")
+
+
+# -- gRPC --------------------------------------------------------------------------------------------------------------
+
+
+class Health:
+    """A real server with gRPC's own health service."""
+
+    def __init__(self, *, with_service: bool = True) -> None:
+        self.workers = ThreadPoolExecutor(2)
+        self.server = grpc.server(self.workers)
+        self.servicer = health.HealthServicer()
+        if with_service:
+            health_pb2_grpc.add_HealthServicer_to_server(self.servicer, self.server)
+        self.port = self.server.add_insecure_port("127.0.0.1:0")
+        self.server.start()
+
+    def close(self) -> None:
+        self.server.stop(0).wait()
+        self.workers.shutdown()
+
+    def says(self, word: str, service: str = "") -> None:
+        self.servicer.set(service, health_pb2.HealthCheckResponse.ServingStatus.Value(word))
+
+    def target(self, service: str = "") -> GrpcTarget:
+        return GrpcTarget(host="127.0.0.1", port=self.port, service=service)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def grpc_runs() -> Iterator[None]:
+    """grpc has threads of its own, from its first call to the process's end."""
+    server = Health()
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5, wait_for_ready=True)
+    yield
+    server.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Health]:
+    made = Health()
+    yield made
+    made.close()
+
+
+def test_what_the_health_service_says(probes: Probes, server: Health) -> None:
+    server.says("SERVING")
+    server.says("NOT_SERVING", "slow")
+    assert probes.ask(server.target()).output == "service healthy"
+    finding = probes.ask(server.target("slow"))
+    assert (finding.result, finding.output) == ("failure", 'service unhealthy (responded with "NOT_SERVING")')
+    server.says("SERVING", "slow")
+    assert probes.ask(server.target("slow")).result == "success"
+    finding = probes.ask(server.target("none"))
+    assert finding.result == "failure"
+    assert "code = NotFound" in finding.output
+
+
+def test_a_server_without_the_health_service(probes: Probes) -> None:
+    bare = Health(with_service=False)
+    finding = probes.ask(bare.target())
+    bare.close()
+    assert finding.result == "failure"
+    assert finding.output.startswith("error: this server does not implement the grpc health protocol")
+
+
+def test_no_server_and_one_that_comes_late(probes: Probes) -> None:
+    port = free_port()
+    finding = probes.ask(GrpcTarget(host="127.0.0.1", port=port), 0.5)
+    assert finding.result == "failure"
+    assert finding.output.startswith(f'timeout: failed to connect service "127.0.0.1:{port}" within 500ms')
+
+
+def test_a_server_that_is_silent_or_speaks_no_grpc(probes: Probes, serve: Serve) -> None:
+    silent = serve(lambda connection, _: connection.recv(1) and None)
+    finding = probes.ask(GrpcTarget(host="127.0.0.1", port=silent.port), 0.5)
+    assert finding.result == "failure"
+    assert finding.output.startswith("timeout: ")
+    other = serve(lambda connection, _: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    assert probes.ask(GrpcTarget(host="127.0.0.1", port=other.port), 0.5).result == "failure"
