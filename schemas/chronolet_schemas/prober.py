@@ -157,7 +157,8 @@ class ProbeRemoved(ProbeEvent, frozen=True, kw_only=True):
 class RawResult(Message, frozen=True, kw_only=True):
     """One entry of the stream `probe_results`, in this order of fields; all are text there.
 
-    `outcome` is an Outcome, `code` empty where there is none, `output` cut to 10 KiB.
+    `outcome` is an Outcome, `code` empty where there is none, `late_milliseconds` (with a fraction) how much later than
+    its time it began; `output` is cut to 1,024 characters.
     """
 
     pod: str
@@ -169,4 +170,5 @@ class RawResult(Message, frozen=True, kw_only=True):
     code: str
     at: str
     milliseconds: str
+    late_milliseconds: str
     output: str

@@ -1,0 +1,16 @@
+"""Whether an attempt is followed by another one at once. Pure.
+
+Comes in: what it came to, and its number. Goes out: yes or no. Next: `worker`. Source: pkg/kubelet/prober/prober.go
+(runProbeWithRetries): only an error of the asking itself is tried again, never a failure.
+"""
+
+from __future__ import annotations
+
+from chronolet.ports.probes import Result
+
+MOST_ATTEMPTS = 3
+
+
+def asks_again(result: Result, attempt: int, most: int = MOST_ATTEMPTS) -> bool:
+    """After the attempt of that number, counted from 1."""
+    return result == "error" and attempt < most

@@ -1,0 +1,18 @@
+"""The prober's one effect: probing.
+
+Comes in: `wanted.RunProbe`. Goes out: its `ProbeWorker`. Next: `worker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chronolet.kernel.kind import Effect, Tended
+from chronolet.prober import wanted
+from chronolet.prober.outside import Outside
+from chronolet.prober.worker import begin
+
+
+def jobs(outside: Outside) -> Mapping[type[Effect], Tended]:
+    """The standing effects of the prober kind."""
+    return {wanted.RunProbe: Tended(begin(outside))}

@@ -1,0 +1,39 @@
+"""What workers of the prober reach the world by, and whom they tell of it.
+
+Comes in: adapters. Goes out: one record. Next: `worker`, `effects`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from chronolet.ports.probes import Prober, Result
+from chronolet.prober.wanted import RunProbe
+from chronolet_schemas.prober import RawResult
+
+
+class Results(Protocol):
+    """Where raw outcomes go: the capped stream `probe_results`."""
+
+    def add(self, result: RawResult) -> None:
+        """From any thread; does not wait."""
+
+
+class Figures(Protocol):
+    """Who counts. From any thread; must not wait."""
+
+    def began(self, probe: RunProbe, late_seconds: float) -> None:
+        """A probe has begun, so long after its time."""
+
+    def probed(self, probe: RunProbe, result: Result, seconds: float) -> None:
+        """A probe has ended, after all tries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Of one process."""
+
+    prober: Prober
+    results: Results
+    figures: Figures

@@ -1,0 +1,53 @@
+"""What a probe's definition asks of whom. Pure.
+
+Comes in: a definition whose ports are numbers, the pod's address. Goes out: a `Target`, or why there is none. Next:
+`worker`. Source: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/util.go, pkg/probe/http/request.go.
+"""
+
+from __future__ import annotations
+
+from chronolet.ports.probes import ExecTarget, GrpcTarget, HttpTarget, Target, TcpTarget
+from chronolet.ports.requests import Request
+from chronolet_schemas.podspec import HTTPGetAction, Probe
+
+_LARGEST_PORT = 65535
+
+
+def target(definition: Probe, *, container_id: str, ip: str) -> Target | str:
+    """The target; a text says what is wrong with the definition."""
+    if definition.exec is not None:
+        return ExecTarget(container_id=container_id, command=definition.exec.command)
+    if definition.http_get is not None:
+        return _http(definition.http_get, ip)
+    if definition.tcp_socket is not None:
+        port = resolved(definition.tcp_socket.port)
+        return port if isinstance(port, str) else TcpTarget(host=definition.tcp_socket.host or ip, port=port)
+    if definition.grpc is not None:
+        port = resolved(definition.grpc.port)
+        return port if isinstance(port, str) else GrpcTarget(host=ip, port=port, service=definition.grpc.service)
+    return "missing probe handler"
+
+
+def _http(action: HTTPGetAction, ip: str) -> Target | str:
+    port = resolved(action.port)
+    if isinstance(port, str):
+        return port
+    request = Request(
+        scheme="https" if action.scheme == "HTTPS" else "http",
+        host=action.host or ip,
+        port=port,
+        path=action.path,
+        headers=tuple((header.name, header.value) for header in action.http_headers),
+    )
+    return HttpTarget(request=request)
+
+
+def resolved(port: int | str | None) -> int | str:
+    """A port's number, or what is wrong with it: a name that is left is one that no port of the container has."""
+    if isinstance(port, str):
+        if not port.isdecimal():
+            return f"couldn't find port: {port}" if port else "couldn't find port"
+        port = int(port)
+    if port is None or not 0 < port <= _LARGEST_PORT:
+        return f"invalid port number: {port}"
+    return port

@@ -1,0 +1,189 @@
+"""The ProbeWorker: one pykka actor for each probe of a container, all of them on the prober's one thread.
+
+Comes in: ticks of its own timer, findings of its attempts. Goes out: `signals`, raw results, figures. Next: `decider`.
+Answers to pkg/kubelet/prober/worker.go (run) and prober.go (runProbeWithRetries); what an outcome means is not decided
+here.
+
+    waiting -> (its time) asking -> (an error, up to three times) asking again -> told -> waiting
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from chronolet.kernel.effects import Fenced
+from chronolet.kernel.kind import EffectContext, Ended
+from chronolet.kernel.shared_actors import SharedActor
+from chronolet.ports.probes import Attempt, Finding, Prober, Target, Timer
+from chronolet.prober import schedule, signals
+from chronolet.prober.attempts import asks_again
+from chronolet.prober.outside import Outside
+from chronolet.prober.streak import Streak
+from chronolet.prober.targets import target
+from chronolet.prober.wanted import RunProbe
+from chronolet_schemas.prober import RawResult
+
+LATE_SECONDS = 60.0
+"""A worker says at most so often that its probes are late."""
+
+
+class Tick(NamedTuple):
+    """Its time has come; `at` by the monotonic clock."""
+
+    at: float
+
+
+class Found(NamedTuple):
+    """An attempt has ended."""
+
+    finding: Finding
+
+
+class ProbeWorker(SharedActor):
+    """Runs while its effect is outstanding."""
+
+    def __init__(self, effect: RunProbe, context: EffectContext, ended: Ended, outside: Outside) -> None:
+        super().__init__(outside.prober)
+        self._effect = effect
+        self._context = context
+        self._ended = ended
+        self._outside = outside
+        self._prober: Prober = outside.prober
+        self._target: Target | str = target(effect.definition, container_id=effect.id, ip=effect.ip)
+        self._period = effect.period_milliseconds / 1000
+        self._timeout = float(effect.definition.timeout_seconds)
+        self._streak = Streak(effect.definition)
+        self._timer: Timer | None = None
+        self._attempt: Attempt | None = None
+        self._due = 0.0
+        self._tries = 0
+        self._started = 0.0
+        self._late_told = -LATE_SECONDS
+
+    # -- pykka -------------------------------------------------------------------------------------------------------
+
+    def on_start(self) -> None:
+        """Set the first tick; from then on the monotonic clock alone counts."""
+        effect, now = self._effect, _now()
+        first = schedule.next_at(effect.from_at, anchored=effect.anchored, period=effect.period_milliseconds, now=now)
+        self._tick_at(time.monotonic() + (first - now) / 1000)
+
+    def on_receive(self, message: Tick | Found) -> None:
+        match message:
+            case Tick():
+                self._tick(message.at)
+            case Found():
+                self._found(message.finding)
+
+    def on_stop(self) -> None:
+        """Nothing is asked any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._attempt is not None:
+            self._attempt.cancel()
+
+    def on_failure(self, _type: type[BaseException] | None, error: BaseException | None, _traceback: Any) -> None:
+        """The kernel begins another one, after a pause."""
+        self.on_stop()
+        if error is not None:
+            self._ended(error)
+
+    # -- its times ---------------------------------------------------------------------------------------------------
+
+    def _tick_at(self, when: float) -> None:
+        self._timer = self._prober.at(when, lambda: self.actor_ref.tell(Tick(when)))
+
+    def _tick(self, at: float) -> None:
+        behind = max(time.monotonic() - at, 0.0)
+        self._tick_at(at + self._period * (1 + behind // self._period))
+        if self._attempt is not None:
+            return  # still at work, or waiting for its turn: this one passes
+        try:
+            self._context.fence("probe")
+        except Fenced:
+            return  # the lease may come back; if the effect is not wanted any more, the end is on its way
+        self._due, self._tries = at, 0
+        self._ask()
+
+    # -- one probe ---------------------------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        self._tries += 1
+        if isinstance(self._target, str):
+            self._found(Finding(result="error", output=self._target, started=time.monotonic(), seconds=0.0))
+            return
+        self._attempt = self._prober.begin(self._target, self._timeout, self._tell_found)
+
+    def _tell_found(self, finding: Finding) -> None:
+        self.actor_ref.tell(Found(finding))
+
+    def _found(self, finding: Finding) -> None:
+        self._attempt = None
+        if self._tries == 1:
+            self._started = finding.started
+            self._look_at_lateness(finding.started - self._due)
+        if asks_again(finding.result, self._tries):
+            self._ask()
+        else:
+            self._conclude(finding)
+
+    def _look_at_lateness(self, late: float) -> None:
+        """More than a period: others were at work for so long that this one was passed over at least once."""
+        self._outside.figures.began(self._effect, late)
+        if late < self._period or self._started - self._late_told < LATE_SECONDS:
+            return
+        self._late_told = self._started
+        self._context.send(signals.ProbeLate(intent=self._effect.intent, late_milliseconds=round(late * 1000)))
+
+    def _conclude(self, finding: Finding) -> None:
+        effect = self._effect
+        since = time.monotonic() - self._started
+        at, milliseconds = _now() - round(since * 1000), round(since * 1000)
+        self._outside.figures.probed(effect, finding.result, since)
+        self._outside.results.add(_raw(effect, finding, at, milliseconds, self._started - self._due))
+        if self._streak.is_news(finding.result, at):
+            outcome = signals.ProbeOutcome(
+                intent=effect.intent,
+                outcome=finding.result,
+                at=at,
+                milliseconds=milliseconds,
+                output=finding.output,
+                code=finding.code,
+            )
+            self._context.send(outcome)
+
+
+def _raw(effect: RunProbe, finding: Finding, at: int, milliseconds: int, late: float) -> RawResult:
+    return RawResult(
+        pod=effect.pod,
+        uid=effect.uid,
+        container=effect.container,
+        probe=effect.probe,
+        id=effect.id,
+        outcome=finding.result,
+        code="" if finding.code is None else str(finding.code),
+        at=str(at),
+        milliseconds=str(milliseconds),
+        late_milliseconds=f"{late * 1000:.1f}",
+        output=finding.output,
+    )
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def begin(outside: Outside) -> Callable[[RunProbe, EffectContext, Ended], Callable[[], None]]:
+    """What the kernel calls when a probe is to run; answers with what ends it."""
+
+    def begun(effect: RunProbe, context: EffectContext, ended: Ended) -> Callable[[], None]:
+        worker = ProbeWorker.start(effect, context, ended, outside)
+
+        def end() -> None:
+            worker.stop(block=False)
+
+        return end
+
+    return begun
