@@ -83,7 +83,7 @@ class Timer(Protocol):
 class Prober(Protocol):
     """All probing of a process, on one thread of its own; what would block that thread has others."""
 
-    def soon(self, action: Callable[[], None]) -> None:
+    def soon(self, action: Callable[[], object]) -> None:
         """Call `action` on the prober's thread. From any thread."""
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:

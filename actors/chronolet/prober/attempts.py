@@ -6,11 +6,11 @@ Comes in: what it came to, and its number. Goes out: yes or no. Next: `worker`. 
 
 from __future__ import annotations
 
-from chronolet.ports.probes import Result
+from chronolet_schemas.prober import Outcome
 
 MOST_ATTEMPTS = 3
 
 
-def asks_again(result: Result, attempt: int, most: int = MOST_ATTEMPTS) -> bool:
+def asks_again(result: Outcome, attempt: int, most: int = MOST_ATTEMPTS) -> bool:
     """After the attempt of that number, counted from 1."""
     return result == "error" and attempt < most

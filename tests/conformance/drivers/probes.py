@@ -21,7 +21,7 @@ _NAMES: dict[str, prober.ProbeName] = {"liveness": "Liveness", "readiness": "Rea
 _POD = "default/web"
 
 
-class _Ticks:
+class Ticks:
     """One probe, and what it has come to."""
 
     def __init__(self, given: Case) -> None:
@@ -29,6 +29,8 @@ class _Ticks:
         self._given = given
         self._probe = _NAMES[given["probe_type"]]
         self._known = ""
+        self.said: Sequence[Event] = ()
+        """The events of the last tick."""
         self._thresholds = (given["success_threshold"], given["failure_threshold"])
 
     def tick(self, step: Case) -> dict[str, Any]:
@@ -40,6 +42,7 @@ class _Ticks:
         for effect in at_work:
             outcome = signals.ProbeOutcome(intent=effect.intent, outcome=step["handler_result"], at=now, milliseconds=1)
             said += self._told(outcome, now)
+        self.said = said
         state = self.state or State()
         ended = any(isinstance(event, prober.ProbingEnded) for event in said)
         return {
@@ -126,7 +129,7 @@ def _who(container: Case | None) -> dict[str, Any]:
 
 
 def _worker_sequence(case: Case) -> Iterable[str]:
-    worker = _Ticks(case["given"])
+    worker = Ticks(case["given"])
     for number, step in enumerate(case["steps"]):
         found = worker.tick(step)
         yield from differences(worker.as_expected(step["expect"]), found, f"step {number}: ")

@@ -9,7 +9,7 @@ import pytest
 
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.probes import Probing
-from tests.integration.probes.support import Probes, Script, Server, held
+from tests.support.probing import Probes, Script, Server, held
 from tests.support.scratch import wait_until
 
 

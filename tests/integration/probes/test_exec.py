@@ -12,7 +12,7 @@ from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.ports.probes import Attempt, ExecTarget, Finding
 from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
-from tests.integration.probes.support import Probes
+from tests.support.probing import Probes
 from tests.support.scratch import wait_until
 
 LASTS = ("lasts",)

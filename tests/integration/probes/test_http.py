@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.probes.support import Probes, Script, Server
+from tests.support.probing import Probes, Script, Server
 
 Serve = Callable[[Script], Server]
 

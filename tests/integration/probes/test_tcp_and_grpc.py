@@ -12,7 +12,7 @@ import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chronolet.ports.probes import GrpcTarget, TcpTarget
-from tests.integration.probes.support import Probes, Script, Server
+from tests.support.probing import Probes, Script, Server
 
 Serve = Callable[[Script], Server]
 

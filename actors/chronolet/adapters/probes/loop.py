@@ -47,14 +47,14 @@ class Loop:
         self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._serial = itertools.count()
-        self._soon: deque[Callable[[], None]] = deque()
+        self._soon: deque[Callable[[], object]] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = False
 
     # -- from any thread ---------------------------------------------------------------------------------------------
 
-    def soon(self, action: Callable[[], None]) -> None:
+    def soon(self, action: Callable[[], object]) -> None:
         """Call it on the loop's thread, in order."""
         self._soon.append(action)
         if threading.current_thread() is not self._thread:
@@ -128,7 +128,7 @@ class Loop:
             if action is not None:
                 self._call(action)
 
-    def _call(self, action: Callable[[], None]) -> None:
+    def _call(self, action: Callable[[], object]) -> None:
         try:
             action()
         except Exception:

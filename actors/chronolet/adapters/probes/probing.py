@@ -34,7 +34,7 @@ class Probing:
         self._execs = Lane(self._loop, "exec probe", execs_at_once)
         self._grpcs = Lane(self._loop, "grpc probe", GRPCS_AT_ONCE)
 
-    def soon(self, action: Callable[[], None]) -> None:
+    def soon(self, action: Callable[[], object]) -> None:
         self._loop.soon(action)
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:

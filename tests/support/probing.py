@@ -26,7 +26,7 @@ class Probes:
 
     def ask(self, target: Target, seconds: float = 5.0) -> Finding:
         found: queue.Queue[Finding] = queue.Queue()
-        self.prober.soon(lambda: self.prober.begin(target, seconds, found.put) and None)
+        self.prober.soon(lambda: self.prober.begin(target, seconds, found.put))
         finding = found.get(timeout=seconds + 5)
         assert finding.seconds <= seconds + 0.5, "later than its time"
         assert found.empty()

@@ -1,0 +1,235 @@
+"""Cases of probes.json that are about asking once: what is asked, and what comes of the answer.
+
+HTTP, TCP and gRPC are asked of real servers on this machine, whose address stands for the pod's; commands run on the
+shipped fake of the runtime. Long times are made shorter, all alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from chronolet.adapters import http_texts
+from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.adapters.probes import Probing
+from chronolet.adapters.probes.http import head
+from chronolet.ports.probes import ExecTarget, Finding, GrpcTarget, HttpTarget, Target, TcpTarget
+from chronolet.ports.requests import Request
+from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
+from chronolet.prober.attempts import asks_again
+from chronolet.prober.targets import target
+from chronolet_schemas import kube_events
+from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, Probe
+from tests.conformance.drivers.probes import Ticks
+from tests.conformance.outcome import Case, differences
+from tests.support.probing import Server
+
+_HERE = "127.0.0.1"
+_SHORTER = 10
+_REASON = b"HTTP/1.1 %d Word\r\n"
+
+
+@contextlib.contextmanager
+def _prober(runtime: FakeRuntime | None = None) -> Iterator[Probing]:
+    prober = Probing(runtime or FakeRuntime())
+    try:
+        yield prober
+    finally:
+        prober.stop()
+
+
+def _asked(asked: Target, seconds: float = 5.0, runtime: FakeRuntime | None = None) -> Finding:
+    found: queue.Queue[Finding] = queue.Queue()
+    with _prober(runtime) as prober:
+        prober.soon(lambda: prober.begin(asked, seconds, found.put))
+        return found.get(timeout=20)
+
+
+def _told(finding: Finding) -> dict[str, Any]:
+    """As the vectors write it: an error stands beside a result."""
+    return {
+        "result": "unknown" if finding.result == "error" else finding.result,
+        "published": "success" if finding.result == "warning" else finding.result,
+        "error": finding.result == "error",
+        "events": ["ProbeWarning"] if finding.result == "warning" else [],
+        "output": "" if finding.result == "error" else finding.output,
+        "output_bytes": len(finding.output),
+        "body_bytes_kept": len(finding.output),
+    }
+
+
+# -- HTTP --------------------------------------------------------------------------------------------------------------
+
+
+def _http_probe(case: Case) -> Iterable[str]:
+    given, answers = case["given"], _answers(case["given"])
+    asked: list[bytes] = []
+
+    def script(connection: socket.socket, request: bytes) -> None:
+        answer = answers[min(len(asked), len(answers) - 1)]
+        asked.append(request)
+        time.sleep(given.get("answer_after_seconds", 0) / _SHORTER)
+        connection.sendall(answer.replace(b"10.0.0.5:9090", f"{_HERE}:{other.port}".encode()))
+
+    with contextlib.ExitStack() as stack:
+        server, other = (stack.enter_context(contextlib.closing(Server(script))) for _ in range(2))
+        if given.get("scheme") == "HTTPS":
+            server.tls = _certificate()
+        headers = tuple(HTTPHeader(name=name, value=value) for name, value in given.get("headers", ()))
+        action = HTTPGetAction(port=server.port, scheme=given.get("scheme", "HTTP"), http_headers=headers)
+        wanted = target(Probe(http_get=action), container_id="c", ip=_HERE)
+        assert isinstance(wanted, HttpTarget)
+        finding = _asked(wanted, given.get("timeout_seconds", 50) / _SHORTER)
+    hosts = [_fields(request)["Host"][0] for request in asked]
+    found = _told(finding) | {"requests": len(asked), "host_header_on_each_request": hosts}
+    return differences(case["expect"], found)
+
+
+def _answers(given: Case) -> Sequence[bytes]:
+    if "chain_repeats" in given:
+        return [_answer(given["chain_repeats"])]
+    return [_answer(one) for one in given.get("chain", [given | {"status": given.get("status", 200)}])]
+
+
+def _answer(one: Case) -> bytes:
+    where = f"Location: {one['location']}\r\n".encode() if one.get("location") else b""
+    status: int = one["status"]
+    body: bytes = b"x" * one.get("body_bytes", 0)
+    return _REASON % status + where + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def _certificate() -> ssl.SSLContext:
+    """Signed by itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        key, cert = Path(folder, "key"), Path(folder, "cert")
+        words = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=x")
+        subprocess.run(["openssl", *words, "-keyout", key, "-out", cert], check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        return context
+
+
+def _fields(request: bytes) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in request.partition(b"\r\n\r\n")[0].decode().split("\r\n")[1:]:
+        name, _, value = line.partition(": ")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _http_request_headers(case: Case) -> Iterable[str]:
+    sent = _fields(head(Request(host=_HERE, port=80, headers=tuple(map(tuple, case["given"]["http_headers"])))))
+    version = {"kube-probe/<major>.<minor>": f"kube-probe/{http_texts.VERSION}"}
+    for name, value in case["expect"].get("sent", {}).items():
+        values = value if isinstance(value, list) else [version.get(value, value)]
+        yield from differences({name: values}, sent)
+    yield from (f"{name} was sent" for name in case["expect"].get("absent", ()) if name in sent)
+
+
+# -- TCP, gRPC ---------------------------------------------------------------------------------------------------------
+
+
+def _tcp_probe(case: Case) -> Iterable[str]:
+    with socket.create_server((_HERE, 0)) as listener:
+        port = listener.getsockname()[1]
+        if not case["given"]["connects"]:
+            listener.close()
+        finding = _asked(TcpTarget(host=_HERE, port=port))
+    return differences(case["expect"], _told(finding))
+
+
+def _grpc_probe(case: Case) -> Iterable[str]:
+    given = case["given"]
+    with contextlib.ExitStack() as stack:
+        if given.get("dial") == "timeout":
+            listener = stack.enter_context(socket.create_server((_HERE, 0)))  # takes connections, and is silent
+            port = listener.getsockname()[1]
+        else:
+            port = stack.enter_context(_health_server(given))
+        finding = _asked(GrpcTarget(host=_HERE, port=port), given.get("timeout_seconds", 50) / _SHORTER)
+    return differences(case["expect"], _told(finding))
+
+
+@contextlib.contextmanager
+def _health_server(given: Case) -> Iterator[int]:
+    with ThreadPoolExecutor(1) as workers:
+        server = grpc.server(workers)
+        if "status" in given:
+            servicer = health.HealthServicer()
+            servicer.set("", health_pb2.HealthCheckResponse.ServingStatus.Value(given["status"]))
+            health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+        port = server.add_insecure_port(f"{_HERE}:0")
+        server.start()
+        yield port
+        server.stop(0).wait()
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def _exec_probe(case: Case) -> Iterable[str]:
+    given = case["given"]
+    output = given.get("output", "x" * given.get("output_bytes", 0)).encode()
+    code = given.get("exit_code", given.get("exit_error_code", 0))
+    program = Program() if given.get("timeout") else Program(exits=code, stdout=output)
+    runtime = FakeRuntime(programs={("probe",): program}, images=("image",))
+    container = _running(runtime)
+    if given.get("other_error"):
+        runtime.refuse("create_exec", Refusal("failed", "the runtime is ill"))
+    seconds = given.get("timeout_seconds", 50) / _SHORTER
+    finding = _asked(ExecTarget(container_id=container, command=("probe",)), seconds, runtime)
+    return differences(case["expect"], _told(finding))
+
+
+def _running(runtime: FakeRuntime) -> str:
+    sandbox = runtime.create_sandbox(SandboxSpec(name="box", labels={}, image="image", hostname="h"))
+    runtime.start(sandbox)
+    made = runtime.create_container(ContainerSpec(name="app", labels={}, sandbox_id=sandbox, image="image"))
+    runtime.start(made)
+    return made
+
+
+# -- tries -------------------------------------------------------------------------------------------------------------
+
+
+def _handler_retries(case: Case) -> Iterable[str]:
+    """What the worker does with its attempts, and what the decider makes of the last one."""
+    given = case["given"]
+    attempts = 1
+    while asks_again(given["attempt_outcomes"][attempts - 1], attempts, given["max_attempts"]):
+        attempts += 1
+    outcome = given["attempt_outcomes"][attempts - 1]
+    return differences(case["expect"], {"attempts": attempts, **_decided(outcome)})
+
+
+def _decided(outcome: str) -> dict[str, Any]:
+    """Of a readiness probe whose every outcome counts."""
+    numbers = {"initial_delay_seconds": 0, "period_seconds": 1, "success_threshold": 1, "failure_threshold": 1}
+    ticks = Ticks({"probe_type": "readiness", "pod_restart_policy": "Always", **numbers})
+    container = {"id": "c-1", "state": "running", "started": True, "started_at_seconds": 0}
+    step = {"t_seconds": 1, "pod_phase": "Running", "container": container, "handler_result": outcome}
+    published = ticks.tick(step)["published"]
+    recorded = [event.reason for event in ticks.said if isinstance(event, kube_events.Recorded)]
+    return {"result": published, "error": outcome == "error", "events": recorded}
+
+
+KINDS = {
+    "exec_probe": _exec_probe,
+    "grpc_probe": _grpc_probe,
+    "handler_retries": _handler_retries,
+    "http_probe": _http_probe,
+    "http_request_headers": _http_request_headers,
+    "tcp_probe": _tcp_probe,
+}
