@@ -15,14 +15,14 @@ import msgspec
 
 from chronolet_schemas.devices import Answer, DeviceInfo, PluginOptions
 
-RefusalKind = Literal["away", "late", "failed", "taken"]
+RefusalKind = Literal["away", "late", "failed"]
 
 
 class PluginRefusal(Exception):  # noqa: N818 - a plugin's answer, expected by every caller
     """A plugin said no, or nothing.
 
     `away`: nobody listens, or who did has gone; it may come back and be asked again. `late`: no answer in time.
-    `taken`: another process serves the registration socket. The message is as the kubelet's client puts it.
+    The message is as the kubelet's client puts it.
     """
 
     def __init__(self, kind: RefusalKind, message: str) -> None:

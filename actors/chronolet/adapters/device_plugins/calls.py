@@ -1,4 +1,4 @@
-"""Calls to one socket: channels that keep nothing of an earlier process at the same path, and errors as values.
+"""Calls to one socket, and errors as values.
 
 Comes in: a socket, a request. Goes out: the answer, or `PluginRefusal`. Next: `plugins`, `watcher`.
 """
@@ -11,25 +11,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import grpc
 
+from chronolet.adapters import unix_sockets
 from chronolet.ports.device_plugins import PluginRefusal, RefusalKind
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found
-
-MOST_BYTES = 16 * 1024 * 1024
-"""Of one message: a list of more than a hundred thousand devices."""
-LONGEST_SOCKET = 107
-"""Bytes of a path that the kernel takes for a socket."""
-
-_OPTIONS: Final = (
-    # Servers of the first days know no authority that is a path.
-    ("grpc.default_authority", "localhost"),
-    ("grpc.enable_http_proxy", 0),
-    # A plugin that comes back at the same path is another one, and is not to wait for the failures of the one before.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.max_reconnect_backoff_ms", 500),
-    ("grpc.max_receive_message_length", MOST_BYTES),
-)
 
 _KINDS: Final[dict[grpc.StatusCode, RefusalKind]] = {
     grpc.StatusCode.UNAVAILABLE: "away",
@@ -65,10 +50,11 @@ NOTIFY = Method(
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
     """A connection of its own. PluginRefusal where the path cannot be one."""
-    if len(socket.encode()) > LONGEST_SOCKET:
-        raise PluginRefusal("failed", f"{socket}: the path is longer than the {LONGEST_SOCKET} bytes of a socket's")
-    with grpc.insecure_channel(f"unix:{socket}", options=_OPTIONS) as opened:
-        yield opened
+    try:
+        with unix_sockets.channel(socket) as opened:
+            yield opened
+    except unix_sockets.SocketError as error:
+        raise PluginRefusal("failed", str(error)) from error
 
 
 def ask(socket: str, method: Method, request: _Message, seconds: float) -> Any:

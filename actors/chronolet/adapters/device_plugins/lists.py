@@ -17,13 +17,13 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from chronolet.adapters import unix_sockets
 from chronolet.adapters.device_plugins import calls, wire
 from chronolet.ports.device_plugins import Listing, PluginRefusal
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 AT_ONCE = 10
 """How many lists may come in quick succession before they are told once a second only."""
-_SLICE_SECONDS = 1.0
 
 
 def follow(socket: str, listed: Callable[[Listing], None], stop: threading.Event, *, connect_seconds: float) -> None:
@@ -46,7 +46,7 @@ def _connect(channel: grpc.Channel, socket: str, stop: threading.Event, seconds:
     until = time.monotonic() + seconds
     while not stop.is_set():
         try:
-            ready.result(timeout=min(_SLICE_SECONDS, max(until - time.monotonic(), 0.0)))
+            ready.result(timeout=min(unix_sockets.SLICE_SECONDS, max(until - time.monotonic(), 0.0)))
         except grpc.FutureTimeoutError:
             if time.monotonic() >= until:
                 ready.cancel()
@@ -119,7 +119,7 @@ def _tell(latest: Latest, listed: Callable[[Listing], None], stop: threading.Eve
         if waits and stop.wait(waits):
             return
         waits = 0.0
-        taken = latest.take(_SLICE_SECONDS)
+        taken = latest.take(unix_sockets.SLICE_SECONDS)
         if taken is not None:
             raw, skipped = taken
             listed(Listing(devices=_decoded(raw), skipped=skipped))

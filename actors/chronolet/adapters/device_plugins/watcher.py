@@ -19,15 +19,15 @@ from pathlib import Path
 
 import structlog
 
+from chronolet.adapters import unix_sockets
 from chronolet.adapters.device_plugins import calls, wire
-from chronolet.adapters.device_plugins.sockets import Identity, identity
 from chronolet.adapters.inotify import Bell
+from chronolet.adapters.unix_sockets import Identity, identity
 from chronolet.ports.device_plugins import PluginRefusal, Register
 from chronolet_schemas.protos import pluginregistration_pb2 as api
 
 log = structlog.get_logger("chronolet.devices")
 
-_SLICE_SECONDS = 1.0
 _ASK_SECONDS = 5.0
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 120.0
 _DEEPEST = 4
@@ -127,9 +127,13 @@ def _bell(folder: Path) -> Iterator[Callable[[threading.Event], object]]:
     try:
         bell = Bell(folder)
     except OSError:  # the machine's watches are used up: once a second has to do
-        yield lambda stop: stop.wait(_SLICE_SECONDS)
+        yield lambda stop: stop.wait(unix_sockets.SLICE_SECONDS)
         return
     try:
-        yield lambda stop: bell.wait(_SLICE_SECONDS) if bell.standing else stop.wait(_SLICE_SECONDS)
+        yield (
+            lambda stop: (
+                bell.wait(unix_sockets.SLICE_SECONDS) if bell.standing else stop.wait(unix_sockets.SLICE_SECONDS)
+            )
+        )
     finally:
         bell.close()

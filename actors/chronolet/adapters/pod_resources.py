@@ -1,0 +1,104 @@
+"""PodResources v1 on a unix socket.
+
+Comes in: a view of the node. Goes out: answers to List, Get and GetAllocatableResources. Next: monitoring agents.
+Answers to pkg/kubelet/apis/podresources/server_v1.go. Importing it loads grpc.
+
+As the kubelet does it, a device has an entry of its own, and one for each of its NUMA nodes. Processors and memory are
+told only where they are a container's alone, which they never are here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import structlog
+
+from chronolet.adapters import unix_sockets
+from chronolet.ports.pod_resources import (
+    ContainerResources,
+    Method,
+    NodeResources,
+    PodResources,
+    ResourceDevice,
+    UnreadableError,
+)
+from chronolet_schemas.protos import podresources_pb2 as api
+
+log = structlog.get_logger("chronolet.devices")
+
+NAME = "kubelet.sock"
+
+Counted = Callable[[Method, bool], None]
+"""Told of each call, and whether it failed."""
+
+
+class GrpcPodResources:
+    """See `ports.pod_resources.PodResourcesServer`. `view` is asked for each call."""
+
+    def __init__(self, folder: Path, view: Callable[[], NodeResources], counted: Counted) -> None:
+        self._socket = folder.absolute() / NAME
+        self._view = view
+        self._counted = counted
+
+    def serve(self, stop: threading.Event) -> None:
+        """Until `stop`. SocketError."""
+        said = lambda: log.info("PodResources can be read", socket=str(self._socket))  # noqa: E731 - a line
+        unix_sockets.serve(self._socket, self._handlers(), said, stop)
+
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        methods = {
+            "List": self._method("list", api.ListPodResourcesRequest, self._list),
+            "Get": self._method("get", api.GetPodResourcesRequest, self._get),
+            "GetAllocatableResources": self._method(
+                "get_allocatable", api.AllocatableResourcesRequest, self._allocatable
+            ),
+        }
+        return grpc.method_handlers_generic_handler("v1.PodResourcesLister", methods)
+
+    def _method(self, name: Method, asked: Any, answer: Callable[[Any, NodeResources], Any]) -> Any:
+        def handle(request: Any, context: grpc.ServicerContext) -> Any:
+            failed = True
+            try:
+                found = answer(request, self._view())
+                failed = False
+            except LookupError as error:
+                context.abort(grpc.StatusCode.NOT_FOUND, str(error.args[0]))
+            except UnreadableError as error:
+                context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+            finally:
+                self._counted(name, failed)
+            return found
+
+        return grpc.unary_unary_rpc_method_handler(handle, asked.FromString, lambda said: said.SerializeToString())
+
+    def _list(self, _: api.ListPodResourcesRequest, view: NodeResources) -> api.ListPodResourcesResponse:
+        return api.ListPodResourcesResponse(pod_resources=map(_pod, view.pods))
+
+    def _get(self, request: api.GetPodResourcesRequest, view: NodeResources) -> api.GetPodResourcesResponse:
+        name, namespace = request.pod_name, request.pod_namespace
+        for one in view.pods:
+            if (one.name, one.namespace) == (name, namespace):
+                return api.GetPodResourcesResponse(pod_resources=_pod(one))
+        raise LookupError(f"pod {name} in namespace {namespace} not found")
+
+    def _allocatable(self, _: api.AllocatableResourcesRequest, view: NodeResources) -> api.AllocatableResourcesResponse:
+        return api.AllocatableResourcesResponse(devices=_devices(view.allocatable))
+
+
+def _pod(one: PodResources) -> api.PodResources:
+    return api.PodResources(name=one.name, namespace=one.namespace, containers=map(_container, one.containers))
+
+
+def _container(one: ContainerResources) -> api.ContainerResources:
+    return api.ContainerResources(name=one.name, devices=_devices(one.devices))
+
+
+def _devices(found: Iterable[ResourceDevice]) -> Iterator[api.ContainerDevices]:
+    for one in found:
+        topologies = [api.TopologyInfo(nodes=[api.NUMANode(ID=node)]) for node in one.nodes]
+        for topology in topologies or (None,):
+            yield api.ContainerDevices(resource_name=one.resource, device_ids=[one.id], topology=topology)

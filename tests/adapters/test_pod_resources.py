@@ -1,0 +1,110 @@
+"""PodResources as a client reads it that was generated from the interface alone, in a process of its own."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters import unix_sockets
+from chronolet.adapters.pod_resources import GrpcPodResources
+from chronolet.ports.pod_resources import (
+    ContainerResources,
+    NodeResources,
+    PodResources,
+    ResourceDevice,
+    UnreadableError,
+)
+from tests.support import scratch
+from tests.support.pod_resources_client import PodResourcesClient
+
+VIEW = NodeResources(
+    pods=(
+        PodResources(
+            name="trainer",
+            namespace="default",
+            containers=(
+                ContainerResources(
+                    name="app",
+                    devices=(
+                        ResourceDevice(resource="a.test/gpu", id="gpu-0", nodes=(1, 2)),
+                        ResourceDevice(resource="a.test/nic", id="nic-3"),
+                    ),
+                ),
+                ContainerResources(name="beside"),
+            ),
+        ),
+    ),
+    allocatable=(ResourceDevice(resource="a.test/gpu", id="gpu-0", nodes=(1, 2)),),
+)
+
+
+class Server:
+    """A server whose view can be changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.view: NodeResources | UnreadableError = VIEW
+        self.counted: list[tuple[str, bool]] = []
+        self.server = GrpcPodResources(folder, self._look, lambda *call: self.counted.append(call))
+
+    def _look(self) -> NodeResources:
+        if isinstance(self.view, UnreadableError):
+            raise self.view
+        return self.view
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", 0.05)
+    folder = scratch.create("devices")
+    stop, made = threading.Event(), Server(folder / "pod-resources")
+    thread = threading.Thread(target=made.server.serve, args=(stop,), daemon=True)
+    thread.start()
+    scratch.wait_until(lambda: unix_sockets.identity(made.folder / "kubelet.sock") is not None, "the socket")
+    yield made
+    stop.set()
+    thread.join(10)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[PodResourcesClient]:
+    with PodResourcesClient.generated() as made:
+        yield made
+
+
+def test_a_device_is_told_once_for_each_of_its_nodes(server: Server, client: PodResourcesClient) -> None:
+    gpu = {"resource_name": "a.test/gpu", "device_ids": ["gpu-0"]}
+    on_nodes = [gpu | {"topology": {"nodes": [{"ID": node}]}} for node in ("1", "2")]
+    said = client.ask(server.folder, "List")
+    assert said == {
+        "pod_resources": [
+            {
+                "name": "trainer",
+                "namespace": "default",
+                "containers": [
+                    {
+                        "name": "app",
+                        "devices": [*on_nodes, {"resource_name": "a.test/nic", "device_ids": ["nic-3"]}],
+                    },
+                    {"name": "beside"},
+                ],
+            }
+        ]
+    }
+    one = client.ask(server.folder, "Get", pod_name="trainer", pod_namespace="default")
+    assert one == {"pod_resources": said["pod_resources"][0]}
+    assert client.ask(server.folder, "GetAllocatableResources") == {"devices": on_nodes}
+    assert server.counted == [("list", False), ("get", False), ("get_allocatable", False)]
+
+
+def test_what_cannot_be_said_is_an_error(server: Server, client: PodResourcesClient) -> None:
+    said = client.ask(server.folder, "Get", pod_name="nobody", pod_namespace="default")
+    assert said == {"error": "NOT_FOUND: pod nobody in namespace default not found"}
+    server.view = UnreadableError("Redis does not answer")
+    assert client.ask(server.folder, "List") == {"error": "UNAVAILABLE: Redis does not answer"}
+    assert server.counted == [("get", True), ("list", True)]
