@@ -35,6 +35,7 @@ class Node(Message, frozen=True, kw_only=True):
     `root` is the path of the topmost cgroup of ours. `lost` says what this machine cannot do.
     """
 
+    name: str = ""
     capacity: Amounts
     enforced: Amounts
     allocatable: Amounts

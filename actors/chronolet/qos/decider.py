@@ -76,6 +76,8 @@ def _described(state: State, node: qos.Node) -> Iterator[Event]:
     """Who waited for it is answered; where cgroups are to be found elsewhere now, all others are once more."""
     described = qos.NodeDescribed(node=node)
     yield described
+    known = state.node.lost if state.node is not None else ()
+    yield from (_of_node(node, lost) for lost in node.lost if lost not in known)
     state = evolve(state, described)
     for uid, share in sorted(state.shares.items()):
         if share.phase == "waiting":
@@ -114,7 +116,9 @@ def _failures(state: State, failed: Mapping[str, str]) -> Iterator[Event]:
 
 
 def _told(state: State, cgroup: str, error: str) -> Iterator[Event]:
-    """To the pod whose cgroup it is. Source: pkg/kubelet/kubelet.go (syncPod)."""
+    """To the pod whose cgroup it is, or of the node. Source: pkg/kubelet/kubelet.go (syncPod)."""
+    if state.node is not None and cgroup == _name(state.node.root):
+        yield _of_node(state.node, f'Failed to update Node Allocatable Limits "{cgroup}": {error}')
     uid = uid_of(cgroup.rpartition("/")[2])
     share = state.shares.get(uid or "")
     if uid is not None and share is not None:
@@ -128,6 +132,18 @@ def _told(state: State, cgroup: str, error: str) -> Iterator[Event]:
             reason="FailedCreatePodContainer",
             message=f"unable to ensure pod container exists: {error}",
         )
+
+
+def _of_node(node: qos.Node, message: str) -> Event:
+    """Source: pkg/kubelet/cm/node_container_manager_linux.go."""
+    return kube_events.Recorded(
+        object_kind="Node",
+        name=node.name,
+        uid=node.name,
+        severity="Warning",
+        reason="FailedNodeAllocatableEnforcement",
+        message=message,
+    )
 
 
 def _name(path: Path) -> str:
@@ -199,6 +215,7 @@ def outstanding(state: State) -> Sequence[Effect]:
         subject="tree",
         intent=f"keep/{state.revision}",
         revision=state.revision,
+        driver=node.driver,
         root=node.root,
         tree=tuple(wanted_tree(state)),
         settled=frozenset(pod_path(node, uid, one.needs.qos_class) for uid, one in ready),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from chronolet.kernel.decider import Effect
 from chronolet.rules.cgroups import Cgroup, Path
+from chronolet_schemas.qos import Driver
 
 
 class LookAtNode(Effect, frozen=True, kw_only=True):
@@ -22,6 +23,7 @@ class KeepTree(Effect, frozen=True, kw_only=True):
     """
 
     revision: int
+    driver: Driver
     root: Path
     tree: tuple[Cgroup, ...]
     settled: frozenset[Path] = frozenset()

@@ -177,6 +177,16 @@ def test_what_fails_is_said_once_and_keeps_its_pods_waiting() -> None:
     scene.when(signals.TreeKept(revision=9)).then(qos.CgroupWorking(cgroup="kubepods/burstable"), ready("u1"))
 
 
+def test_what_is_the_matter_with_the_node_is_told_of_the_node() -> None:
+    scene = given(DECIDER).when(seen(name="n1", lost=("no pids",)))
+    scene.tells(("FailedNodeAllocatableEnforcement", "no pids"))
+    assert (scene.recorded[0].object_kind, scene.recorded[0].name) == ("Node", "n1")
+    scene.when(seen(name="n1", lost=("no pids", "no cpu"))).tells(("FailedNodeAllocatableEnforcement", "no cpu"))
+    scene.when(signals.TreeKept(revision=2, failed=[signals.Failed(path=("kubepods",), error="denied")]))
+    said = 'Failed to update Node Allocatable Limits "kubepods": denied'
+    scene.tells(("FailedNodeAllocatableEnforcement", said))
+
+
 def test_a_leftover_that_fails_is_nobodys_event() -> None:
     failed = signals.Failed(path=("kubepods", "podx"), error="busy")
     with_pod().when(signals.TreeKept(revision=2, failed=[failed])).tells()

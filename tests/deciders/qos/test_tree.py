@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from chronolet.qos.admission import refusal
 from chronolet.qos.allocatable import allocatable, enforced, problem
 from chronolet.qos.decider import DECIDER
+from chronolet.qos.sharing import Means, Sharing, described
+from chronolet.qos.sharing import problem as wrong
 from chronolet.qos.state import Share, State
 from chronolet.qos.tree import bearable, wanted
 from chronolet.rules.cgroups import LEAST_SHARES, Cgroup, Values, shares
@@ -200,3 +202,50 @@ def test_more_cannot_be_kept_back_than_there_is(kept: Amounts, resource: str) ->
     said = problem(MACHINE, 1, kept)
     assert said is not None
     assert f'Resource "{resource}" has a reservation of' in said
+
+
+# -- by the settings --------------------------------------------------------------------------------------------------
+
+
+def test_a_node_by_its_settings() -> None:
+    sharing = Sharing(
+        name="n1",
+        above=("mine",),
+        system_reserved={"cpu": "200m", "memory": "512Mi", "pid": "100"},
+        kube_reserved={"cpu": "100m", "hugepages-2Mi": "20Mi"},
+        eviction_hard={"memory.available": "100Mi", "nodefs.available": "10%"},
+        memory_reserved_percent=50,
+        pod_pids=64,
+    )
+    found = described(sharing, MACHINE, Means(version=2, driver="systemd", lost=("x",)))
+    pages = {"hugepages-2Mi": 80 * MIB}
+    memory = 4 * GIB - 512 * MIB - 80 * MIB
+    assert found == qos.Node(
+        name="n1",
+        capacity=MACHINE,
+        enforced=Amounts(cpu_milli=1700, memory_bytes=memory, pids=900, huge_pages=pages),
+        allocatable=Amounts(cpu_milli=1700, memory_bytes=memory - 100 * MIB, pids=900, huge_pages=pages),
+        max_pods=110,
+        version=2,
+        driver="systemd",
+        root=("mine", "kubepods"),
+        pod_pids=64,
+        memory_reserved_percent=50,
+        lost=("x",),
+    )
+    assert wrong(sharing, MACHINE) is None
+
+
+def test_settings_that_ask_for_less_or_for_too_much() -> None:
+    sharing = Sharing(name="n", enforce=False, system_reserved={"cpu": "1"}, capacity={"cpu": "3", "memory": "8Gi"})
+    found = described(sharing, MACHINE, Means())
+    assert (found.enforced, found.root) == (found.capacity, ())
+    assert (found.capacity.cpu_milli, found.capacity.memory_bytes, found.capacity.pids) == (3000, 8 * GIB, 1000)
+    assert found.allocatable.cpu_milli == 2000
+    tenth = Sharing(name="n", eviction_hard={"memory.available": "10%"}, capacity={"memory": "1000"})
+    assert described(tenth, Amounts(), Means()).allocatable.memory_bytes == 900
+    said = wrong(Sharing(name="n", kube_reserved={"memory": "5Gi"}), MACHINE)
+    assert said == (
+        'invalid Node Allocatable configuration. Resource "memory" has a reservation of 5368709120, '
+        "capacity of 4294967296"
+    )

@@ -72,7 +72,7 @@ class KernelOfFiles(LinuxKernel):
 
     def tree(self, driver: Driver) -> CgroupTree | None:
         """As `Cgroups` has it."""
-        return FolderTree(self.mounts(), driver, self, Marks(self.folder / "marks"))
+        return None if not driver else FolderTree(self.mounts(), driver, self, Marks(self.folder / "marks"))
 
     def why_not(self) -> str:
         return ""

@@ -1,0 +1,116 @@
+"""How a machine is to be shared out, by its settings. Pure.
+
+Comes in: the settings, what the machine has and can do. Goes out: `Node`, or what is wrong with the settings. Next:
+the worker of LookAtNode; the start of a process, which refuses wrong ones. Source: pkg/kubelet/cm
+(node_container_manager_linux.go), pkg/kubelet/eviction/helpers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from chronolet.qos import allocatable
+from chronolet.qos.tree import KUBEPODS
+from chronolet.rules import quantities, resources
+from chronolet.rules.cgroups import Path
+from chronolet_schemas.qos import Amounts, Driver, Node
+
+_PER_CENT = 100
+MEMORY_AVAILABLE = "memory.available"
+
+
+class Sharing(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings. `system_reserved`, `kube_reserved` and `capacity` are quantities by resource name; `capacity`
+    stands for what the machine has. `eviction_hard` are quantities or percentages by signal.
+    """
+
+    name: str
+    above: Path = ()
+    """The path of the cgroup that `kubepods` is made in."""
+    driver: Driver = ""
+    """Empty: as the container runtime says."""
+    per_qos: bool = True
+    enforce: bool = True
+    system_reserved: Mapping[str, str] = {}
+    kube_reserved: Mapping[str, str] = {}
+    eviction_hard: Mapping[str, str] = {}
+    memory_reserved_percent: int | None = None
+    max_pods: int = 110
+    pod_pids: int = 0
+    cfs_quota: bool = True
+    quota_period_us: int = 100_000
+    memory_reservation: Literal["None", "TieredReservation"] = "None"
+    capacity: Mapping[str, str] = {}
+
+    @property
+    def root(self) -> Path:
+        """Of all that is ours."""
+        return (*self.above, KUBEPODS)
+
+
+class Means(msgspec.Struct, frozen=True, kw_only=True):
+    """What the machine holds pods to their shares with: cgroups of this version and driver, or none."""
+
+    version: Literal[0, 1, 2] = 0
+    driver: Driver = ""
+    lost: tuple[str, ...] = ()
+
+
+def described(sharing: Sharing, machine: Amounts, means: Means) -> Node:
+    """The node as the settings have it."""
+    capacity = _capacity(sharing, machine)
+    reserved = _amounts(sharing.system_reserved), _amounts(sharing.kube_reserved)
+    return Node(
+        name=sharing.name,
+        capacity=capacity,
+        enforced=allocatable.enforced(capacity, *reserved) if sharing.enforce else capacity,
+        allocatable=allocatable.allocatable(capacity, _kept_free(sharing, capacity), *reserved),
+        max_pods=sharing.max_pods,
+        version=means.version,
+        driver=means.driver,
+        root=sharing.root if means.version else (),
+        enforce_cpu_limits=sharing.cfs_quota,
+        quota_period_us=sharing.quota_period_us,
+        pod_pids=sharing.pod_pids,
+        memory_reserved_percent=sharing.memory_reserved_percent,
+        memory_reservation=sharing.memory_reservation,
+        lost=means.lost,
+    )
+
+
+def problem(sharing: Sharing, machine: Amounts) -> str | None:
+    """Why the settings do not fit the machine."""
+    capacity = _capacity(sharing, machine)
+    reserved = _amounts(sharing.system_reserved), _amounts(sharing.kube_reserved)
+    return allocatable.problem(capacity, _kept_free(sharing, capacity), *reserved)
+
+
+def _capacity(sharing: Sharing, machine: Amounts) -> Amounts:
+    told = _amounts(sharing.capacity)
+    return Amounts(
+        cpu_milli=told.cpu_milli or machine.cpu_milli,
+        memory_bytes=told.memory_bytes or machine.memory_bytes,
+        pids=told.pids or machine.pids,
+        huge_pages=machine.huge_pages,
+    )
+
+
+def _amounts(written: Mapping[str, str]) -> Amounts:
+    found = resources.amounts(written)
+    return Amounts(
+        cpu_milli=found.get("cpu", 0),
+        memory_bytes=found.get("memory", 0),
+        pids=found.get("pid", 0),
+        huge_pages={name: much for name, much in found.items() if name.startswith(resources.HUGE_PAGES)},
+    )
+
+
+def _kept_free(sharing: Sharing, capacity: Amounts) -> int:
+    """Memory below which pods are evicted."""
+    written = sharing.eviction_hard.get(MEMORY_AVAILABLE, "0")
+    if written.endswith("%"):
+        return int(capacity.memory_bytes * quantities.parse(written.removesuffix("%")) / _PER_CENT)
+    return quantities.memory_bytes(written)

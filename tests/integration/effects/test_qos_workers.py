@@ -1,0 +1,311 @@
+"""qos' standing workers over a tree of files: ended at every point and begun again, interfered with, refused."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronolet.adapters.cgroups import KernelOfFiles
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.host import LinuxHost
+from chronolet.ports import labels
+from chronolet.ports.runtime import Engine, Refusal, SandboxSpec
+from chronolet.qos import effects, signals, wanted
+from chronolet.qos.sharing import Sharing
+from chronolet.qos.state import Share, State
+from chronolet.qos.tree import wanted as wanted_tree
+from chronolet_schemas.qos import Change
+from chronolet_schemas.resources import PodNeeds
+from tests.deciders.qos.nodes import GIB, need, node
+from tests.integration.effects.support import Context, Killed
+from tests.support.scratch import wait_until
+
+NAME = "n1"
+ROOT = ("kubepods",)
+
+
+class World:
+    """A machine of files with workers; every worker begins anew, as after a kill."""
+
+    def __init__(self, folder: Path, version: int) -> None:
+        self.version = version
+        self.kernel = KernelOfFiles(folder, version, ("cpu", "memory", "pids"))
+        self.runtime = FakeRuntime(images=("pause",))
+        self.told: list[str] = []
+
+    def outside(self, **sharing: Any) -> effects.Outside:
+        return effects.Outside(
+            sharing=Sharing(name=NAME, **sharing),
+            cgroups=self.kernel,
+            runtime=self.runtime,
+            host=LinuxHost(self.kernel.folder),
+            observe=lambda operation, _: self.told.append(operation),
+        )
+
+    def tree(self, *needs: PodNeeds, revision: int = 1, settled: bool = False) -> wanted.KeepTree:
+        found = node(version=self.version, memory_reserved_percent=100)
+        state = State(node=found)
+        for number, one in enumerate(needs):
+            share = Share(pod=f"default/p{number}", needs=one, phase="ready")
+            state = State(node=found, shares=state.shares.set(f"u{number}", share))
+        tree = tuple(wanted_tree(state))
+        return wanted.KeepTree(
+            subject="tree",
+            intent=f"keep/{revision}",
+            revision=revision,
+            driver="cgroupfs",
+            root=ROOT,
+            tree=tree,
+            settled=frozenset(one.path for one in tree) if settled else frozenset(),
+        )
+
+    def once(self, effect: wanted.KeepTree, context: Context | None = None) -> signals.TreeKept:
+        """One pass by a new worker."""
+        context = context or Context(entity="node", cause="")
+        return sent_by(lambda: effects.Keeping(self.outside()).keep(effect, context), context)
+
+    def file(self, *names: str) -> Path:
+        above = [] if self.version == 2 else [names[-1].split(".")[0]]
+        return self.kernel.folder.joinpath(*above, *names)
+
+    def steps(self, effect: wanted.KeepTree) -> int:
+        tree = self.kernel.tree("cgroupfs")
+        assert tree is not None
+        tree.claim(ROOT, NAME)
+        return sum(len(tree.missing(one)) for one in effect.tree)
+
+
+def sent_by(run: Callable[[], None], context: Context) -> Any:
+    """What a standing worker sends first; it is ended after that. Raises what it raises."""
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 - handed on to the test
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        wait_until(lambda: bool(context.sent or raised), "the worker's first word")
+    finally:
+        context.cancelled.set()
+        thread.join(10)
+    assert not thread.is_alive()
+    if raised:
+        raise raised[0]
+    return context.sent[0][0]
+
+
+@pytest.fixture(params=[1, 2])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    return World(tmp_path / "cgroup", request.param)
+
+
+PODS = (need("Guaranteed", memory=GIB), need("Burstable", cpu_limit_milli=900), need("BestEffort"))
+
+
+def test_the_tree_is_made_and_then_left_alone(world: World) -> None:
+    effect = world.tree(*PODS)
+    assert world.once(effect) == signals.TreeKept(revision=1)
+    assert world.steps(effect) == 0
+    assert world.told == ["create"] * 6
+    writes = world.kernel.writes
+    assert world.once(effect) == signals.TreeKept(revision=1)
+    assert (world.kernel.writes, len(world.told)) == (writes, 6)
+
+
+def test_ended_at_every_point_and_begun_again_the_tree_is_right(world: World, tmp_path: Path) -> None:
+    """Also what is nobody's any more, with somebody in it, is gone."""
+    points = 0
+    for dies_at in range(1, 200):
+        here = World(tmp_path / str(dies_at), world.version)
+        here.once(here.tree(*PODS))
+        effect = here.tree(need("Guaranteed", cpu=700), revision=2)
+        context = Context(entity="node", cause="", dies_at=dies_at)
+        try:
+            here.once(effect, context)
+        except Killed:
+            points += 1
+        assert here.once(effect).failed == ()
+        assert here.steps(effect) == 0
+        tree = here.kernel.tree("cgroupfs")
+        assert tree is not None
+        assert tree.pods(ROOT) == (("kubepods", "podu0"),)
+        if len(context.points) < dies_at:
+            break
+    assert points > 8
+
+
+def test_ended_at_every_point_of_the_first_beginning(world: World, tmp_path: Path) -> None:
+    points = 0
+    for dies_at in range(1, 400):
+        here = World(tmp_path / str(dies_at), world.version)
+        effect = here.tree(*PODS)
+        context = Context(entity="node", cause="", dies_at=dies_at)
+        try:
+            here.once(effect, context)
+        except Killed:
+            points += 1
+        assert here.once(effect).failed == (), f"killed at {context.points[-1]}"
+        assert here.steps(effect) == 0
+        if len(context.points) < dies_at:
+            break
+    assert points > 40
+
+
+def test_what_was_changed_by_hand_is_put_right_and_said(world: World) -> None:
+    world.once(world.tree(*PODS))
+    world.file("kubepods", "podu0", "pids.max").write_text("7")
+    expected = (Change(file="pids.max", found="7", wanted="max"),)
+    kept = world.once(world.tree(*PODS, settled=True))
+    assert list(kept.restored) == [signals.Restored(path=("kubepods", "podu0"), changes=expected)]
+    tree = world.kernel.tree("cgroupfs")
+    assert tree is not None
+    tree.remove(("kubepods", "burstable", "podu1"))
+    kept = world.once(world.tree(*PODS, settled=True))
+    assert list(kept.restored) == [signals.Restored(path=("kubepods", "burstable", "podu1"), changes=(Change(),))]
+
+
+def test_what_the_worker_itself_has_seen_right_needs_no_other_proof(world: World) -> None:
+    keeping, context = effects.Keeping(world.outside()), Context(entity="node", cause="")
+    effect = world.tree(*PODS)
+    sent_by(lambda: keeping.keep(effect, context), context)
+    world.file("kubepods", "burstable", "pids.max").write_text("7")
+    again = Context(entity="node", cause="")
+    kept = sent_by(lambda: keeping.keep(world.tree(*PODS, revision=2), again), again)
+    assert [one.path for one in kept.restored] == [("kubepods", "burstable")]
+
+
+def test_a_cgroup_of_nobody_goes_with_whoever_is_in_it(world: World) -> None:
+    world.once(world.tree(*PODS))
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        procs = [world.kernel.folder / name for name in world.kernel.controllers] if world.version == 1 else []
+        for point in procs or [world.kernel.folder]:
+            (point / "kubepods/besteffort/podu2/cgroup.procs").write_text(f"{process.pid}\n")
+        context = Context(entity="node", cause="")
+        context.at["after cgroup.kill"] = lambda: emptied(world, process)
+        kept = world.once(world.tree(*PODS[:2], revision=2), context)
+        assert list(kept.removed) == [signals.Removed(path=("kubepods", "besteffort", "podu2"), killed=1)]
+        assert process.wait(10) == -9
+    finally:
+        process.kill()
+        process.wait()
+    assert world.told[-1] == "destroy"
+
+
+def emptied(world: World, process: subprocess.Popen[bytes]) -> None:
+    """What the kernel does when a process has ended."""
+    process.wait(10)
+    for path in world.kernel.folder.rglob("cgroup.procs"):
+        path.write_text("")
+
+
+def test_who_runs_is_not_taken_for_a_leftover(world: World) -> None:
+    """A pod that the log does not know of yet: it is being adopted."""
+    world.once(world.tree(*PODS))
+    for path in world.kernel.folder.rglob("besteffort/podu2/cgroup.procs"):
+        path.write_text("1\n")
+    owner = labels.Owner(pod="default/p2", uid="u2", container="POD", attempt=0)
+    spec = SandboxSpec(name="s", labels=labels.written(NAME, owner), image="pause", hostname="h")
+    world.runtime.start(world.runtime.create_sandbox(spec))
+    assert world.once(world.tree(*PODS[:2], revision=2)).removed == ()
+    world.runtime.refuse("list", Refusal("unavailable", "no engine"))
+    assert world.once(world.tree(*PODS[:2], revision=3)).removed == ()
+
+
+def test_what_cannot_be_written_is_said_and_the_rest_is_done(world: World) -> None:
+    world.kernel.refuse = lambda path: errno.EROFS if "burstable" in path else 0
+    kept = world.once(world.tree(*PODS))
+    assert [one.path for one in kept.failed] == [("kubepods", "burstable"), ("kubepods", "burstable", "podu1")]
+    assert all("Read-only file system" in one.error for one in kept.failed)
+    world.kernel.refuse = lambda _: 0
+    assert world.once(world.tree(*PODS)).failed == ()
+
+
+def test_a_class_that_uses_more_than_it_is_to_have_may_not_use_more_still(world: World) -> None:
+    world.once(world.tree(*PODS[1:]))
+    limit = "memory.max" if world.version == 2 else "memory.limit_in_bytes"
+    used = "memory.current" if world.version == 2 else "memory.usage_in_bytes"
+    file = world.file("kubepods", "burstable", limit)
+    file.with_name(used).write_text(str(8 * GIB - 4096))
+    write = world.kernel.write
+
+    def busy(path: str, text: str) -> None:
+        if path == str(file) and int(text) < 8 * GIB - 4096:
+            raise OSError(errno.EBUSY, "Device or resource busy", path)
+        write(path, text)
+
+    world.kernel.write = busy  # type: ignore[method-assign]
+    assert world.once(world.tree(*PODS)).failed == ()
+    assert file.read_text() == str(8 * GIB - 4096)
+
+
+def test_a_tree_of_somebody_else_is_not_touched(world: World) -> None:
+    world.once(world.tree(*PODS))
+    tree = world.kernel.tree("cgroupfs")
+    assert tree is not None
+    writes = world.kernel.writes
+    context = Context(entity="node", cause="")
+    other = effects.Outside(
+        sharing=Sharing(name="n2"), cgroups=world.kernel, runtime=world.runtime, host=LinuxHost(world.kernel.folder)
+    )
+    kept = sent_by(lambda: effects.Keeping(other).keep(world.tree(), context), context)
+    (failed,) = kept.failed
+    assert "belongs to the node n1 of chronolet" in failed.error
+    assert world.kernel.writes == writes
+
+
+# -- the node ---------------------------------------------------------------------------------------------------------
+
+
+def looked(world: World, of_engine: str = "cgroupfs", **sharing: Any) -> Any:
+    world.runtime.engine = lambda: Engine(name="d", version="1", api_version="1", cgroup_driver=of_engine)  # type: ignore[method-assign]
+    context = Context(entity="node", cause="")
+    looking = effects.Looking(world.outside(**sharing))
+    effect = wanted.LookAtNode(subject="node", intent="look")
+    return sent_by(lambda: looking.look(effect, context), context).node
+
+
+def test_the_node_is_described(world: World) -> None:
+    found = looked(world)
+    assert (found.name, found.version, found.driver, found.root) == (NAME, world.version, "cgroupfs", ROOT)
+    assert found.capacity.cpu_milli >= 1000
+    assert found.capacity.memory_bytes > GIB
+    assert found.capacity.pids > 1000
+    assert found.allocatable.memory_bytes == found.capacity.memory_bytes
+    assert looked(world, "systemd").driver == "systemd"
+    assert looked(world, "systemd", driver="cgroupfs").driver == "cgroupfs"
+
+
+def test_a_node_without_cgroups_says_what_that_means(world: World) -> None:
+    for found in (looked(world, "none"), looked(world, per_qos=False)):
+        assert (found.version, found.driver, found.root) == (0, "", ())
+        assert found.lost
+    world.kernel.why_not = lambda: "/sys/fs/cgroup is mounted read-only"  # type: ignore[method-assign]
+    assert looked(world).lost[0] == "/sys/fs/cgroup is mounted read-only: pods have no cgroups of their own"
+
+
+def test_an_engine_that_is_away_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "_RETRY_SECONDS", 0.01)
+    answers = [Refusal("unavailable", "away"), Engine(name="d", version="1", api_version="1")]
+
+    def engine() -> Engine:
+        answer = answers.pop(0)
+        if isinstance(answer, Refusal):
+            raise answer
+        return answer
+
+    world.runtime.engine = engine  # type: ignore[method-assign]
+    context = Context(entity="node", cause="")
+    effect = wanted.LookAtNode(subject="node", intent="look")
+    assert sent_by(lambda: effects.Looking(world.outside()).look(effect, context), context).node.version
+    assert answers == []
