@@ -175,10 +175,14 @@ class ClaimEvent(Event, frozen=True, kw_only=True):
 
 
 class WishEvent(ClaimEvent, frozen=True, kw_only=True):
-    """The first of these about a container says what it wants: `wants` is how many devices of each resource."""
+    """The first of these about a container says what it wants: `wants` is how many devices of each resource.
+
+    `at` is when it was decided.
+    """
 
     role: Role
     wants: dict[str, int]
+    at: int
 
 
 @registered
@@ -198,13 +202,13 @@ class DevicesPending(WishEvent, frozen=True, kw_only=True):
 class PreferenceAsked(WishEvent, frozen=True, kw_only=True):
     """Intent: ask the plugin which devices it would give. `size` devices, those of `must_include` among them.
 
-    `aligned`: only from the devices near to the container's NUMA nodes.
+    `near`: only from the devices near to these NUMA nodes; empty: from all.
     """
 
     resource: str
     must_include: tuple[str, ...] = ()
     size: int
-    aligned: bool = False
+    near: tuple[int, ...] = ()
 
 
 @registered
@@ -229,7 +233,8 @@ class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
     """The plugin has allocated the chosen devices of `resource`.
 
     `complete`: the container has all that it wants; `earlier` holds what it got of other resources, by their names.
-    `milliseconds` is how long the plugin took. `repeated`: this was said before, and is said again to who asks.
+    `milliseconds` is how long the plugin took. Without an `allocation` nothing was allocated now: what the container
+    holds is said again to who asks again.
     """
 
     resource: str = ""
@@ -237,7 +242,6 @@ class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
     earlier: dict[str, Allocation] = msgspec.field(default_factory=dict)
     complete: bool = True
     milliseconds: int = 0
-    repeated: bool = False
 
     def allocations(self) -> dict[str, Allocation]:
         """All of them, by resource."""

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from chronolet_schemas.devices import Answer
 from chronolet_schemas.envelope import Command, Event, Message
 from chronolet_schemas.podspec import LifecycleHandler, Pod, Probe, RestartPolicy
 from chronolet_schemas.prober import ProbeName, ProbeResult
@@ -579,3 +580,79 @@ class CleanupFailed(PodEvent, frozen=True, kw_only=True):
 @registered
 class PodEnded(PodEvent, frozen=True, kw_only=True):
     """Nothing of this uid is left. The entity is gone, or begins again with its successor."""
+
+
+class DevicesEvent(PodEvent, frozen=True, kw_only=True):
+    """About the devices that one container wants of the node's device plugins."""
+
+    container: str
+
+    def subject(self) -> str:
+        return f"devices/{self.container}"
+
+
+@registered
+class AdmissionBegan(PodEvent, frozen=True, kw_only=True):
+    """Before its sandbox the pod asks these kinds for what it needs of them: the ones that take part in this node."""
+
+    kinds: tuple[str, ...]
+
+
+@registered
+class DevicesRequested(DevicesEvent, frozen=True, kw_only=True):
+    """The container wants so many devices of each resource. The id of the request is `<uid>/<container>`.
+
+    It is said again, in the same words, until it is answered by one of `devices`. `held` names devices, by resource,
+    that the container had when a new log began, and runs with.
+    """
+
+    role: Literal["init", "sidecar", "app"]
+    resources: dict[str, int]
+    requested_at: int
+    held: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
+@registered
+class DevicesAwaited(DevicesEvent, frozen=True, kw_only=True):
+    """Not yet: what the container wants cannot be had now, and it waits. `message` says for what."""
+
+    reason: str
+    message: str
+    said_at: int
+
+
+@registered
+class DevicesGranted(DevicesEvent, frozen=True, kw_only=True):
+    """The container has its devices: ids by resource; `answer` is what all plugins want it to be started with.
+
+    `pre_start`: a plugin wants to be told before each of its starts.
+    """
+
+    devices: dict[str, tuple[str, ...]]
+    answer: Answer = Answer()
+    pre_start: bool = False
+
+
+@registered
+class DevicesReleased(PodEvent, frozen=True, kw_only=True):
+    """These containers need their devices no more, or are to ask for others."""
+
+    containers: tuple[str, ...]
+
+    def subject(self) -> str:
+        return "devices"
+
+
+@registered
+class PreStartRequested(DevicesEvent, frozen=True, kw_only=True):
+    """The container's `attempt` is about to be started: its plugins are to be told, and may object."""
+
+    attempt: int
+    requested_at: int
+
+
+@registered
+class PreStartAllowed(DevicesEvent, frozen=True, kw_only=True):
+    """The plugins have been told of this attempt."""
+
+    attempt: int

@@ -75,10 +75,11 @@ class OptionsSaid(Answered, frozen=True, kw_only=True):
 
 
 class PreferenceSaid(Answered, frozen=True, kw_only=True):
-    """To Prefer. What the plugin names is looked at before it is used."""
+    """To Prefer. What the plugin names is looked at before it is used. `away` as for AllocateRefused."""
 
     devices: tuple[str, ...] = ()
     error: str = ""
+    away: bool = False
 
 
 class AllocateSaid(Answered, frozen=True, kw_only=True):
@@ -99,7 +100,7 @@ class AllocateRefused(Answered, frozen=True, kw_only=True):
 
 
 class PreStartSaid(Answered, frozen=True, kw_only=True):
-    """To PreStart; with an `error` the container may not start. `away` as for Allocate."""
+    """To PreStart; with an `error` the container may not start. `away` as for AllocateRefused."""
 
     error: str = ""
     away: bool = False

@@ -31,6 +31,8 @@ class WatchPlugins(Effect, frozen=True, kw_only=True):
 class WatchDevices(Effect, frozen=True, kw_only=True):
     """Standing: ListAndWatch at `socket`. Sends DevicesListing for each list, EndpointStopped when it ends or cannot be
     reached; after that it is no longer wanted, until the plugin registers again.
+
+    Of lists that come faster than a few a second the newest counts: each one that says something new is an event.
     """
 
     resource: str

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from tests.conformance.drivers import (
     container_gc,
+    devices,
     events,
     image_gc,
     pleg,
@@ -19,6 +20,7 @@ from tests.conformance.outcome import Case
 Driver = Callable[[Case], Iterable[str]]
 
 DRIVERS: Mapping[tuple[str, str], Driver] = {
+    **{("devices", kind): driver for kind, driver in devices.KINDS.items()},
     **{("events", kind): driver for kind, driver in events.KINDS.items()},
     **{("pod_lifecycle", kind): driver for kind, driver in pod_lifecycle.KINDS.items()},
     **{("qos_cgroups", kind): driver for kind, driver in qos_cgroups.KINDS.items()},

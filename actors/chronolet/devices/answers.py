@@ -1,0 +1,133 @@
+"""What plugins answer to the questions about one container's devices. Pure.
+
+Comes in: State, an answer. Goes out: what follows; nothing where the question is not open any more. Next: `decider`.
+Source: pkg/kubelet/cm/devicemanager/manager.go (allocateContainerResources, callGetPreferredAllocationIfAvailable,
+callPreStartContainerIfNeeded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from chronolet.devices import claims, signals
+from chronolet.devices.allocation import Problem
+from chronolet.devices.claims import Desk
+from chronolet.devices.outstanding import intent_of, start_intent_of, start_subject_of, subject_of
+from chronolet.devices.state import Claim, State
+from chronolet.kernel.decider import EffectFailed
+from chronolet_schemas import devices
+from chronolet_schemas.envelope import Event
+
+RETRY_MILLISECONDS = 10_000
+"""How soon a plugin is asked again that could not be reached though it has not stopped."""
+
+Answer = signals.PreferenceSaid | signals.AllocateSaid | signals.AllocateRefused | signals.PreStartSaid
+
+
+def answered(desk: Desk, message: Answer) -> Sequence[Event]:
+    """What follows from an answer."""
+    if isinstance(message, signals.PreStartSaid):
+        return _pre_start(desk, message)
+    claim = _asking(desk.state, message)
+    if claim is None:
+        return ()
+    match message:
+        case signals.AllocateSaid():
+            return _allocated(desk, claim, message)
+        case signals.AllocateRefused():
+            return _failed(desk, claim, message.error, away=message.away)
+        case _:
+            return _preferred(desk, claim, message)
+
+
+def _preferred(desk: Desk, claim: Claim, message: signals.PreferenceSaid) -> Sequence[Event]:
+    if message.error:
+        error = f"device plugin GetPreferredAllocation rpc failed with err: {message.error}"
+        return _failed(desk, claim, error, away=message.away)
+    resource = desk.state.resources.get(claim.resource)
+    if resource is None or not resource.heard:
+        return _failed(desk, claim, "its plugin stopped", away=True)
+    return claims.choice(desk, claim, claim.resource, resource, message.devices)
+
+
+def as_answer(message: EffectFailed) -> Answer | signals.OptionsSaid:
+    """The answer that a worker which failed, or ran out of time, would have given."""
+    subject, intent, error = message.subject, message.intent, message.error
+    if message.timed_out:
+        error = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+    match message.effect:
+        case "Allocate":
+            return signals.AllocateRefused(subject=subject, intent=intent, error=error)
+        case "Prefer":
+            return signals.PreferenceSaid(subject=subject, intent=intent, error=error)
+        case "PreStart":
+            return signals.PreStartSaid(subject=subject, intent=intent, error=error)
+        case _:
+            return signals.OptionsSaid(subject=subject, intent=intent, error=error)
+
+
+def _asking(state: State, message: signals.Answered) -> Claim | None:
+    """The claim whose question this answers."""
+    for key in state.open:
+        claim = state.claims[key]
+        if message.subject == subject_of(claim) and message.intent == intent_of(claim):
+            return claim
+    return None
+
+
+def _allocated(desk: Desk, claim: Claim, message: signals.AllocateSaid) -> Sequence[Event]:
+    count = len(message.answers)
+    if not count:
+        return _failed(desk, claim, "no containers return in allocation response", away=False)
+    if count > 1:
+        error = f"the plugin's allocation response is for {count} containers, expected 1"
+        return _failed(desk, claim, error, away=False)
+    resource = desk.state.resources.get(claim.resource)
+    options = resource.options if resource is not None else None
+    return (
+        devices.DevicesAllocated(
+            pod=claim.pod,
+            uid=claim.uid,
+            container=claim.container,
+            resource=claim.resource,
+            allocation=devices.Allocation(
+                devices=claim.chosen,
+                answer=message.answers[0],
+                pre_start=options is not None and options.pre_start_required,
+            ),
+            earlier=claim.held,
+            complete=not _wanting(desk, claim, {*claim.held, claim.resource}),
+            milliseconds=message.milliseconds,
+        ),
+    )
+
+
+def _wanting(desk: Desk, claim: Claim, held: Collection[str]) -> bool:
+    """Whether something is still to be had beside what it has: what no plugin knows is not waited for, by policy."""
+    waits = desk.policy.wait_for_resources
+    missing = (name for name, count in claim.wants.items() if count and name not in held)
+    return any(waits or desk.state.known(name) for name in missing)
+
+
+def _failed(desk: Desk, claim: Claim, error: str, *, away: bool) -> Sequence[Event]:
+    """It is asked again when the plugin is back, or refused. What runs with its devices already is never refused."""
+    name = claim.resource
+    if name in claim.adopted or (away and desk.policy.wait_for_resources):
+        retry_at = desk.now + RETRY_MILLISECONDS
+        message = f"waiting for the device plugin of {name}: {error}"
+        return (claims.pending(desk, claim, name, "plugin_away", message, retry_at=retry_at),)
+    return (claims.refused(claim, name, Problem("plugin_error", error)),)
+
+
+def _pre_start(desk: Desk, message: signals.PreStartSaid) -> Sequence[Event]:
+    for key in desk.state.open:
+        claim = desk.state.claims[key]
+        if claim.starting is None or message.intent != start_intent_of(claim):
+            continue
+        if message.subject == start_subject_of(claim):
+            who = {"pod": claim.pod, "uid": claim.uid, "container": claim.container}
+            if message.error:
+                said = f"device plugin PreStartContainer rpc failed with err: {message.error}"
+                return (devices.PreStartFailed(**who, attempt=claim.starting, message=said),)
+            return (devices.PreStartDone(**who, attempt=claim.starting),)
+    return ()

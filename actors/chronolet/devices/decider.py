@@ -1,0 +1,135 @@
+"""Who gets which device. Pure.
+
+Comes in: what plugins say (`signals`), what pods want and give back (`pod`), Due. Goes out: events of `devices`. Next:
+`pod`, which starts what was granted; PodResources and `get devices` read the state.
+Source: pkg/kubelet/cm/devicemanager/manager.go.
+
+A decision has two halves: which facts follow from the message; then every claim that waits is looked at with the state
+after them, again and again until nothing more follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import assert_never
+
+from chronolet.devices import answers, claims, plugins, requests, signals
+from chronolet.devices.claims import Desk, Policy
+from chronolet.devices.evolve import evolve
+from chronolet.devices.outstanding import outstanding
+from chronolet.devices.state import State
+from chronolet.kernel.decider import Decider, Due, EffectFailed
+from chronolet_schemas import devices, pod
+from chronolet_schemas.envelope import Event
+
+FromPods = pod.DevicesRequested | pod.DevicesReleased | pod.PreStartRequested | pod.PodEnded
+Said = FromPods | signals.Said | EffectFailed | Due
+"""All that devices is told."""
+
+
+def decided(policy: Policy, state: State, message: Said, now: int) -> Sequence[Event]:
+    """The events that follow from one message at `now`."""
+    found: list[Event] = []
+    desk = Desk(state, policy, now)
+    after = _fold(state, _facts(desk, message), found)
+    if after is state and not isinstance(message, Due):
+        return found
+    desk = Desk(after, policy, now)
+    while _settled(desk, found):
+        pass
+    return found
+
+
+def _settled(desk: Desk, found: list[Event]) -> bool:
+    """One round through the claims that wait; whether anything followed."""
+    before = len(found)
+    for claim in tuple(claims.waiting(desk.state)):
+        desk.state = _fold(desk.state, claims.advance(desk, claim), found)
+    return len(found) > before
+
+
+def _fold(state: State, events: Iterable[Event], found: list[Event]) -> State:
+    for event in events:
+        found.append(event)
+        state = evolve(state, event)
+    return state
+
+
+def _facts(desk: Desk, message: Said) -> Iterable[Event]:
+    match message:
+        case pod.DevicesRequested() | pod.DevicesReleased() | pod.PreStartRequested() | pod.PodEnded():
+            return _of_pod(desk, message)
+        case EffectFailed():
+            return _of_answer(desk, answers.as_answer(message))
+        case signals.Answered():
+            return _of_answer(desk, message)
+        case signals.PodsLiving():
+            return requests.compared(desk.state, message)
+        case Due():
+            return plugins.removals(desk.state, desk.now)
+        case _:
+            return _of_plugin(desk, message)
+
+
+def _of_pod(desk: Desk, message: FromPods) -> Iterable[Event]:
+    match message:
+        case pod.DevicesRequested():
+            return requests.requested(desk, message)
+        case pod.DevicesReleased():
+            return requests.released(desk.state, message.uid, message.containers, "Released")
+        case pod.PreStartRequested():
+            return requests.pre_start(desk, message)
+        case pod.PodEnded():
+            return requests.released(desk.state, message.uid, None, "PodEnded")
+        case _:
+            assert_never(message)
+
+
+def _of_answer(desk: Desk, message: signals.OptionsSaid | answers.Answer) -> Iterable[Event]:
+    if isinstance(message, signals.OptionsSaid):
+        return plugins.options_said(desk.state, message)
+    return answers.answered(desk, message)
+
+
+def _of_plugin(
+    desk: Desk,
+    message: signals.RegistryOpened
+    | signals.PluginRegistering
+    | signals.PluginLeft
+    | signals.DevicesListing
+    | signals.EndpointStopped,
+) -> Iterable[Event]:
+    match message:
+        case signals.RegistryOpened():
+            return (devices.RegistryOpened(opened_at=desk.now),)
+        case signals.PluginRegistering():
+            return plugins.registering(desk.state, message, desk.policy, desk.now)
+        case signals.PluginLeft():
+            return plugins.left(desk.state, message, desk.policy, desk.now)
+        case signals.DevicesListing():
+            return plugins.listing(desk.state, message, desk.policy)
+        case signals.EndpointStopped():
+            return plugins.stopped(desk.state, message, desk.policy, desk.now)
+        case _:
+            assert_never(message)
+
+
+def due(state: State) -> int | None:
+    """When the next resource is given up, or a plugin is asked again."""
+    removed = (plugins.removed_at(one) for one in state.resources.values())
+    retries = (claim.retry_at for claim in claims.waiting(state) if claim.retry_at)
+    return min(chain((at for at in removed if at is not None), retries), default=None)
+
+
+def decider(policy: Policy) -> Decider[State]:
+    """The decider of a node that is set so. What was decided stays, whatever the policy is later."""
+
+    def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+        return decided(policy, state, message, now)
+
+    return Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
+
+
+DECIDER = decider(Policy())
+"""Of a node without settings of its own."""

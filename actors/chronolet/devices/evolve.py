@@ -1,0 +1,109 @@
+"""The state of devices after each of its events. Judges nothing and cannot fail.
+
+Comes in: State, an event of one's own. Goes out: the State after it. Next: `decider`, history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from chronolet.devices.evolve_claim import CLAIM_EVENTS
+from chronolet.devices.state import Device, Resource, State
+from chronolet_schemas import devices
+from chronolet_schemas.envelope import Event
+
+
+def evolve(state: State, event: Event) -> State:
+    """The state after one event; those of other kinds change nothing."""
+    change = _CHANGES.get(type(event))  # a table and no match: this runs for every entry of the log
+    return state if change is None else change(state, event)
+
+
+def _opened(state: State, event: devices.RegistryOpened) -> State:
+    """Those that were found by their sockets are found again by them."""
+    awaited = {
+        name: replace(one, phase="awaited", since=event.opened_at, remembered=True, socket="", options=None, problem="")
+        for name, one in state.resources.items()
+        if one.by == "registration"
+    }
+    return replace(state, opened_at=event.opened_at, resources=state.resources.update(awaited))
+
+
+def _registered(state: State, event: devices.PluginRegistered) -> State:
+    before = state.resources.get(event.resource) or Resource(phase="registered")
+    resource = replace(
+        before,
+        phase="registered",
+        generation=event.generation,
+        socket=event.socket,
+        by=event.by,
+        since=event.registered_at,
+        options=event.options,
+        problem="",
+    )
+    state = _asked_anew(state, event.resource)
+    return replace(_with(state, event.resource, resource), serial=max(state.serial, event.generation))
+
+
+def _asked_anew(state: State, name: str) -> State:
+    """Claims that would have waited for a while before this plugin was asked again wait no more."""
+    waiting = {
+        key: replace(claim, retry_at=0)
+        for key in state.open
+        if (claim := state.claims[key]).resource == name and claim.retry_at
+    }
+    return replace(state, claims=state.claims.update(waiting)) if waiting else state
+
+
+def _options(state: State, event: devices.PluginOptionsKnown) -> State:
+    return _changed(state, event.resource, lambda one: replace(one, options=event.options))
+
+
+def _listed(state: State, event: devices.DevicesListed) -> State:
+    def listed(before: Resource) -> Resource:
+        table = before.devices.update({one.id: Device(health=one.health, nodes=one.nodes) for one in event.devices})
+        with table.mutate() as changing:
+            for gone in event.gone:
+                changing.pop(gone, None)
+            table = changing.finish()
+        return replace(before, phase="listed", devices=table, remembered=False, problem="")
+
+    return _changed(state, event.resource, listed)
+
+
+def _listing_refused(state: State, event: devices.ListingRefused) -> State:
+    return _changed(state, event.resource, lambda one: replace(one, problem=event.message))
+
+
+def _stopped(state: State, event: devices.PluginStopped) -> State:
+    return _changed(state, event.resource, lambda one: replace(one, phase="stopped", since=event.stopped_at, socket=""))
+
+
+def _removed(state: State, event: devices.ResourceRemoved) -> State:
+    if event.resource not in state.resources:
+        return state
+    return replace(state, resources=state.resources.delete(event.resource))
+
+
+def _changed(state: State, name: str, change: Callable[[Resource], Resource]) -> State:
+    resource = state.resources.get(name)
+    return state if resource is None else _with(state, name, change(resource))
+
+
+def _with(state: State, name: str, resource: Resource) -> State:
+    return replace(state, resources=state.resources.set(name, resource))
+
+
+_CHANGES: Mapping[type[Event], Callable[[State, Any], State]] = {
+    **CLAIM_EVENTS,
+    devices.RegistryOpened: _opened,
+    devices.PluginRegistered: _registered,
+    devices.PluginOptionsKnown: _options,
+    devices.DevicesListed: _listed,
+    devices.ListingRefused: _listing_refused,
+    devices.PluginStopped: _stopped,
+    devices.ResourceRemoved: _removed,
+}

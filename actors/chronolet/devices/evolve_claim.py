@@ -1,0 +1,214 @@
+"""What events about containers' devices change: the claims, and with them who holds which device.
+
+Comes in: State, an event about a claim. Goes out: the State after it. Next: `evolve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import immutables
+from msgspec.structs import replace
+
+from chronolet.devices.state import Claim, State
+from chronolet_schemas import devices
+from chronolet_schemas.envelope import Event
+
+Devices = Mapping[str, Iterable[str]]
+Used = immutables.Map[str, immutables.Map[str, tuple[str, ...]]]
+
+
+def _claim(state: State, event: devices.WishEvent) -> Claim:
+    known = state.claims.get(f"{event.uid}/{event.container}")
+    if known is not None:
+        return known
+    return Claim(
+        pod=event.pod, uid=event.uid, container=event.container, role=event.role, wants=event.wants, since=event.at
+    )
+
+
+def _pending(state: State, event: devices.DevicesPending) -> State:
+    before = _claim(state, event)
+    return _kept(
+        state,
+        replace(
+            before,
+            phase="waiting",
+            wants=event.wants,
+            resource=event.resource,
+            chosen=(),
+            reason=event.reason,
+            message=event.message,
+            retry_at=event.retry_at,
+        ),
+    )
+
+
+def _preferring(state: State, event: devices.PreferenceAsked) -> State:
+    return _asking(
+        state,
+        replace(
+            _claim(state, event),
+            phase="preferring",
+            resource=event.resource,
+            chosen=(),
+            must_include=event.must_include,
+            size=event.size,
+            near=event.near,
+            serial=state.serial + 1,
+            reason="",
+            message="",
+            retry_at=0,
+        ),
+    )
+
+
+def _chosen(state: State, event: devices.DevicesChosen) -> State:
+    return _asking(
+        state,
+        replace(
+            _claim(state, event),
+            phase="allocating",
+            resource=event.resource,
+            chosen=event.devices,
+            serial=state.serial + 1,
+            reason="",
+            message="",
+            retry_at=0,
+        ),
+    )
+
+
+def _asking(state: State, claim: Claim) -> State:
+    return replace(_kept(state, claim), serial=claim.serial)
+
+
+def _adopted(state: State, event: devices.DevicesAdopted) -> State:
+    return _kept(state, replace(_claim(state, event), adopted=event.devices))
+
+
+def _allocated(state: State, event: devices.DevicesAllocated) -> State:
+    claim = state.claims.get(f"{event.uid}/{event.container}")
+    if claim is None:
+        return state
+    adopted = claim.adopted
+    if event.resource in adopted:
+        adopted = {name: ids for name, ids in adopted.items() if name != event.resource}
+    return _kept(
+        state,
+        replace(
+            claim,
+            phase="granted" if event.complete else "waiting",
+            held=event.allocations(),
+            adopted=adopted,
+            chosen=(),
+            reason="",
+            message="",
+            retry_at=0,
+        ),
+    )
+
+
+def _refused(state: State, event: devices.DevicesRefused) -> State:
+    """A container that asks for something else than it was given keeps that: nothing was given for the new wish."""
+    claim = state.claims.get(f"{event.uid}/{event.container}")
+    if claim is None or event.reason == "request_changed":
+        return state
+    return _without(state, event.uid, (event.container,))
+
+
+def _freed(state: State, event: devices.DevicesFreed) -> State:
+    return _without(state, event.uid, event.devices)
+
+
+def _pre_start(state: State, event: devices.PreStartAsked | devices.PreStartDone | devices.PreStartFailed) -> State:
+    claim = state.claims.get(f"{event.uid}/{event.container}")
+    if claim is None:
+        return state
+    match event:
+        case devices.PreStartAsked():
+            serial = state.serial + 1
+            return replace(_kept(state, replace(claim, starting=event.attempt, start_serial=serial)), serial=serial)
+        case devices.PreStartDone():
+            return _kept(state, replace(claim, starting=None, started=event.attempt))
+        case _:
+            return _kept(state, replace(claim, starting=None))
+
+
+# -- the tables ----------------------------------------------------------------------------------------------------
+def _kept(state: State, claim: Claim) -> State:
+    """The claim as it is now, with all that follows from it."""
+    key = f"{claim.uid}/{claim.container}"
+    before = state.claims.get(key)
+    containers = state.pods.get(claim.uid, ())
+    held, holds = before.devices() if before is not None else {}, claim.devices()
+    return State(
+        opened_at=state.opened_at,
+        serial=state.serial,
+        resources=state.resources,
+        claims=state.claims.set(key, claim),
+        pods=state.pods if before is not None else state.pods.set(claim.uid, (*containers, claim.container)),
+        open=_open(state.open, key, is_open=claim.open),
+        used=state.used if held == holds else _used(_unused(state.used, key, held), key, holds),
+    )
+
+
+def _without(state: State, uid: str, gone: Iterable[str]) -> State:
+    claims, used, opened = state.claims, state.used, state.open
+    containers = state.pods.get(uid, ())
+    for container in gone:
+        key = f"{uid}/{container}"
+        claim = claims.get(key)
+        if claim is None:
+            continue
+        claims = claims.delete(key)
+        used = _unused(used, key, claim.devices())
+        opened = _open(opened, key, is_open=False)
+        containers = tuple(one for one in containers if one != container)
+    pods = state.pods
+    if containers:
+        pods = pods.set(uid, containers)
+    elif uid in pods:
+        pods = pods.delete(uid)
+    return replace(state, claims=claims, pods=pods, open=opened, used=used)
+
+
+def _open(opened: tuple[str, ...], key: str, *, is_open: bool) -> tuple[str, ...]:
+    if (key in opened) == is_open:
+        return opened
+    return (*opened, key) if is_open else tuple(one for one in opened if one != key)
+
+
+def _used(used: Used, key: str, holds: Devices) -> Used:
+    for resource, ids in holds.items():
+        table = used.get(resource, immutables.Map())
+        for one in ids:
+            table = table.set(one, (*table.get(one, ()), key))
+        used = used.set(resource, table)
+    return used
+
+
+def _unused(used: Used, key: str, held: Devices) -> Used:
+    for resource, ids in held.items():
+        table = used[resource]
+        for one in ids:
+            others = tuple(holder for holder in table[one] if holder != key)
+            table = table.set(one, others) if others else table.delete(one)
+        used = used.set(resource, table) if table else used.delete(resource)
+    return used
+
+
+CLAIM_EVENTS: Mapping[type[Event], Callable[[State, Any], State]] = {
+    devices.DevicesPending: _pending,
+    devices.PreferenceAsked: _preferring,
+    devices.DevicesChosen: _chosen,
+    devices.DevicesAdopted: _adopted,
+    devices.DevicesAllocated: _allocated,
+    devices.DevicesRefused: _refused,
+    devices.DevicesFreed: _freed,
+    devices.PreStartAsked: _pre_start,
+    devices.PreStartDone: _pre_start,
+    devices.PreStartFailed: _pre_start,
+}
+"""How each event about a claim changes the state."""

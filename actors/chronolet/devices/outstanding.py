@@ -1,0 +1,105 @@
+"""What should be running for the state as it is. Pure.
+
+Comes in: State. Goes out: the effects of `wanted`. Next: the host, which starts what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chronolet.devices import wanted
+from chronolet.devices.claims import available, nodes_of
+from chronolet.devices.state import Claim, State
+from chronolet.devices.topology import grouped
+
+
+def outstanding(state: State) -> Sequence[wanted.Wanted]:
+    """All effects."""
+    return (
+        wanted.ServeRegistration(subject="registry", intent="serve"),
+        wanted.WatchPlugins(subject="watcher", intent="watch"),
+        *_of_plugins(state),
+        *_of_claims(state),
+        *((wanted.ListPods(subject="pods", intent="list"),) if state.claims else ()),
+    )
+
+
+def _of_plugins(state: State) -> Iterator[wanted.Wanted]:
+    for name, one in state.resources.items():
+        if not one.heard:
+            continue
+        about = {"resource": name, "generation": one.generation, "socket": one.socket}
+        yield wanted.WatchDevices(subject=f"watch/{name}", intent=f"watch/{one.generation}", **about)  # type: ignore[arg-type]
+        if one.options is None:
+            yield wanted.AskOptions(subject=f"options/{name}", intent=f"options/{one.generation}", **about)  # type: ignore[arg-type]
+
+
+def _of_claims(state: State) -> Iterator[wanted.Wanted]:
+    for key in state.open:
+        claim = state.claims[key]
+        if claim.phase == "preferring":
+            yield _prefer(state, claim)
+        elif claim.phase == "allocating":
+            yield wanted.Allocate(
+                subject=subject_of(claim),
+                intent=intent_of(claim),
+                resource=claim.resource,
+                socket=_socket(state, claim.resource),
+                devices=claim.chosen,
+            )
+        if claim.starting is not None:
+            yield _pre_start(state, claim, claim.starting)
+
+
+def _prefer(state: State, claim: Claim) -> wanted.Prefer:
+    resource = state.resources.get(claim.resource)
+    free = available(state, claim.resource, () if resource is None else resource.healthy())
+    among = grouped(free, nodes_of(state, claim.resource), claim.near).aligned if claim.near else free
+    return wanted.Prefer(
+        subject=subject_of(claim),
+        intent=intent_of(claim),
+        resource=claim.resource,
+        socket=_socket(state, claim.resource),
+        available=tuple(sorted({*among, *claim.must_include})),
+        must_include=claim.must_include,
+        size=claim.size,
+    )
+
+
+def _pre_start(state: State, claim: Claim, attempt: int) -> wanted.PreStart:
+    return wanted.PreStart(
+        subject=start_subject_of(claim),
+        intent=start_intent_of(claim),
+        attempt=attempt,
+        calls=tuple(
+            wanted.PreStartCall(resource=name, socket=_socket(state, name), devices=one.devices)
+            for name, one in sorted(claim.held.items())
+            if one.pre_start
+        ),
+    )
+
+
+def _socket(state: State, name: str) -> str:
+    """Where the plugin is; empty where it is not, and then the worker says so."""
+    resource = state.resources.get(name)
+    return resource.socket if resource is not None else ""
+
+
+def subject_of(claim: Claim) -> str:
+    """The subject of the questions about a claim's devices."""
+    return f"claim/{claim.id}"
+
+
+def intent_of(claim: Claim) -> str:
+    """The question that is open about a claim's devices, if one is."""
+    return f"{claim.phase}/{claim.serial}"
+
+
+def start_subject_of(claim: Claim) -> str:
+    """The subject of what is said before a container's start."""
+    return f"start/{claim.id}"
+
+
+def start_intent_of(claim: Claim) -> str:
+    """What is being said before a container's start."""
+    return f"start/{claim.start_serial}"

@@ -1,0 +1,159 @@
+"""What plugins say of themselves and of their devices. Pure.
+
+Comes in: State, signals of the registration, of plugins' streams, of the time. Goes out: the facts that are news in
+them. Next: `decider`. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/{server,client,handler}.go, manager.go
+(genericDeviceUpdateCallback, markResourceUnhealthy, GetCapacity).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from chronolet.devices import signals
+from chronolet.devices.claims import Policy
+from chronolet.devices.registration import refusal, socket_of
+from chronolet.devices.state import Device, Resource, State
+from chronolet_schemas import devices, kube_events
+from chronolet_schemas.devices import DeviceInfo
+from chronolet_schemas.envelope import Event
+
+STOP_GRACE_MILLISECONDS = 300_000
+"""How long a resource is kept whose plugin has stopped. Source: endpointStopGracePeriod in types.go."""
+
+_SHOWN = 5
+
+
+def registering(state: State, message: signals.PluginRegistering, policy: Policy, now: int) -> Iterator[Event]:
+    """A plugin wants to register: the newest counts."""
+    found = refusal(
+        versions=message.versions, resource=message.resource, endpoint=message.endpoint, folder=message.folder
+    )
+    if found is not None:
+        yield devices.RegistrationRefused(
+            resource=message.resource,
+            endpoint=message.endpoint,
+            version=" ".join(message.versions),
+            reason=found.reason,
+            message=found.message,
+        )
+        yield told(policy, "DevicePluginRefused", f"Device plugin at {message.endpoint!r}: {found.message}")
+        return
+    socket = socket_of(message.endpoint, message.folder) or ""
+    before = state.resources.get(message.resource)
+    if before is not None and before.heard and before.socket != socket:
+        yield told(
+            policy,
+            "DevicePluginReplaced",
+            f"Device plugin of {message.resource} at {before.socket} is replaced by the one at {socket}",
+        )
+    # By the registration socket a plugin says what it wants to be asked, or wants nothing.
+    said = message.options or (devices.PluginOptions() if message.by == "registration" else None)
+    yield devices.PluginRegistered(
+        resource=message.resource,
+        generation=state.serial + 1,
+        socket=socket,
+        registered_at=now,
+        by=message.by,
+        options=said,
+    )
+
+
+def options_said(state: State, message: signals.OptionsSaid) -> Sequence[Event]:
+    """What a plugin wants to be asked, from itself."""
+    for name, one in state.resources.items():
+        if one.heard and (message.subject, message.intent) == (f"options/{name}", f"options/{one.generation}"):
+            return (
+                devices.PluginOptionsKnown(
+                    resource=name, generation=one.generation, options=message.options, error=message.error
+                ),
+            )
+    return ()
+
+
+def listing(state: State, message: signals.DevicesListing, policy: Policy) -> Sequence[Event]:
+    """What is new in a list; a list that makes no sense changes nothing."""
+    resource = _current(state, message.resource, message.generation)
+    if resource is None:
+        return ()
+    fault = _fault(message.devices)
+    if fault:
+        if fault == resource.problem:
+            return ()
+        refused = devices.ListingRefused(resource=message.resource, generation=message.generation, message=fault)
+        return (refused, told(policy, "DeviceListRefused", f"Device plugin of {message.resource}: {fault}"))
+    listed = {one.id: one for one in message.devices}
+    changed = tuple(one for one in message.devices if _differs(resource.devices.get(one.id), one))
+    gone = tuple(sorted(name for name in resource.devices if name not in listed))
+    if resource.phase == "listed" and not changed and not gone and not resource.problem:
+        return ()
+    return (
+        devices.DevicesListed(
+            resource=message.resource,
+            generation=message.generation,
+            devices=changed,
+            gone=gone,
+            count=len(message.devices),
+        ),
+    )
+
+
+def _differs(known: Device | None, said: DeviceInfo) -> bool:
+    return known is None or known.health != said.health or known.nodes != said.nodes
+
+
+def _fault(said: Sequence[DeviceInfo]) -> str:
+    """What is wrong with a list, empty if nothing is."""
+    if any(not one.id for one in said):
+        return "a device without an id was listed; the list before it holds"
+    if len({one.id for one in said}) == len(said):
+        return ""
+    twice = sorted(name for name, count in Counter(one.id for one in said).items() if count > 1)
+    named = ", ".join(twice[:_SHOWN]) + (f" and {len(twice) - _SHOWN} more" if len(twice) > _SHOWN else "")
+    return f"listed twice: {named}; the list before it holds"
+
+
+def stopped(state: State, message: signals.EndpointStopped, policy: Policy, now: int) -> Sequence[Event]:
+    """A plugin's stream ended."""
+    resource = _current(state, message.resource, message.generation)
+    return () if resource is None else _stop(message.resource, resource, message.error, policy, now)
+
+
+def left(state: State, message: signals.PluginLeft, policy: Policy, now: int) -> Sequence[Event]:
+    """The socket of a plugin that was found by it is gone."""
+    gone = sorted(name for name, one in state.resources.items() if one.heard and one.socket == message.socket)
+    return [event for name in gone for event in _stop(name, state.resources[name], "its socket is gone", policy, now)]
+
+
+def _stop(name: str, resource: Resource, error: str, policy: Policy, now: int) -> Sequence[Event]:
+    return (
+        devices.PluginStopped(resource=name, generation=resource.generation, stopped_at=now, error=error),
+        told(policy, "DevicePluginStopped", f"Device plugin of {name} stopped: {error or 'its stream ended'}"),
+    )
+
+
+def _current(state: State, name: str, generation: int) -> Resource | None:
+    resource = state.resources.get(name)
+    return resource if resource is not None and resource.heard and resource.generation == generation else None
+
+
+def removed_at(resource: Resource) -> int | None:
+    """When the resource is the node's no more, if its plugin does not come back. Exactly at the end of the grace it
+    still is.
+    """
+    return None if resource.heard else resource.since + STOP_GRACE_MILLISECONDS + 1
+
+
+def removals(state: State, now: int) -> Iterator[Event]:
+    """The resources whose time is over."""
+    for name, resource in sorted(state.resources.items(), key=lambda item: item[0]):
+        over = removed_at(resource)
+        if over is not None and over <= now:
+            yield devices.ResourceRemoved(resource=name, removed_at=now)
+
+
+def told(policy: Policy, reason: str, message: str) -> Event:
+    """A KubeEvent about the node."""
+    return kube_events.Recorded(
+        object_kind="Node", name=policy.node, severity="Warning", reason=reason, message=message
+    )

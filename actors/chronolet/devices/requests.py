@@ -1,0 +1,124 @@
+"""What pods ask for, and give back. Pure.
+
+Comes in: State, events of `pod`, who lives. Goes out: what follows. Next: `decider`. A request that is repeated is
+answered by what there is already; a release wins over an allocation that is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
+
+from chronolet.devices import claims, signals
+from chronolet.devices.allocation import Request, problem_of
+from chronolet.devices.claims import Desk
+from chronolet.devices.state import Claim, State
+from chronolet_schemas import devices, pod
+from chronolet_schemas.envelope import Event
+
+Reason = Literal["Released", "PodEnded", "PodGone"]
+
+
+def requested(desk: Desk, message: pod.DevicesRequested) -> Sequence[Event]:
+    """A container wants devices."""
+    known = desk.state.claims.get(f"{message.uid}/{message.container}")
+    if known is None:
+        return _first(desk, message)
+    if message.resources != known.wants:
+        return _changed(desk, known, message)
+    if known.phase == "granted":
+        return claims.advance(desk, known)  # it says what it holds, unless that is not well any more
+    if known.phase == "waiting" and known.reason:
+        return (claims.pending(desk, known, known.resource, known.reason, known.message, retry_at=known.retry_at),)
+    return ()
+
+
+def _first(desk: Desk, message: pod.DevicesRequested) -> Sequence[Event]:
+    claim = Claim(
+        pod=message.pod,
+        uid=message.uid,
+        container=message.container,
+        role=message.role,
+        wants=message.resources,
+        since=desk.now,
+    )
+    if message.held:
+        return (
+            devices.DevicesAdopted(
+                pod=claim.pod,
+                uid=claim.uid,
+                container=claim.container,
+                role=claim.role,
+                wants=claim.wants,
+                at=desk.now,
+                devices=_free_to_adopt(desk.state, claim, message.held),
+            ),
+        )
+    return claims.advance(desk, claim)
+
+
+def _free_to_adopt(state: State, claim: Claim, held: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Of what a container is said to have, whatever no other one holds that may run beside it."""
+    found = {}
+    for name, ids in held.items():
+        holders = state.holders(name)
+        free = tuple(one for one in ids if all(_may_share(claim, state.claims[key]) for key in holders.get(one, ())))
+        if name in claim.wants and len(free) == claim.wants[name]:
+            found[name] = free
+    return found
+
+
+def _may_share(one: Claim, other: Claim) -> bool:
+    return one.uid == other.uid and "init" in (one.role, other.role)
+
+
+def _changed(desk: Desk, known: Claim, message: pod.DevicesRequested) -> Sequence[Event]:
+    """It wants something else than before: the kubelet refuses, whatever it was."""
+    names = sorted({*known.wants, *message.resources})
+    name = next(one for one in names if known.wants.get(one) != message.resources.get(one))
+    request = Request(
+        uid=known.uid,
+        container=known.container,
+        resource=name,
+        requested=message.resources.get(name, 0),
+        recorded=range(known.wants.get(name, 0)),  # type: ignore[arg-type] # their number is what counts
+    )
+    problem = problem_of(request, desk.healthy(name))
+    assert problem is not None  # noqa: S101 - the numbers differ
+    return (claims.refused(known, name, problem),)
+
+
+def released(state: State, uid: str, containers: Collection[str] | None, reason: Reason) -> Sequence[Event]:
+    """What these containers (None: all of the pod) held is free."""
+    gone = [one for one in state.of_pod(uid) if containers is None or one.container in containers]
+    return (_freed(gone, reason),) if gone else ()
+
+
+def compared(state: State, message: signals.PodsLiving) -> Sequence[Event]:
+    """Holders are compared with the pods that live. Who asked after the reading may be newer."""
+    living = frozenset(message.uids)
+    gone = (state.of_pod(uid) for uid in sorted(state.pods) if uid not in living)
+    return [_freed(each, "PodGone") for each in gone if all(one.since < message.as_of for one in each)]
+
+
+def _freed(gone: Iterable[Claim], reason: Reason) -> Event:
+    each = list(gone)
+    return devices.DevicesFreed(
+        pod=each[0].pod, uid=each[0].uid, devices={one.container: one.devices() for one in each}, reason=reason
+    )
+
+
+def pre_start(desk: Desk, message: pod.PreStartRequested) -> Sequence[Event]:
+    """An attempt is about to start: the plugins that want to be told are told, if they are there."""
+    claim = desk.state.claims.get(f"{message.uid}/{message.container}")
+    if claim is None or claim.starting == message.attempt:
+        return ()
+    who = {"pod": message.pod, "uid": message.uid, "container": message.container, "attempt": message.attempt}
+    asking = [name for name, one in sorted(claim.held.items()) if one.pre_start]
+    if claim.started == message.attempt or not asking:
+        return (devices.PreStartDone(**who),)  # type: ignore[arg-type]
+    away = [name for name in asking if (one := desk.state.resources.get(name)) is None or not one.heard]
+    if away:
+        said = f"endpoint not found in cache for a registered resource: {away[0]}"
+        return (devices.PreStartFailed(**who, message=said),)  # type: ignore[arg-type]
+    return (devices.PreStartAsked(**who),)  # type: ignore[arg-type]

@@ -1,0 +1,90 @@
+"""Which devices are near to which NUMA nodes, and which nodes would do for a request. Pure.
+
+Comes in: the NUMA nodes of devices. Goes out: groups of devices, hints, an affinity. Next: `allocation`, `claims`.
+Source: pkg/kubelet/cm/devicemanager/manager.go (filterByAffinity), topology_hints.go;
+pkg/kubelet/cm/topologymanager/policy.go (the best merged hint).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, product
+from typing import NamedTuple
+
+Nodes = Mapping[str, Sequence[int]]
+"""The NUMA nodes of each device; none where it has told of none."""
+
+
+class Groups(NamedTuple):
+    """Devices by how near they are to the nodes that were asked for."""
+
+    aligned: Sequence[str]
+    unaligned: Sequence[str]
+    without_topology: Sequence[str]
+
+
+class Hint(NamedTuple):
+    """NUMA nodes that could hold a request; `preferred` where no fewer nodes could, were all devices free."""
+
+    nodes: frozenset[int]
+    preferred: bool
+
+
+def grouped(available: Iterable[str], nodes: Nodes, affinity: Collection[int] | None) -> Groups:
+    """The available devices in the order in which they are to be taken; no affinity: all are of the third group."""
+    if affinity is None:
+        return Groups((), (), tuple(available))
+    aligned: list[str] = []
+    unaligned: list[str] = []
+    without: list[str] = []
+    for device in available:
+        near = nodes.get(device, ())
+        group = without if not near else unaligned if set(near).isdisjoint(affinity) else aligned
+        group.append(device)
+    return Groups(aligned, unaligned, without)
+
+
+def hints(
+    *, numa_nodes: Sequence[int], nodes: Nodes, usable: Collection[str], reusable: Collection[str] = (), requested: int
+) -> Sequence[Hint] | None:
+    """Every combination of NUMA nodes that holds as many usable devices as are requested; the reusable are among them.
+
+    None where no device tells of a node: then there is nothing to prefer. `nodes` are of all devices of the resource.
+    """
+    if not any(nodes.values()):
+        return None
+    smallest = len(numa_nodes)
+    found: list[frozenset[int]] = []
+    for combination in _combinations(numa_nodes):
+        if _count(nodes, nodes, combination) >= requested:
+            smallest = min(smallest, len(combination))
+        held = _count(usable, nodes, combination) >= requested
+        if held and _count(reusable, nodes, combination) == len(reusable):
+            found.append(combination)
+    return [Hint(one, len(one) == smallest) for one in found]
+
+
+def _combinations(numa_nodes: Sequence[int]) -> Iterator[frozenset[int]]:
+    for size in range(1, len(numa_nodes) + 1):
+        for combination in combinations(numa_nodes, size):
+            yield frozenset(combination)
+
+
+def _count(devices: Iterable[str], nodes: Nodes, combination: frozenset[int]) -> int:
+    return sum(1 for device in devices if not combination.isdisjoint(nodes.get(device, ())))
+
+
+def best(of_each: Sequence[Sequence[Hint] | None], numa_nodes: Sequence[int]) -> frozenset[int] | None:
+    """The affinity that suits all resources of a container best; None where none of them prefers anything.
+
+    The fewest nodes of those that all prefer, else the fewest that all could do with; else all nodes.
+    """
+    telling = [one for one in of_each if one is not None]
+    if not telling:
+        return None
+    merged = [
+        Hint(frozenset.intersection(*(hint.nodes for hint in one)), all(hint.preferred for hint in one))
+        for one in product(*telling)
+    ]
+    useful = sorted((one for one in merged if one.nodes), key=lambda one: (not one.preferred, len(one.nodes)))
+    return useful[0].nodes if useful else frozenset(numa_nodes)

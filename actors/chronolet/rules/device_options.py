@@ -1,0 +1,34 @@
+"""What a container is started with, of all that its device plugins said. Pure.
+
+Comes in: the answers of plugins. Goes out: one. Answers to: deviceRunContainerOptions in
+pkg/kubelet/cm/devicemanager/pod_devices.go, where the first one of a name counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from chronolet_schemas.devices import Answer, DeviceNode, Mount
+
+_At = TypeVar("_At", Mount, DeviceNode)
+
+
+def merged(answers: Iterable[Answer]) -> Answer:
+    """All answers as one: a variable, an annotation and a path of the container are taken once, a CDI device too."""
+    each = list(answers)
+    backwards = each[::-1]
+    return Answer(
+        envs={name: value for one in backwards for name, value in one.envs.items()},
+        mounts=_first(mount for one in each for mount in one.mounts),
+        devices=_first(node for one in each for node in one.devices),
+        annotations={name: value for one in backwards for name, value in one.annotations.items()},
+        cdi_devices=tuple(dict.fromkeys(name for one in each for name in one.cdi_devices)),
+    )
+
+
+def _first(found: Iterable[_At]) -> tuple[_At, ...]:
+    by_path: dict[str, _At] = {}
+    for one in found:
+        by_path.setdefault(one.container_path, one)
+    return tuple(by_path.values())

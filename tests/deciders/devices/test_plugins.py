@@ -1,0 +1,185 @@
+"""Plugins register, list, stop and come back."""
+
+from chronolet.devices import signals, wanted
+from chronolet.devices.capacity import allocatable, capacity, health, node_allocatable
+from chronolet.devices.decider import DECIDER, decider
+from chronolet_schemas import devices
+from tests.deciders.devices.scene import FOLDER, GPU, NIC, PATIENT, STRICT, Devices
+from tests.deciders.given import given
+
+
+def test_what_always_runs() -> None:
+    assert set(given(DECIDER).effects) == {"registry", "watcher"}
+
+
+def test_a_plugin_registers_and_lists() -> None:
+    scene = Devices().registers()
+    assert scene.kinds == ["PluginRegistered"]
+    registered = scene.only(devices.PluginRegistered)
+    assert (registered.socket, registered.generation) == (f"{FOLDER}/gpu.sock", 1)
+    assert registered.options == devices.PluginOptions()
+    watch = scene.effects[f"watch/{GPU}"]
+    assert watch == wanted.WatchDevices(
+        subject=f"watch/{GPU}", intent="watch/1", resource=GPU, generation=1, socket=f"{FOLDER}/gpu.sock"
+    )
+    assert scene.due is None
+    scene.lists("a", "b", ill=["c"])
+    listed = scene.only(devices.DevicesListed)
+    assert ([one.id for one in listed.devices], listed.count) == (["a", "b", "c"], 3)
+    assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 3}, {GPU: ("a", "b")})
+
+
+def test_a_list_tells_only_what_is_new() -> None:
+    scene = Devices().plugged("a", "b")
+    assert scene.lists("a", "b").kinds == []
+    scene.lists("a", ill=["c"])
+    assert scene.only(devices.DevicesListed).gone == ("b",)
+    assert [one.id for one in scene.only(devices.DevicesListed).devices] == ["c"]
+    scene.lists("a", "c", nodes={"a": 1})
+    assert {one.id: one.nodes for one in scene.only(devices.DevicesListed).devices} == {"a": (1,), "c": ()}
+
+
+def test_a_list_without_devices_is_told_once() -> None:
+    scene = Devices().registers()
+    assert scene.lists().kinds == ["DevicesListed"]
+    assert scene.lists().kinds == []
+
+
+def test_a_list_that_makes_no_sense_changes_nothing() -> None:
+    scene = Devices().plugged("a")
+    scene.lists("b", "b", "c", "c")
+    assert scene.only(devices.ListingRefused).message == "listed twice: b, c; the list before it holds"
+    assert scene.told == (
+        ("DeviceListRefused", f"Device plugin of {GPU}: listed twice: b, c; the list before it holds"),
+    )
+    assert scene.recorded[0].name == "n1"
+    assert scene.lists("b", "b", "c", "c").said == ()
+    assert scene.lists("").only(devices.ListingRefused).message.startswith("a device without an id")
+    many = [str(number) for number in range(8)]
+    assert "0, 1, 2, 3, 4 and 3 more" in scene.lists(*many, *many).only(devices.ListingRefused).message
+    assert allocatable(scene.now) == {GPU: ("a",)}
+    # The list as it was is news now: the fault is over.
+    assert scene.lists("a").kinds == ["DevicesListed"]
+    assert scene.now.resources[GPU].problem == ""
+
+
+def test_lists_of_others_are_passed_over() -> None:
+    scene = Devices().plugged("a")
+    stale = signals.DevicesListing(resource=GPU, generation=7, devices=())
+    unknown = signals.DevicesListing(resource=NIC, generation=1, devices=())
+    for message in (stale, unknown):
+        assert scene.when(message).said == ()
+    scene.stops()
+    assert scene.lists("a").said == ()
+
+
+def test_bad_registrations_are_refused() -> None:
+    scene = Devices().registers(versions=("v1alpha",))
+    refused = scene.only(devices.RegistrationRefused)
+    assert (refused.reason, refused.version) == ("unsupported_version", "v1alpha")
+    assert scene.told[0][0] == "DevicePluginRefused"
+    assert scene.registers("cpu").only(devices.RegistrationRefused).reason == "invalid_resource_name"
+    assert scene.registers(endpoint="../x").only(devices.RegistrationRefused).reason == "invalid_endpoint"
+    assert not scene.now.resources
+
+
+def test_the_newest_plugin_of_a_resource_counts() -> None:
+    scene = Devices().plugged("a")
+    scene.registers(endpoint="other.sock")
+    assert scene.told == (
+        (
+            "DevicePluginReplaced",
+            f"Device plugin of {GPU} at {FOLDER}/gpu.sock is replaced by the one at {FOLDER}/other.sock",
+        ),
+    )
+    assert scene.effects[f"watch/{GPU}"].intent == "watch/2"
+    assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 1}, {GPU: ()})
+    scene.lists("b")
+    assert allocatable(scene.now) == {GPU: ("b",)}
+    assert scene.registers(endpoint="other.sock").told == ()
+
+
+def test_a_stopped_plugin_is_waited_for_and_then_forgotten() -> None:
+    scene = Devices().plugged("a")
+    scene.stops(error="EOF")
+    assert scene.told == (("DevicePluginStopped", f"Device plugin of {GPU} stopped: EOF"),)
+    assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 1}, {GPU: ()})
+    assert f"watch/{GPU}" not in scene.effects
+    assert scene.stops().said == ()
+    assert scene.due == 1_000 + 300_001
+    scene.wake()
+    assert scene.kinds == ["ResourceRemoved"]
+    assert capacity(scene.now) == {}
+    assert scene.due is None
+
+
+def test_one_of_two_is_forgotten() -> None:
+    scene = Devices().plugged("a").plugged("n", resource=NIC)
+    scene.stops()
+    assert scene.told[0][1].endswith("stopped: its stream ended")
+    scene.at = 5_000
+    scene.stops(NIC)
+    scene.wake()
+    assert scene.only(devices.ResourceRemoved).resource == GPU
+    assert scene.due == 305_001
+
+
+def test_a_restart_awaits_every_plugin() -> None:
+    scene = Devices().plugged("a", "b")
+    scene.when(signals.RegistryOpened(), at=9_000)
+    scene.then(devices.RegistryOpened(opened_at=9_000))
+    assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 0}, {GPU: ()})
+    assert f"watch/{GPU}" not in scene.effects
+    assert scene.due == 9_000 + 300_001
+    scene.registers()
+    assert (capacity(scene.now), scene.due) == ({GPU: 0}, None)
+    # What was listed before is remembered: only the difference is told.
+    scene.lists("a", "c")
+    assert [one.id for one in scene.only(devices.DevicesListed).devices] == ["c"]
+    assert capacity(scene.now) == {GPU: 2}
+
+
+def test_a_plugin_found_by_its_socket() -> None:
+    scene = Devices().registers(by="watcher", endpoint=f"{FOLDER}/gpu.sock")
+    assert scene.only(devices.PluginRegistered).options is None
+    asked = scene.effects[f"options/{GPU}"]
+    assert isinstance(asked, wanted.AskOptions)
+    options = devices.PluginOptions(pre_start_required=True)
+    said = {"subject": asked.subject, "intent": asked.intent}
+    assert scene.when(signals.OptionsSaid(**said, options=options)).kinds == ["PluginOptionsKnown"]  # type: ignore[arg-type]
+    assert scene.now.resources[GPU].options == options
+    assert f"options/{GPU}" not in scene.effects
+    assert scene.when(signals.OptionsSaid(subject=asked.subject, intent="options/9")).said == ()
+    # The registration socket made anew is nothing to it; that its own socket goes is.
+    scene.when(signals.RegistryOpened())
+    assert f"watch/{GPU}" in scene.effects
+    assert scene.when(signals.PluginLeft(socket="/else")).said == ()
+    scene.when(signals.PluginLeft(socket=f"{FOLDER}/gpu.sock"))
+    assert scene.only(devices.PluginStopped).error == "its socket is gone"
+
+
+def test_what_is_known_of_plugins_that_are_gone() -> None:
+    scene = Devices().registers()
+    gone = (
+        devices.ResourceRemoved(resource=NIC, removed_at=1),
+        devices.PluginStopped(resource=NIC, generation=1, stopped_at=1),
+    )
+    for event in gone:
+        assert scene.decider.evolve(scene.state, event) == scene.state
+
+
+def test_the_health_that_a_status_tells() -> None:
+    scene = Devices().registers().lists("a", ill=["b"])
+    found = [health(scene.now, GPU, one) for one in ("a", "b", "gone")]
+    assert [*found, health(scene.now, NIC, "a")] == ["Healthy", "Unhealthy", "Unhealthy", "Unhealthy"]
+
+
+def test_what_is_held_is_allocatable_whatever_the_plugin_says() -> None:
+    scene = Devices().plugged("a", "b").asks({GPU: 2}).allocates()
+    scene.stops()
+    assert (allocatable(scene.now), node_allocatable(scene.now)) == ({GPU: ()}, {GPU: 2})
+
+
+def test_policies_decide_and_leave_no_trace() -> None:
+    assert decider(STRICT).initial == decider(PATIENT).initial
+    assert decider(STRICT).evolve is decider(PATIENT).evolve
