@@ -48,7 +48,7 @@ def test_every_field_of_the_file_is_taken_or_remarked(tmp_path: Path) -> None:
         ({"port": "70000"}, "--port: found '70000', expected a whole number from 0 to 65535"),
         ({"port": "x"}, "--port: found 'x', expected a whole number from 0 to 65535"),
         ({"redis": "localhost:6379"}, "--redis: found 'localhost:6379', expected a URL such as unix://..."),
-        ({"actors": "pod,cook"}, "--actors: found 'pod,cook', expected some of manifests, pod, pleg, keeper"),
+        ({"actors": "pod,cook"}, f"--actors: found 'pod,cook', expected some of {', '.join(known.ALL_ACTORS)}"),
         ({"pleg_relist_period": "10"}, "--pleg-relist-period: found '10', expected a duration above zero"),
         ({"node": " "}, "--hostname-override: found ' ', expected text"),
         ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec"),

@@ -10,9 +10,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.probes import Probing
 from chronolet.ports.probes import Finding, HttpTarget, Target
 from chronolet.ports.requests import Request
+from chronolet.ports.runtime import ContainerSpec, SandboxSpec
 
 Script = Callable[[socket.socket, bytes], None]
 """What a server does with a connection and the request's bytes."""
@@ -75,3 +77,12 @@ class Server:
 def held() -> tuple[int, int]:
     """Threads and open files of this process."""
     return threading.active_count(), sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def running(runtime: FakeRuntime) -> str:
+    """The id of a container that runs; the fake has the image `image`."""
+    sandbox = runtime.create_sandbox(SandboxSpec(name="box", labels={}, image="image", hostname="h"))
+    runtime.start(sandbox)
+    made = runtime.create_container(ContainerSpec(name="app", labels={}, sandbox_id=sandbox, image="image"))
+    runtime.start(made)
+    return made

@@ -109,8 +109,10 @@ class _Surrounded:
 
     def _stop(self) -> None:
         self._node.process.retire()
+        self._node.probing.stop()
         if self._http is not None:
             self._http.stop()
+        self._node.results.stop()
         if self._guard is not None:
             self._guard.stop()
         self._node.runtime.close()
@@ -120,6 +122,8 @@ class _Surrounded:
 def _served(node: Node) -> HttpServer:
     settings = node.settings
     pages = {**health_pages(node.health), "/metrics": node.metrics.page, **node.pages}
+    if "prober" in settings.actors:
+        pages["/metrics/probes"] = node.metrics.probes.page
     server = HttpServer(settings.address, settings.port, pages)
     server.start()
     log.info("serving", address=settings.address, port=server.port)

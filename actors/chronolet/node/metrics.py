@@ -24,11 +24,11 @@ from prometheus_client import (
 
 from chronolet.kernel.observer import Observer, Outcome
 from chronolet.node.http import Answer, Query
-from chronolet_schemas import pod
+from chronolet.node.probe_figures import CONTENT_TYPE, ProbeFigures
+from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _OPERATION_BUCKETS = tuple(0.005 * 2.5**n for n in range(14))
 _STEP_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 
@@ -46,6 +46,7 @@ class Metrics(Observer):
         self._kubelet(node)
         self._pleg()
         self._chronolet()
+        self.probes = ProbeFigures(self.registry)
 
     def _kubelet(self, node: str) -> None:
         registry = self.registry
@@ -149,6 +150,8 @@ class Metrics(Observer):
                 self.started_containers.labels("container").inc()
             case pod.ContainerStartFailed(reason=reason):
                 self.started_containers_errors.labels("container", reason).inc()
+            case prober.ProbeRemoved():
+                self.probes.forget(event)
             case _:
                 pass
 

@@ -19,7 +19,7 @@ import msgspec
 from chronolet.node import kubelet_config
 from chronolet.node.values import SettingsError, any_text, boolean, duration, folder, number, one_of, some_of, text, url
 
-ALL_ACTORS = ("manifests", "pod", "pleg", "keeper")
+ALL_ACTORS = ("manifests", "pod", "pleg", "prober", "keeper")
 """The kinds of this release, in the order in which they are started."""
 
 

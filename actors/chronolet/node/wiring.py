@@ -22,6 +22,8 @@ from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
+from chronolet.adapters.probes import Probing
+from chronolet.adapters.probes.results import RedisResults
 from chronolet.adapters.registry_keys import HostKeyring, docker_folder
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.history.archives import NodeArchive
@@ -51,13 +53,16 @@ from chronolet.pod.images import Pulls
 from chronolet.ports.runtime import Runtime
 from chronolet.ports.secrets import Secrets
 from chronolet.ports.specs import Specs
+from chronolet.prober import actor as prober
+from chronolet.prober import effects as prober_effects
+from chronolet.prober.outside import Outside as ProbersOutside
 from chronolet_schemas.keys import shards_of
 
 SHARDS: Mapping[str, int] = {
     "manifests": 1,
     "pod": pod.SHARDS,
     "pleg": 1,
-    "prober": 4,
+    "prober": prober.SHARDS,
     "container_gc": 1,
     "image_gc": 1,
     "devices": 1,
@@ -79,6 +84,8 @@ class Node:
     health: Health
     process: Process
     disk: Disk
+    probing: Probing
+    results: RedisResults
     pages: Mapping[str, Show]
     """HTTP pages beside those of health and metrics."""
 
@@ -111,11 +118,14 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
     def run() -> str:
         return process.run
 
+    probing, results = Probing(runtime), RedisResults(settings.redis_url, settings.node)
+    probes = ProbersOutside(probing, results, metrics.probes)
     kinds = _kinds(
         settings,
         runtime,
         relisted,
         lambda: keeper.kind(keeping, tuning.policy),
+        probes,
         specs=specs,
         secrets=secrets,
         run=run,
@@ -141,7 +151,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
     pages = _pages(settings, store, archive, runtime)
-    return Node(settings, store, runtime, metrics, health, process, disk, pages)
+    return Node(settings, store, runtime, metrics, health, process, disk, probing, results, pages)
 
 
 def _pages(settings: Settings, store: RedisStore, archive: NodeArchive, runtime: Runtime) -> dict[str, Show]:
@@ -173,6 +183,7 @@ def _kinds(
     runtime: Runtime,
     relisted: Runtime,
     keeper_kind: Callable[[], Kind[Any]],
+    probes: ProbersOutside,
     *,
     specs: Specs,
     secrets: Secrets,
@@ -205,6 +216,7 @@ def _kinds(
                 run=run,
             )
         ),
+        "prober": lambda: prober.kind(prober_effects.jobs(probes)),
         "keeper": keeper_kind,
     }
     return {name: makers[name]() for name in settings.actors}

@@ -27,14 +27,14 @@ from chronolet.adapters.probes import Probing
 from chronolet.adapters.probes.http import head
 from chronolet.ports.probes import ExecTarget, Finding, GrpcTarget, HttpTarget, Target, TcpTarget
 from chronolet.ports.requests import Request
-from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
+from chronolet.ports.runtime import Refusal
 from chronolet.prober.attempts import asks_again
 from chronolet.prober.targets import target
 from chronolet_schemas import kube_events
 from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, Probe
 from tests.conformance.drivers.probes import Ticks
 from tests.conformance.outcome import Case, differences
-from tests.support.probing import Server
+from tests.support.probing import Server, running
 
 _HERE = "127.0.0.1"
 _SHORTER = 10
@@ -185,20 +185,12 @@ def _exec_probe(case: Case) -> Iterable[str]:
     code = given.get("exit_code", given.get("exit_error_code", 0))
     program = Program() if given.get("timeout") else Program(exits=code, stdout=output)
     runtime = FakeRuntime(programs={("probe",): program}, images=("image",))
-    container = _running(runtime)
+    container = running(runtime)
     if given.get("other_error"):
         runtime.refuse("create_exec", Refusal("failed", "the runtime is ill"))
     seconds = given.get("timeout_seconds", 50) / _SHORTER
     finding = _asked(ExecTarget(container_id=container, command=("probe",)), seconds, runtime)
     return differences(case["expect"], _told(finding))
-
-
-def _running(runtime: FakeRuntime) -> str:
-    sandbox = runtime.create_sandbox(SandboxSpec(name="box", labels={}, image="image", hostname="h"))
-    runtime.start(sandbox)
-    made = runtime.create_container(ContainerSpec(name="app", labels={}, sandbox_id=sandbox, image="image"))
-    runtime.start(made)
-    return made
 
 
 # -- tries -------------------------------------------------------------------------------------------------------------

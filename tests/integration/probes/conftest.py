@@ -29,7 +29,7 @@ def serve() -> Iterator[Callable[[Script], Server]]:
 
 @pytest.fixture
 def runtime() -> FakeRuntime:
-    return FakeRuntime()
+    return FakeRuntime(images=("image",))
 
 
 @pytest.fixture

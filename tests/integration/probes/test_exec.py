@@ -11,8 +11,8 @@ import pytest
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.ports.probes import Attempt, ExecTarget, Finding
-from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
-from tests.support.probing import Probes
+from chronolet.ports.runtime import Refusal
+from tests.support.probing import Probes, running
 from tests.support.scratch import wait_until
 
 LASTS = ("lasts",)
@@ -31,14 +31,10 @@ def runtime() -> FakeRuntime:
 
 @pytest.fixture
 def container(runtime: FakeRuntime) -> str:
-    sandbox = runtime.create_sandbox(SandboxSpec(name="box", labels={}, image="image", hostname="h"))
-    runtime.start(sandbox)
-    made = runtime.create_container(ContainerSpec(name="app", labels={}, sandbox_id=sandbox, image="image"))
-    runtime.start(made)
-    return made
+    return running(runtime)
 
 
-def running(runtime: FakeRuntime) -> Sequence[str]:
+def at_work(runtime: FakeRuntime) -> Sequence[str]:
     return [one for one, state in runtime.execs.all.items() if state.started and state.exit_code is None]
 
 
@@ -62,7 +58,7 @@ def test_a_command_whose_time_is_up_is_killed(probes: Probes, runtime: FakeRunti
     finding = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
     assert (finding.result, finding.output, finding.code) == ("failure", 'command "lasts" timed out', None)
     assert len(runtime.execs.all) == 1
-    wait_until(lambda: not running(runtime), "the end of the command")
+    wait_until(lambda: not at_work(runtime), "the end of the command")
 
 
 def test_what_the_runtime_refuses_says_nothing_of_the_container(
@@ -79,7 +75,7 @@ def test_what_the_runtime_refuses_says_nothing_of_the_container(
 
 def test_a_container_that_dies_meanwhile(probes: Probes, runtime: FakeRuntime, container: str) -> None:
     begun = threading.Thread(
-        target=lambda: (wait_until(lambda: bool(running(runtime)), "exec"), runtime.kill(container))
+        target=lambda: (wait_until(lambda: bool(at_work(runtime)), "exec"), runtime.kill(container))
     )
     begun.start()
     finding = probes.ask(ExecTarget(container_id=container, command=LASTS))
@@ -99,14 +95,14 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
         attempts.extend(probes.prober.begin(target, 0.3, found.put) for _ in range(total))
 
     probes.prober.soon(begin)
-    wait_until(lambda: len(running(runtime)) == EXECS_AT_ONCE, "as many as may run")
+    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
     probes.prober.soon(attempts[-1].cancel)
     findings = [found.get(timeout=10) for _ in range(total - 1)]
     assert len(runtime.execs.all) == total - 1, "the one that was cancelled never began"
     spread = max(one.started for one in findings) - min(one.started for one in findings)
     assert spread >= 0.3
     assert all(one.seconds < 0.5 for one in findings), "the time of each begins with it"
-    wait_until(lambda: not running(runtime), "the end of all commands")
+    wait_until(lambda: not at_work(runtime), "the end of all commands")
     assert found.empty()
 
 
@@ -115,9 +111,9 @@ def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: Fa
     attempts: list[Attempt] = []
     target = ExecTarget(container_id=container, command=LASTS)
     probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.put)))
-    wait_until(lambda: bool(running(runtime)), "the command")
+    wait_until(lambda: bool(at_work(runtime)), "the command")
     probes.prober.soon(attempts[0].cancel)
-    wait_until(lambda: not running(runtime), "the end of the command")
+    wait_until(lambda: not at_work(runtime), "the end of the command")
     assert found.empty()
 
 

@@ -1,0 +1,251 @@
+"""ProbeWorkers on a real loop against real servers: their times, what they tell, and that they end."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pykka
+import pytest
+
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.probes.probing import EXECS_AT_ONCE
+from chronolet.kernel.effects import Fenced
+from chronolet.ports.probes import Result
+from chronolet.prober.outside import Outside
+from chronolet.prober.signals import ProbeLate, ProbeOutcome
+from chronolet.prober.wanted import RunProbe
+from chronolet.prober.worker import ProbeWorker, begin
+from chronolet_schemas.envelope import Signal
+from chronolet_schemas.podspec import ExecAction, HTTPGetAction, Probe
+from chronolet_schemas.prober import RawResult
+from tests.support.probing import Probes, Script, Server, running
+from tests.support.scratch import wait_until
+
+Serve = Callable[[Script], Server]
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+ILL = b"HTTP/1.1 500 Ill\r\nContent-Length: 0\r\n\r\n"
+
+
+class Context:
+    """What the kernel gives a worker."""
+
+    def __init__(self) -> None:
+        self.sent: list[Signal] = []
+        self.fenced = False
+        self.cancelled = threading.Event()
+        self.entity, self.cause, self.token = "default/web/app/Liveness", "1-1", "t"
+
+    def fence(self, point: str) -> None:
+        if self.fenced:
+            raise Fenced(point)
+
+    def done(self, point: str) -> None: ...
+
+    def send(self, signal: Signal, *, cause: str = "") -> None:
+        if not self.cancelled.is_set():
+            self.sent.append(signal)
+
+    def outcomes(self) -> list[ProbeOutcome]:
+        return [one for one in self.sent if isinstance(one, ProbeOutcome)]
+
+
+class Told:
+    """Results and figures."""
+
+    def __init__(self) -> None:
+        self.raw: list[RawResult] = []
+        self.late: list[float] = []
+        self.counted: list[Result] = []
+
+    def add(self, result: RawResult) -> None:
+        self.raw.append(result)
+
+    def began(self, probe: RunProbe, late_seconds: float) -> None:
+        self.late.append(late_seconds)
+
+    def probed(self, probe: RunProbe, result: Result, seconds: float) -> None:
+        self.counted.append(result)
+
+
+class World:
+    """Workers to be begun and ended."""
+
+    execs_at_once = EXECS_AT_ONCE
+
+    def __init__(self, probes: Probes, runtime: FakeRuntime) -> None:
+        self.probes = probes
+        self.runtime = runtime
+        self.told = Told()
+        self.ends: list[Callable[[], None]] = []
+        self.errors: list[BaseException] = []
+
+    def begin(self, definition: Probe, *, period: int = 50, **more: Any) -> Context:
+        context = Context()
+        fields: dict[str, Any] = {"from_at": 0, "anchored": False, "id": "c1"} | more
+        effect = RunProbe(
+            subject="worker",
+            intent="c1/1/0",
+            pod="default/web",
+            uid="u",
+            container="app",
+            probe="Liveness",
+            attempt=0,
+            definition=definition,
+            period_milliseconds=period,
+            ip="127.0.0.1",
+            **fields,
+        )
+        outside = Outside(self.probes.prober, self.told, self.told)
+        end = begin(outside)(effect, context, self.errors.append)
+
+        def cancel() -> None:
+            context.cancelled.set()
+            end()
+
+        self.ends.append(cancel)
+        return context
+
+    def end(self) -> None:
+        for end in self.ends:
+            end()
+        self.ends.clear()
+        wait_until(lambda: not pykka.ActorRegistry.get_by_class(ProbeWorker), "the end of all workers")
+
+
+@pytest.fixture
+def world(probes: Probes, runtime: FakeRuntime) -> Iterator[World]:
+    made = World(probes, runtime)
+    yield made
+    made.end()
+
+
+def http(port: int, **more: Any) -> Probe:
+    return Probe(http_get=HTTPGetAction(port=port, path="/"), **more)
+
+
+def says(*answers: bytes) -> Script:
+    """One answer after the other, the last for ever."""
+    left = itertools.chain(answers, itertools.repeat(answers[-1]))
+    return lambda connection, _: connection.sendall(next(left))
+
+
+def test_probes_come_at_their_times_and_only_news_is_sent(world: World, serve: Serve) -> None:
+    server = serve(says(OK, OK, OK, ILL, ILL, ILL, OK))
+    context = world.begin(http(server.port, failure_threshold=2))
+    wait_until(lambda: len(world.told.raw) >= 10, "ten probes")
+    words = [one.outcome for one in context.outcomes()]
+    # As far as a threshold, and no further: what comes after it says nothing new.
+    assert words == ["success", "failure", "failure", "success"]
+    assert [one.code for one in context.outcomes()] == [200, 500, 500, 200]
+    assert [one.outcome for one in world.told.raw[:7]] == [*["success"] * 3, *["failure"] * 3, "success"]
+    assert world.told.counted[:4] == ["success", "success", "success", "failure"]
+    times = [int(one.at) - round(float(one.late_milliseconds)) for one in world.told.raw]
+    gaps = [b - a for a, b in itertools.pairwise(times)]
+    assert all(abs(gap % 50) <= 3 or abs(gap % 50) >= 47 for gap in gaps), gaps
+    raw = world.told.raw[0]
+    assert (raw.pod, raw.uid, raw.container, raw.probe, raw.id) == ("default/web", "u", "app", "Liveness", "c1")
+    assert (raw.code, raw.output) == ("200", "ok")
+
+
+def test_the_first_time_is_waited_for_and_kept_by_one_that_begins_anew(world: World, serve: Serve) -> None:
+    server = serve(says(OK))
+    now = time.time_ns() // 1_000_000
+    world.begin(http(server.port), period=60_000, from_at=now + 300)
+    wait_until(lambda: bool(world.told.raw), "the first probe")
+    assert 300 <= int(world.told.raw[0].at) - now <= 600
+    world.begin(http(server.port), period=400, from_at=now - 100, anchored=True)
+    wait_until(lambda: len(world.told.raw) == 2, "the first probe of the other")
+    assert abs((int(world.told.raw[1].at) - (now - 100)) % 400) <= 100
+
+
+def test_a_probe_that_is_still_at_work_lets_its_times_pass(world: World, serve: Serve) -> None:
+    def slow(connection: socket.socket, _: bytes) -> None:
+        time.sleep(0.2)
+        connection.sendall(OK)
+
+    server = serve(slow)
+    world.begin(http(server.port))
+    wait_until(lambda: len(world.told.raw) >= 3, "three probes")
+    assert len(server.requests) <= 4
+    assert max(world.told.late) < 0.05, "those that pass are not made up for"
+
+
+def test_an_error_of_the_asking_is_tried_three_times(world: World) -> None:
+    context = world.begin(Probe(exec=ExecAction(command=("x",))), period=60_000)
+    wait_until(lambda: bool(context.sent), "the outcome")
+    (outcome,) = context.outcomes()
+    assert (outcome.outcome, outcome.code) == ("error", None)
+    assert world.runtime.calls.count("create_exec") == 3
+    assert world.told.counted == ["error"]
+
+
+def test_a_definition_that_asks_nobody_is_an_error(world: World) -> None:
+    context = world.begin(Probe(http_get=HTTPGetAction(port="web")), period=60_000)
+    wait_until(lambda: bool(context.sent), "the outcome")
+    assert context.outcomes()[0].output == "couldn't find port: web"
+
+
+def test_without_the_lease_nobody_is_asked(world: World, serve: Serve) -> None:
+    server = serve(says(OK))
+    context = world.begin(http(server.port), period=20)
+    wait_until(lambda: bool(context.sent), "a probe")
+    context.fenced = True
+    before = len(server.requests)
+    time.sleep(0.2)
+    assert len(server.requests) <= before + 1
+    context.fenced = False
+    wait_until(lambda: len(server.requests) > before + 1, "another probe")
+
+
+def test_what_waits_too_long_for_its_turn_says_so(world: World) -> None:
+    lasts = Probe(exec=ExecAction(command=("lasts",)), timeout_seconds=1)
+    container = running(world.runtime)
+    contexts = [world.begin(lasts, period=100, id=container) for _ in range(world.execs_at_once + 1)]
+    wait_until(lambda: any(isinstance(one, ProbeLate) for context in contexts for one in context.sent), "a late one")
+    late = [one for context in contexts for one in context.sent if isinstance(one, ProbeLate)]
+    assert late[0].late_milliseconds >= 500
+    assert max(world.told.late) >= 0.5
+
+
+def test_one_that_is_ended_tells_nothing_more(world: World, serve: Serve) -> None:
+    asked, release = threading.Event(), threading.Event()
+
+    def waits(connection: socket.socket, _: bytes) -> None:
+        asked.set()
+        release.wait(5)
+        connection.sendall(OK)
+
+    context = world.begin(http(serve(waits).port))
+    assert asked.wait(5)
+    world.end()
+    release.set()
+    time.sleep(0.1)
+    assert (context.sent, world.told.raw) == ([], [])
+
+
+def test_one_that_fails_is_told_to_the_kernel(world: World, monkeypatch: pytest.MonkeyPatch, serve: Serve) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(world.told, "probed", fails)
+    world.begin(http(serve(says(OK)).port))
+    wait_until(lambda: bool(world.errors), "the failure")
+    assert str(world.errors[0]) == "a defect"
+    assert not pykka.ActorRegistry.get_by_class(ProbeWorker)
+
+
+def test_three_hundred_workers_add_no_thread(world: World, serve: Serve) -> None:
+    server = serve(says(OK))
+    for _ in range(2):
+        world.begin(http(server.port))
+    wait_until(lambda: bool(world.told.raw), "a probe")
+    before = threading.active_count()
+    now = time.time_ns() // 1_000_000
+    for _ in range(300):
+        world.begin(http(server.port), period=60_000, from_at=now + 60_000)
+    assert threading.active_count() <= before + 2  # the server has one for a connection

@@ -1,0 +1,72 @@
+"""/metrics/probes: the kubelet's names and labels, and no series of what is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from chronolet.node.metrics import Metrics
+from chronolet.prober.wanted import RunProbe
+from chronolet_schemas import prober
+from chronolet_schemas.keys import Shard
+from chronolet_schemas.podspec import Probe
+
+WHO: dict[str, Any] = {"pod": "default/web", "uid": "u", "container": "app", "probe": "Liveness"}
+PROBE = RunProbe(
+    subject="worker",
+    intent="c/1",
+    attempt=0,
+    id="c",
+    definition=Probe(),
+    period_milliseconds=1000,
+    ip="",
+    from_at=0,
+    anchored=False,
+    **WHO,
+)
+NAMES = {"probe_type": "Liveness", "container": "app", "pod": "web", "namespace": "default"}
+
+
+def samples(page: bytes, prefix: str) -> list[tuple[str, dict[str, str], float]]:
+    families = text_string_to_metric_families(page.decode())
+    return [
+        (one.name, one.labels, one.value)
+        for family in families
+        for one in family.samples
+        if one.name.startswith(prefix) and not one.name.endswith("_bucket")
+    ]
+
+
+def test_outcomes_are_counted_and_the_durations_of_successes_kept() -> None:
+    metrics = Metrics("n")
+    for result in ("success", "warning", "failure", "error", "failure"):
+        metrics.probes.probed(PROBE, result, 0.5)
+    page = metrics.probes.page({}).body
+    totals = {labels["result"]: (labels, value) for _, labels, value in samples(page, "prober_probe_total")}
+    assert {word: value for word, (_, value) in totals.items()} == {"successful": 2, "failed": 2, "unknown": 1}
+    assert totals["failed"][0] == NAMES | {"pod_uid": "u", "result": "failed"}
+    durations = {name: (labels, value) for name, labels, value in samples(page, "prober_probe_duration_seconds")}
+    assert durations["prober_probe_duration_seconds_count"] == (NAMES, 2)
+    assert durations["prober_probe_duration_seconds_sum"] == (NAMES, 1.0)
+
+
+def test_what_is_gone_is_not_shown() -> None:
+    metrics = Metrics("n")
+    metrics.probes.probed(PROBE, "success", 0.5)
+    gone = prober.ProbeRemoved(**WHO)
+    metrics.step_done(Shard("prober", 1), (gone, gone), 0.001)
+    assert samples(metrics.probes.page({}).body, "prober_") == []
+    metrics.probes.probed(PROBE, "failure", 0.5)
+    assert [value for *_, value in samples(metrics.probes.page({}).body, "prober_probe_total")] == [1]
+
+
+def test_how_late_probes_begin() -> None:
+    metrics = Metrics("n")
+    metrics.probes.began(PROBE, 0.01)
+    metrics.probes.began(PROBE, 1.0)
+    page = metrics.page({}).body
+    assert [value for *_, value in samples(page, "chronolet_probes_spaced_total")] == [1]
+    assert {name: value for name, _, value in samples(page, "chronolet_probe_lateness")}[
+        "chronolet_probe_lateness_seconds_count"
+    ] == 2
