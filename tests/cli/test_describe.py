@@ -84,6 +84,7 @@ Volumes:
     Type:           EmptyDir (a temporary directory that shares a pod's lifetime)
     Medium:
     SizeLimit:      <unset>
+QoS Class:                   Burstable
 Node-Selectors:              <none>
 Tolerations:                 <none>
 Events:

@@ -36,9 +36,9 @@ def test_get_pods_is_kubectls_table(node: WrittenNode) -> None:
 
 def test_get_pods_of_all_namespaces_wide_and_without_headers(node: WrittenNode) -> None:
     assert node.run("get", "po", "-A", "-o", "wide").out == (
-        "NAMESPACE   NAME   READY   STATUS              RESTARTS        AGE     IP         NODE\n"
-        "data        db     0/1     ContainerCreating   0               3m20s   <none>     node-1\n"
-        "default     web    1/2     CrashLoopBackOff    1 (2m10s ago)   3m20s   10.0.0.7   node-1\n"
+        "NAMESPACE   NAME   READY   STATUS              RESTARTS        AGE     IP         NODE     QOS CLASS\n"
+        "data        db     0/1     ContainerCreating   0               3m20s   <none>     node-1   BestEffort\n"
+        "default     web    1/2     CrashLoopBackOff    1 (2m10s ago)   3m20s   10.0.0.7   node-1   Burstable\n"
     )
     assert node.run("get", "pod", "-n", "data", "--no-headers").out == "db   0/1   ContainerCreating   0   3m20s\n"
 

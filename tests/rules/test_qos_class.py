@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chronolet.rules import cgroups
 from chronolet.rules.needs import needs
-from chronolet.rules.qos_class import oom_score_adj, qos_class
+from chronolet.rules.qos_class import least_oom_score_adj, oom_score_adj, qos_class
 from chronolet.rules.resources import page_size, pod_limits, pod_requests
 from chronolet_schemas.podspec import Container, PodSpec, ResourceRequirements
 from chronolet_schemas.resources import PodNeeds
@@ -52,6 +52,10 @@ def test_what_the_kernel_is_told_of_whom_to_kill() -> None:
     assert oom_score_adj(spec(half, init=(sidecar, init)), sidecar, GIB) == 500
     assert oom_score_adj(spec(half, init=(sidecar, init)), init, GIB) == 999
     assert oom_score_adj(PodSpec(init_containers=(sidecar, half)), sidecar, GIB) == 999
+
+
+def test_how_far_the_machine_lets_us_go() -> None:
+    assert (least_oom_score_adj(["SYS_RESOURCE"]), least_oom_score_adj(["SYS_TIME"])) == (0, -1000)
 
 
 def test_what_a_pod_needs() -> None:

@@ -39,6 +39,7 @@ def described(pod: Object, told: Sequence[Told], now: int) -> Iterator[str]:
             yield from described_container.described(part, pod)
     yield from _conditions(status.get("conditions", []))
     yield from described_volumes.described(spec.get("volumes", []))
+    yield line("QoS Class", status.get("qosClass", "BestEffort"), column=_TAIL_COLUMN)
     yield from mapping("Node-Selectors", spec.get("nodeSelector", {}), "=", _TAIL_COLUMN)
     tolerations = [_toleration(one) for one in spec.get("tolerations", [])]
     yield from below_one_another("Tolerations", tolerations, _TAIL_COLUMN)

@@ -15,7 +15,7 @@ from chronolet.cli import ages
 Object = dict[str, Any]
 
 HEAD = ("NAME", "READY", "STATUS", "RESTARTS", "AGE")
-WIDE = ("IP", "NODE")
+WIDE = ("IP", "NODE", "QOS CLASS")
 
 
 class Summary(NamedTuple):
@@ -47,7 +47,8 @@ def row(pod: Object, now: int, *, namespaced: bool, wide: bool, labelled: bool =
         ages.ago(milliseconds(metadata.get("creationTimestamp")), now),
     ]
     if wide:
-        cells += [status.get("podIP") or "<none>", pod["spec"].get("nodeName") or "<none>"]
+        node = pod["spec"].get("nodeName") or "<none>"
+        cells += [status.get("podIP") or "<none>", node, status.get("qosClass") or "<none>"]
     return [*cells, labels(pod)] if labelled else cells
 
 

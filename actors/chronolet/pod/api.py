@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from chronolet.pod.phase import Phase
+from chronolet_schemas.resources import QosClass
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -90,3 +91,4 @@ class PodStatus(Part, frozen=True, kw_only=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
+    qos_class: QosClass | None = msgspec.field(default=None, name="qosClass")

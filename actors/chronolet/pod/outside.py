@@ -19,6 +19,7 @@ from chronolet.ports.runtime import BuiltImage, Runtime
 from chronolet.ports.specs import KeptSpec, Specs
 from chronolet.ports.volumes import Volumes
 from chronolet.rules.downward import Place
+from chronolet.rules.qos_class import least_oom_score_adj
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Outside:
             cpu_milli=self.host.cpu_milli(),
             memory_bytes=self.host.memory_bytes(),
             storage_bytes=self.host.storage_bytes(),
+            least_oom_score_adj=least_oom_score_adj(self.host.missing_capabilities()),
         )
 
 

@@ -16,7 +16,7 @@ from chronolet.pod.rights import Granted
 from chronolet.pod.state import definitions
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
-from chronolet.rules import cgroups, downward, expansion, hostnames, names, resources
+from chronolet.rules import cgroups, downward, expansion, hostnames, names, qos_class, resources
 from chronolet_schemas.podspec import Container, Pod
 
 _PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
@@ -90,6 +90,9 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         cpu_milli=limits.get("cpu", 0),
         memory_bytes=limits.get("memory", 0),
         cpu_shares=_shares(definition),
+        oom_score_adj=max(
+            qos_class.oom_score_adj(spec, definition, making.place.memory_bytes), making.place.least_oom_score_adj
+        ),
         pid=_processes(effect, making.target_id),
         host_ipc=spec.host_ipc,
         tty=definition.tty,

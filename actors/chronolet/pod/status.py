@@ -30,6 +30,7 @@ from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.lifecycle import begins
 from chronolet.pod.phase import Phase, Status, pod_phase
 from chronolet.pod.state import Container, Exit, Failure, State, definitions
+from chronolet.rules.qos_class import qos_class
 
 _LAST_WORDS_BYTES = 12 * 1024
 
@@ -57,6 +58,7 @@ def pod_status(state: State) -> PodStatus:
         init_container_statuses=init,
         container_statuses=apps,
         ephemeral_container_statuses=ephemeral,
+        qos_class=qos_class(state.manifest.spec),
     )
 
 

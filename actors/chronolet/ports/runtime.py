@@ -55,6 +55,9 @@ class SandboxSpec(Plain, frozen=True, kw_only=True):
     host_pid: bool = False
     host_ipc: bool = False
     sysctls: Mapping[str, str] = {}
+    cgroup_parent: str = ""
+    """The cgroup that it begins beneath, empty for wherever the runtime puts it."""
+    oom_score_adj: int = 0
 
 
 class ContainerSpec(Plain, frozen=True, kw_only=True):
@@ -73,6 +76,10 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     """Limit in thousandths of a processor; 0 is none."""
     memory_bytes: int = 0
     cpu_shares: int = 2
+    cgroup_parent: str = ""
+    """As the sandbox's."""
+    oom_score_adj: int = 0
+    """From -1000 (the kernel never kills it for memory) to 1000 (first of all)."""
     pid: str = ""
     """Whose processes it sees: empty its own, `host`, or those of the container with this id."""
     host_ipc: bool = False

@@ -26,6 +26,7 @@ from chronolet.qos import signals, wanted
 from chronolet.qos.sharing import Means, Sharing, described
 from chronolet.qos.tree import bearable
 from chronolet.rules.cgroups import Cgroup, Path, Values, uid_of
+from chronolet.rules.qos_class import least_oom_score_adj
 from chronolet_schemas.qos import Amounts, Change, Driver
 
 log = structlog.get_logger("chronolet.qos")
@@ -38,7 +39,6 @@ _RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 1.0, 60.0
 _PATIENCE_SECONDS = 5.0
 """How long who was killed may take to be gone."""
 _MEMORY_LIMITS = ("memory.limit_in_bytes", "memory.max")
-_SYS_RESOURCE = "SYS_RESOURCE"
 
 
 def machine(host: Host, tree: CgroupTree | None = None) -> Amounts:
@@ -120,7 +120,7 @@ class Looking:
                 return "cgroupfs"
 
     def _lost(self) -> Sequence[str]:
-        if _SYS_RESOURCE in self._outside.host.missing_capabilities():
+        if least_oom_score_adj(self._outside.host.missing_capabilities()) >= 0:
             return ("without the capability SYS_RESOURCE no oom_score_adj can be below 0: 0 stands for each that is",)
         return ()
 

@@ -53,6 +53,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     cpu_milli: int = 0
     memory_bytes: int = 0
     storage_bytes: int = 0
+    least_oom_score_adj: int = -1000
+    """How far the machine lets us go."""
 
 
 def keyed(path: str) -> tuple[str, str] | None:

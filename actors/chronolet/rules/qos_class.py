@@ -6,7 +6,7 @@ Source: pkg/apis/core/v1/helper/qos/qos.go, pkg/kubelet/qos/policy.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from chronolet.rules import resources
@@ -17,6 +17,7 @@ _COUNT = ("cpu", "memory")
 """What decides the class; other resources do not."""
 
 NODE_CRITICAL: Final = "system-node-critical"
+_NEVER_ADJ = -1000
 _GUARANTEED_ADJ, _BEST_EFFORT_ADJ = -997, 1000
 _LEAST_BURSTABLE_ADJ, _MOST_BURSTABLE_ADJ = 1000 + _GUARANTEED_ADJ, _BEST_EFFORT_ADJ - 1
 
@@ -62,6 +63,11 @@ def oom_score_adj(spec: PodSpec, container: Container, node_memory_bytes: int) -
     own = _burstable(resources.requests(container).get("memory", 0), node_memory_bytes)
     is_sidecar = container.restart_policy == "Always" and container in spec.init_containers
     return min(own, _as_its_apps(spec, node_memory_bytes)) if is_sidecar else own
+
+
+def least_oom_score_adj(missing_capabilities: Collection[str]) -> int:
+    """Without a right that not every machine has, the kernel lets nobody below what all begin with."""
+    return 0 if "SYS_RESOURCE" in missing_capabilities else _NEVER_ADJ
 
 
 def _as_its_apps(spec: PodSpec, node_memory_bytes: int) -> int:

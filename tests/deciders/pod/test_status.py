@@ -54,6 +54,7 @@ def test_a_running_pod() -> None:
                 "lastState": {},
             }
         ],
+        "qosClass": "BestEffort",
     }
 
 

@@ -225,3 +225,18 @@ def test_a_reference_to_nothing(world: World) -> None:
     env = [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.colour"}}}]
     answer = start(world, pod(app(env=env)))
     assert (answer.reason, answer.message) == ("CreateContainerConfigError", "unsupported fieldPath: spec.colour")
+
+
+# -- when memory is short ------------------------------------------------------------------------------------------
+
+
+def test_whom_the_kernel_is_to_kill_first(world: World) -> None:
+    """What is below 0 only where this machine may go there."""
+    host = LinuxHost(world.root)
+    half = {"requests": {"memory": str(host.memory_bytes() // 2)}}
+    all_of_it = {name: {"cpu": "10m", "memory": "64Mi"} for name in ("requests", "limits")}
+    script = "cat /proc/self/oom_score_adj"
+    assert said(world, pod(app(script))) == ["1000"]
+    assert said(world, pod(app(script, resources=half))) in (["500"], ["501"])
+    lowest = "0" if "SYS_RESOURCE" in host.missing_capabilities() else "-997"
+    assert said(world, pod(app(script, resources=all_of_it))) == [lowest]

@@ -49,6 +49,7 @@ def sandbox(spec: SandboxSpec) -> bytes:
         "CpuShares": LEAST_SHARES,
         "LogConfig": _LOG,
         "Sysctls": spec.sysctls,
+        **_place(spec),
     }
     body: dict[str, Any] = {"Image": spec.image, "Labels": spec.labels, "Tty": False, "HostConfig": host}
     if spec.host_pid:
@@ -84,6 +85,7 @@ def container(spec: ContainerSpec) -> bytes:
             "Mounts": [_mount(mount) for mount in spec.mounts if ":" in mount.source],
             "LogConfig": _LOG,
             **_cpu_limit(spec.cpu_milli),
+            **_place(spec),
             **_rights(spec),
         },
     }
@@ -128,6 +130,12 @@ def _rights(spec: ContainerSpec) -> Mapping[str, Any]:
     if spec.pid:
         found["PidMode"] = "host" if spec.pid == "host" else f"container:{spec.pid}"
     return found
+
+
+def _place(spec: SandboxSpec | ContainerSpec) -> Mapping[str, Any]:
+    """Among the kernel's cgroups, and among those whom it may kill."""
+    found: dict[str, Any] = {"CgroupParent": spec.cgroup_parent} if spec.cgroup_parent else {}
+    return found | ({"OomScoreAdj": spec.oom_score_adj} if spec.oom_score_adj else {})
 
 
 def _cpu_limit(milli: int) -> Mapping[str, int]:
