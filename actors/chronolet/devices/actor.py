@@ -1,0 +1,46 @@
+"""The devices kind: one entity for the node, which owns its devices.
+
+Comes in: how the node is set, the workers, or nothing for the pure kind that history folds with. Goes out: `Kind`.
+Next: `node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chronolet.devices.claims import Policy
+from chronolet.devices.decider import decider
+from chronolet.devices.state import State
+from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet_schemas import pod
+
+NODE = "node"
+"""The key of the one entity."""
+
+
+def _node(_event: pod.PodEvent) -> Sequence[str]:
+    return (NODE,)
+
+
+def kind(
+    policy: Policy | None = None,
+    effects: Mapping[type[Effect], Job] | None = None,
+    standing: Mapping[type[Effect], Job] | None = None,
+) -> Kind[State]:
+    """The Kind; `effects` and `standing` are `effects.jobs(...)` and `effects.standing(...)`, bound to plugins."""
+    return Kind(
+        name="devices",
+        shards=1,
+        state=State,
+        format=1,
+        decider=decider(policy or Policy()),
+        subscribes={
+            pod.DevicesRequested: _node,
+            pod.DevicesReleased: _node,
+            pod.PreStartRequested: _node,
+            pod.PodEnded: _node,
+        },
+        at_start=(NODE,),
+        effects=effects or {},
+        standing=standing or {},
+    )

@@ -1,0 +1,107 @@
+"""The state as the kubelet's checkpoint file has it, kubelet_internal_checkpoint. Pure.
+
+Comes in: State, and how an answer is written by protobuf. Goes out: the file's text. Next: `cli`. Source:
+pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go, pod_devices.go (toCheckpointData), pkg/kubelet/checkpointmanager.
+
+People read the file with jq, and tools take allocations from it; chronolet itself never does. The checksum is the
+kubelet's: FNV-1a of the text by which its library prints the data with all types. So a kubelet would read it.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from chronolet.devices.state import Device, State
+from chronolet_schemas.devices import Answer
+
+NO_NODE: Final = -1
+"""Stands for the node of devices that are near to none."""
+_FNV_OFFSET, _FNV_PRIME, _FNV_MASK = 0x811C9DC5, 0x01000193, 0xFFFFFFFF
+
+
+class Entry(NamedTuple):
+    """What one container has of one resource; ids by NUMA node."""
+
+    uid: str
+    container: str
+    resource: str
+    devices: Mapping[int, Sequence[str]]
+    answer: bytes
+
+
+def exported(state: State, serialize: Callable[[Answer], bytes]) -> str:
+    """The file."""
+    entries = list(_entries(state, serialize))
+    registered = {name: sorted(resource.healthy()) for name, resource in sorted(state.resources.items())}
+    data = {
+        "PodDeviceEntries": [_json(entry) for entry in entries] or None,
+        "RegisteredDevices": registered,
+    }
+    return msgspec.json.encode({"Data": data, "Checksum": checksum(entries, registered)}).decode()
+
+
+def checksum(entries: Sequence[Entry], registered: Mapping[str, Sequence[str]]) -> int:
+    """Of the kubelet's own data of this content."""
+    found = _FNV_OFFSET
+    for byte in _printed(entries, registered).encode():
+        found = (found ^ byte) * _FNV_PRIME & _FNV_MASK
+    return found
+
+
+def _entries(state: State, serialize: Callable[[Answer], bytes]) -> Iterator[Entry]:
+    for _, claim in sorted(state.claims.items()):
+        for name, allocation in sorted(claim.held.items()):
+            known = state.resources[name].devices if name in state.resources else {}
+            yield Entry(
+                uid=claim.uid,
+                container=claim.container,
+                resource=name,
+                devices=_by_node(allocation.devices, known),
+                answer=serialize(allocation.answer),
+            )
+
+
+def _by_node(ids: Iterable[str], known: Mapping[str, Device]) -> Mapping[int, Sequence[str]]:
+    """A device that is near to two nodes is named for both."""
+    found: dict[int, list[str]] = {}
+    for one in sorted(ids):
+        nodes = known[one].nodes if one in known else ()
+        for node in nodes or (NO_NODE,):
+            found.setdefault(node, []).append(one)
+    return dict(sorted(found.items()))
+
+
+def _json(entry: Entry) -> Mapping[str, object]:
+    return {
+        "PodUID": entry.uid,
+        "ContainerName": entry.container,
+        "ResourceName": entry.resource,
+        "DeviceIDs": {str(node): ids for node, ids in entry.devices.items()},
+        "AllocResp": b64encode(entry.answer).decode(),
+    }
+
+
+def _printed(entries: Sequence[Entry], registered: Mapping[str, Sequence[str]]) -> str:
+    """As go-spew prints the data with the kubelet's settings: types where a field begins, keys in their order."""
+    all_entries = f"[{' '.join(map(_printed_entry, entries))}]" if entries else "<nil>"
+    resources = " ".join(f"{name}:{_list(ids)}" for name, ids in sorted(registered.items()))
+    return (
+        f"(checkpoint.checkpointData){{PodDeviceEntries:([]checkpoint.PodDevicesEntry){all_entries} "
+        f"RegisteredDevices:(map[string][]string)map[{resources}]}}"
+    )
+
+
+def _printed_entry(entry: Entry) -> str:
+    devices = " ".join(f"{node}:{_list(ids)}" for node, ids in sorted(entry.devices.items()))
+    return (
+        f"{{PodUID:(string){entry.uid} ContainerName:(string){entry.container} ResourceName:(string){entry.resource} "
+        f"DeviceIDs:(checkpoint.DevicesPerNUMA)map[{devices}] AllocResp:([]uint8){_list(map(str, entry.answer))}}}"
+    )
+
+
+def _list(texts: Iterable[str]) -> str:
+    return f"[{' '.join(texts)}]"

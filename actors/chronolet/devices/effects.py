@@ -1,0 +1,190 @@
+"""The outside of devices: plugins that register, list and answer.
+
+Comes in: `wanted`. Goes out: `signals`. Next: `decider`. Answers to pkg/kubelet/cm/devicemanager/endpoint.go and
+plugin/v1beta1. A call names the very devices, so one that is made again after a kill is the same; a plugin that does
+not answer keeps the calls to no other one waiting.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from chronolet.devices import registration, signals, wanted
+from chronolet.kernel.kind import Effect, EffectContext, Job
+from chronolet.ports.device_plugins import DevicePlugins, Listing, PluginRefusal, Registering
+from chronolet.ports.fenced_plugins import FencedPlugins
+from chronolet_schemas.envelope import Signal
+
+log = structlog.get_logger("chronolet.devices")
+
+_QUESTION_SECONDS = 30.0
+_ALLOCATE_SECONDS = 90.0
+_PRE_START_SECONDS = 40.0
+"""More than the adapter gives each call: its own time-out says more."""
+
+NOT_THERE = "its plugin is not there"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What the workers use. `living` reads the uids of all living pods from the log."""
+
+    plugins: DevicePlugins
+    living: Callable[[], tuple[str, ...]]
+
+
+def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
+    """The one-shot effects of the kind."""
+    ask = Asking(outside.plugins)
+    return {
+        wanted.AskOptions: Job(ask.options, _QUESTION_SECONDS, _by_resource),
+        wanted.Prefer: Job(ask.prefer, _QUESTION_SECONDS, _by_resource),
+        wanted.Allocate: Job(ask.allocate, _ALLOCATE_SECONDS, _by_resource),
+        wanted.PreStart: Job(ask.pre_start, lambda effect: _PRE_START_SECONDS * len(effect.calls), _by_first),
+    }
+
+
+def standing(outside: Outside) -> Mapping[type[Effect], Job]:
+    """The standing effects of the kind."""
+    watching = Watching(outside)
+    return {
+        wanted.ServeRegistration: Job(watching.serve),
+        wanted.WatchPlugins: Job(watching.watch),
+        wanted.WatchDevices: Job(watching.devices),
+        wanted.ListPods: Job(watching.pods),
+    }
+
+
+def _by_resource(effect: wanted.AskOptions | wanted.Prefer | wanted.Allocate) -> str:
+    return effect.resource
+
+
+def _by_first(effect: wanted.PreStart) -> str:
+    return effect.calls[0].resource if effect.calls else ""
+
+
+class Asking:
+    """One method an effect; no state of its own."""
+
+    def __init__(self, plugins: DevicePlugins) -> None:
+        self._plugins = plugins
+
+    def options(self, effect: wanted.AskOptions, context: EffectContext) -> Signal:
+        try:
+            found = FencedPlugins(self._plugins, context).options(effect.socket)
+        except PluginRefusal as refusal:
+            return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, error=str(refusal))
+        return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, options=found)
+
+    def prefer(self, effect: wanted.Prefer, context: EffectContext) -> Signal:
+        try:
+            found = FencedPlugins(self._plugins, context).preferred(
+                _there(effect.socket), effect.available, effect.must_include, effect.size
+            )
+        except PluginRefusal as refusal:
+            return signals.PreferenceSaid(
+                subject=effect.subject, intent=effect.intent, error=str(refusal), away=refusal.kind == "away"
+            )
+        return signals.PreferenceSaid(subject=effect.subject, intent=effect.intent, devices=tuple(found))
+
+    def allocate(self, effect: wanted.Allocate, context: EffectContext) -> Signal:
+        began = time.monotonic()
+        try:
+            answers = FencedPlugins(self._plugins, context).allocate(_there(effect.socket), effect.devices)
+        except PluginRefusal as refusal:
+            return signals.AllocateRefused(
+                subject=effect.subject, intent=effect.intent, error=str(refusal), away=refusal.kind == "away"
+            )
+        return signals.AllocateSaid(
+            subject=effect.subject,
+            intent=effect.intent,
+            answers=tuple(answers),
+            milliseconds=round((time.monotonic() - began) * 1000),
+        )
+
+    def pre_start(self, effect: wanted.PreStart, context: EffectContext) -> Signal:
+        plugins = FencedPlugins(self._plugins, context)
+        for call in effect.calls:
+            try:
+                plugins.pre_start(_there(call.socket), call.devices)
+            except PluginRefusal as refusal:
+                said = f"{call.resource}: {refusal}"
+                away = refusal.kind == "away"
+                return signals.PreStartSaid(subject=effect.subject, intent=effect.intent, error=said, away=away)
+        return signals.PreStartSaid(subject=effect.subject, intent=effect.intent)
+
+
+class Watching:
+    """What goes on for as long as it is wanted."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    def serve(self, effect: wanted.ServeRegistration, context: EffectContext) -> None:
+        del effect
+        plugins = FencedPlugins(self._outside.plugins, context)
+        plugins.serve(_desk(context), lambda: context.send(signals.RegistryOpened()))
+
+    def watch(self, effect: wanted.WatchPlugins, context: EffectContext) -> None:
+        del effect
+        plugins = FencedPlugins(self._outside.plugins, context)
+        plugins.watch(_desk(context), lambda socket: context.send(signals.PluginLeft(socket=socket)))
+
+    def devices(self, effect: wanted.WatchDevices, context: EffectContext) -> None:
+        def listed(listing: Listing) -> None:
+            if listing.skipped:
+                log.warning("lists came faster than they are read", resource=effect.resource, skipped=listing.skipped)
+            context.send(
+                signals.DevicesListing(resource=effect.resource, generation=effect.generation, devices=listing.devices)
+            )
+
+        try:
+            FencedPlugins(self._outside.plugins, context).lists(effect.socket, listed)
+        except PluginRefusal as refusal:
+            log.warning("a device plugin is gone", resource=effect.resource, error=str(refusal))
+            context.send(
+                signals.EndpointStopped(resource=effect.resource, generation=effect.generation, error=str(refusal))
+            )
+            context.cancelled.wait()  # its wish goes with what it said
+
+    def pods(self, effect: wanted.ListPods, context: EffectContext) -> None:
+        while not context.cancelled.is_set():
+            as_of = _now()
+            context.send(signals.PodsLiving(as_of=as_of, uids=self._outside.living()))
+            context.cancelled.wait(effect.period_seconds)
+
+
+def _desk(context: EffectContext) -> Callable[[Registering], str]:
+    """Where plugins register. What they are told is what the decider finds too."""
+
+    def register(asked: Registering) -> str:
+        refused = registration.refusal(
+            versions=asked.versions, resource=asked.resource, endpoint=asked.endpoint, folder=asked.folder
+        )
+        context.send(
+            signals.PluginRegistering(
+                by=asked.by,
+                resource=asked.resource,
+                versions=asked.versions,
+                endpoint=asked.endpoint,
+                folder=asked.folder,
+                options=asked.options,
+            )
+        )
+        return refused.message if refused is not None else ""
+
+    return register
+
+
+def _there(socket: str) -> str:
+    if not socket:
+        raise PluginRefusal("away", NOT_THERE)
+    return socket
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
