@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from chronolet.adapters.docker_runtime import bodies
-from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
+from chronolet.ports.runtime import ContainerSpec, Device, Mount, PortMapping, SandboxSpec
 
 
 def container(**fields: Any) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def test_a_plain_container_asks_for_no_rights() -> None:
         [],
         [],
     )
-    assert not {"SecurityOpt", "PidMode"} & host.keys()
+    assert not {"SecurityOpt", "PidMode", "Devices", "DeviceRequests"} & host.keys()
     assert (host["NetworkMode"], host["IpcMode"]) == ("container:box", "container:box")
     assert (body["User"], body["Tty"], body["OpenStdin"], body["StdinOnce"]) == ("", False, False, False)
     assert "StopSignal" not in body
@@ -68,6 +68,20 @@ def test_mounts() -> None:
         Mount(source="/e", target="/f", propagation="rshared"),
     ]
     assert container(mounts=mounts)["HostConfig"]["Binds"] == ["/a:/b:rw", "/c:/d:ro,rslave", "/e:/f:rw,rshared"]
+
+
+def test_a_source_that_has_to_be_there() -> None:
+    host = container(mounts=[Mount(source="/a", target="/b", read_only=True, has_to_be=True)])["HostConfig"]
+    assert host["Binds"] == []
+    assert host["Mounts"] == [{"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True}]
+
+
+def test_devices() -> None:
+    found = container(devices=[Device(source="/dev/a", target="/dev/b", permissions="r")], cdi_devices=["v.test/n=0"])
+    assert found["HostConfig"]["Devices"] == [
+        {"PathOnHost": "/dev/a", "PathInContainer": "/dev/b", "CgroupPermissions": "r"}
+    ]
+    assert found["HostConfig"]["DeviceRequests"] == [{"Driver": "cdi", "DeviceIDs": ["v.test/n=0"]}]
 
 
 def test_a_source_with_a_colon() -> None:

@@ -29,6 +29,7 @@ from chronolet.pleg.relisting import Relisting
 from chronolet.pod import effects
 from chronolet.pod.images import Pulls
 from chronolet.ports import labels
+from chronolet.ports.cdi import NoCdi
 from chronolet.ports.registries import NoKeys
 from chronolet.ports.runtime import Refusal
 from chronolet_schemas import pleg
@@ -96,6 +97,7 @@ class World:
             pause_image="pause",
             builtin=lambda _: None,
             pulls=Pulls(keyring=NoKeys()),
+            cdi=NoCdi(),
         )
         self.jobs = effects.jobs(outside)
         self.listing = Relisting(self.runtime, NODE)

@@ -96,6 +96,8 @@ def _said(one: known.Setting, value: object) -> object:
     if one.name == "redis" and isinstance(value, str):
         scheme, mark, rest = value.partition("://")
         return f"{scheme}{mark}{rest.rpartition('@')[2]}"  # never its password
+    if isinstance(value, tuple):
+        return [str(part) for part in value]
     return str(value) if isinstance(value, Path) else value
 
 

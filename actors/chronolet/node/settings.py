@@ -17,7 +17,19 @@ from typing import Any, Literal
 import msgspec
 
 from chronolet.node import kubelet_config
-from chronolet.node.values import SettingsError, any_text, boolean, duration, folder, number, one_of, some_of, text, url
+from chronolet.node.values import (
+    SettingsError,
+    any_text,
+    boolean,
+    duration,
+    folder,
+    folders,
+    number,
+    one_of,
+    some_of,
+    text,
+    url,
+)
 
 ALL_ACTORS = ("manifests", "pod", "pleg", "prober", "keeper")
 """The kinds of this release, in the order in which they are started."""
@@ -46,6 +58,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """0: no HTTP server."""
     pleg_relist_period: int = 10_000
     pleg_relist_threshold: int = 180_000
+    kubelet_dir: Path = Path("/var/lib/kubelet")
+    """Below it lie device-plugins, plugins_registry and pod-resources."""
+    wait_for_resources: bool = True
+    topology_manager_policy: Literal["none", "best-effort"] = "none"
+    cdi_spec_dirs: tuple[Path, ...] = (Path("/etc/cdi"), Path("/var/run/cdi"))
     log_format: Literal["text", "json"] = "text"
 
     @property
@@ -218,6 +235,41 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="DURATION",
     ),
     Setting(
+        "kubelet_dir",
+        "--kubelet-dir",
+        "CHRONOLET_KUBELET_DIR",
+        "where device plugins and monitoring agents look for the node's sockets [default: /var/lib/kubelet; "
+        "kubelet in --root-dir without root]",
+        folder,
+        metavar="FOLDER",
+    ),
+    Setting(
+        "wait_for_resources",
+        "--wait-for-resources",
+        "CHRONOLET_WAIT_FOR_RESOURCES",
+        "true: a pod waits for devices that a plugin may yet bring; false: it is refused, as the kubelet does "
+        "[default: true]",
+        boolean,
+        metavar="BOOL",
+    ),
+    Setting(
+        "topology_manager_policy",
+        "--topology-manager-policy",
+        "CHRONOLET_TOPOLOGY_MANAGER_POLICY",
+        "none, or best-effort: a container's devices are near to one another where that can be [default: none]",
+        one_of("none", "best-effort"),
+        "topologyManagerPolicy",
+        "WORD",
+    ),
+    Setting(
+        "cdi_spec_dirs",
+        "--cdi-spec-dirs",
+        "CHRONOLET_CDI_SPEC_DIRS",
+        "folders of CDI specifications, by commas [default: /etc/cdi,/var/run/cdi]",
+        folders,
+        metavar="FOLDERS",
+    ),
+    Setting(
         "log_format",
         "--log-format",
         "CHRONOLET_LOG_FORMAT",
@@ -261,7 +313,8 @@ def resolve(
     """
     fields = {one.field: (one.name, one.parse) for one in SETTINGS if one.field}
     in_file, remarks = ({}, ()) if config is None else kubelet_config.read(config, fields)
-    values: dict[str, Any] = {"node": hostname(), "root_dir": default_root(root=os.geteuid() == 0)}
+    is_root = os.geteuid() == 0
+    values: dict[str, Any] = {"node": hostname(), "root_dir": default_root(root=is_root)}
     for one in SETTINGS:
         if flags.get(one.name) is not None:
             values[one.name] = one.parse(one.flag, flags[one.name])
@@ -269,6 +322,8 @@ def resolve(
             values[one.name] = one.parse(one.env, environ[one.env])
         elif one.name in in_file:
             values[one.name] = in_file[one.name]
+    if not is_root:
+        values.setdefault("kubelet_dir", values["root_dir"] / "kubelet")
     settings = Settings(**values)
     _check_pulls(settings)
     return settings, remarks

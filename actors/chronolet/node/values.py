@@ -95,6 +95,12 @@ def folder(what: str, value: Any) -> Path:
     return Path(text(what, value)).expanduser().absolute()
 
 
+def folders(what: str, value: Any) -> tuple[Path, ...]:
+    """Absolute paths, in a flag separated by commas; possibly none."""
+    found = value if isinstance(value, list) else [part for part in any_text(what, value).split(",") if part.strip()]
+    return tuple(folder(what, one) for one in found)
+
+
 def _has_port_and_database(found: str) -> bool:
     """Whether port and database, where given, are numbers."""
     try:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from chronolet.adapters.builtin_images import builtin
+from chronolet.adapters.cdi import HostCdi
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
@@ -202,6 +203,7 @@ def _kinds(
         specs=specs,
         requests=HttpRequests(),
         host=LinuxHost(settings.root_dir),
+        cdi=HostCdi(settings.cdi_spec_dirs),
         run=run,
     )
     makers: dict[str, Callable[[], Kind[Any]]] = {

@@ -10,6 +10,7 @@ from typing import Literal
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import mounting, rights, signals, specs, wanted
+from chronolet.pod.given import given
 from chronolet.pod.making import found_or_made, inspected, ran
 from chronolet.pod.outside import Outside
 from chronolet.pod.patience import tried_again
@@ -87,6 +88,7 @@ class ContainerWorker:
             place=place,
             mounts=mounts,
             granted=granted,
+            given=given(effect, lambda: runtime.engine().knows_cdi, outside.cdi),
             target_id=_target(runtime, outside.node, effect, definition),
         )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
 from chronolet.pod.images import Pulls
+from chronolet.ports.cdi import Cdi
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.host import Host
 from chronolet.ports.requests import Requests
@@ -37,6 +38,7 @@ class Outside:
     requests: Requests
     pulls: Pulls
     host: Host
+    cdi: Cdi
     run: Callable[[], str] = lambda: ""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:

@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from chronolet.pod import wanted
+from chronolet.pod.given import Given, beside
 from chronolet.pod.rights import Granted
 from chronolet.pod.state import definitions
 from chronolet.ports import labels
@@ -31,6 +32,7 @@ class Making(msgspec.Struct, frozen=True, kw_only=True):
     place: downward.Place = downward.Place()
     mounts: Sequence[Mount] = ()
     granted: Granted = Granted()
+    given: Given = Given()
     target_id: str = ""
     """The container whose processes an ephemeral container is to see."""
 
@@ -73,12 +75,13 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         spec_hash=effect.spec_hash,
     )
     spec = effect.manifest.spec
-    env = environment(effect.manifest, definition, making.place)
+    given = making.given
+    env = {**given.env, **environment(effect.manifest, definition, making.place)}
     limits = resources.limits(definition)
     rights = making.granted.rights
     return ContainerSpec(
         name=_name(owner),
-        labels=labels.written(making.node, owner),
+        labels={**given.labels, **labels.written(making.node, owner)},
         sandbox_id=effect.sandbox_id,
         # The id and not the name: this very image was found good, wherever its tag has moved since.
         image=effect.image_id or definition.image,
@@ -86,7 +89,9 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         args=expansion.expand_all(definition.args, env),
         env=env,
         working_dir=definition.working_dir,
-        mounts=making.mounts,
+        mounts=beside(making.mounts, given.mounts),
+        devices=given.devices,
+        cdi_devices=given.cdi_devices,
         cpu_milli=limits.get("cpu", 0),
         memory_bytes=limits.get("memory", 0),
         cpu_shares=_shares(definition),
@@ -99,7 +104,7 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         stdin=definition.stdin,
         stdin_once=definition.stdin_once,
         user=making.granted.user,
-        groups=rights.groups,
+        groups=(*rights.groups, *given.groups),
         privileged=rights.privileged,
         cap_add=rights.add,
         cap_drop=rights.drop,

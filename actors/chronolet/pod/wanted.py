@@ -11,7 +11,10 @@ removed, `spec` for what is kept of it, `pod` for the clean-up.
 
 from __future__ import annotations
 
+import msgspec
+
 from chronolet.kernel.decider import Effect
+from chronolet_schemas.devices import Answer
 from chronolet_schemas.envelope import Message
 from chronolet_schemas.pod import Ending, HookName
 from chronolet_schemas.podspec import HTTPGetAction, Pod
@@ -89,7 +92,8 @@ class StartContainer(PodEffect, frozen=True, kw_only=True):
     dead by now), ContainerRefused.
 
     The worker keeps the manifest, which may have changed, and makes the pod's volumes first (they belong to `uid`). It
-    starts only what an inspect calls `created`.
+    starts only what an inspect calls `created`. `device_ids` are the container's devices by resource, `devices` what
+    their plugins want it to be started with.
     """
 
     container: str
@@ -100,6 +104,8 @@ class StartContainer(PodEffect, frozen=True, kw_only=True):
     image_id: str
     manifest: Pod
     origin: Origin = Origin()
+    devices: Answer = Answer()
+    device_ids: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 class StopContainer(PodEffect, frozen=True, kw_only=True):

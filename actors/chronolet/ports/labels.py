@@ -19,6 +19,10 @@ ATTEMPT = "chronolet/attempt"
 CAUSE = "chronolet/cause"
 RUN = "chronolet/run"
 SPEC_HASH = "chronolet/spec-hash"
+DEVICES = "chronolet/devices"
+"""The devices of device plugins that the container has, as JSON: ids by resource."""
+ANNOTATION = "annotation."
+"""What an annotation for the runtime begins with, as the kubelet's own Docker runtime wrote them."""
 
 _IDENTITY = (NODE, POD_NAMESPACE, POD_NAME, POD_UID, CONTAINER_NAME, ATTEMPT)
 

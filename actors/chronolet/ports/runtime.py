@@ -32,6 +32,16 @@ class Mount(Plain, frozen=True, kw_only=True):
     read_only: bool = False
     propagation: Literal["", "rslave", "rshared"] = ""
     """What is mounted later on one side and seen on the other: nothing, what the host mounts, both ways."""
+    has_to_be: bool = False
+    """Whether the container cannot be made without the source; else a folder is made for it."""
+
+
+class Device(Plain, frozen=True, kw_only=True):
+    """A device file of the host in a container. `permissions` are of r, w and m (mknod)."""
+
+    source: str
+    target: str
+    permissions: str = "rwm"
 
 
 class PortMapping(Plain, frozen=True, kw_only=True):
@@ -72,6 +82,9 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}
     working_dir: str = ""
     mounts: Sequence[Mount] = ()
+    devices: Sequence[Device] = ()
+    cdi_devices: Sequence[str] = ()
+    """Fully qualified names, vendor/class=name; for an engine that knows them."""
     cpu_milli: int = 0
     """Limit in thousandths of a processor; 0 is none."""
     memory_bytes: int = 0
@@ -222,6 +235,8 @@ class Engine(Plain, frozen=True, kw_only=True):
     root: str = ""
     cgroup_driver: str = ""
     cgroup_version: str = ""
+    knows_cdi: bool = False
+    """Whether devices can be named to it as the Container Device Interface does."""
     warnings: Sequence[str] = ()
 
 

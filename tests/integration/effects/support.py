@@ -20,6 +20,7 @@ from chronolet.kernel.kind import Effect
 from chronolet.pod import effects, wanted
 from chronolet.pod.images import Pulls
 from chronolet.ports import labels
+from chronolet.ports.cdi import Cdi, NoCdi
 from chronolet.ports.registries import NoKeys
 from chronolet.ports.runtime import ContainerState
 from chronolet_schemas.envelope import Signal
@@ -79,6 +80,7 @@ class World:
     root: Path
     node: str = NODE
     pulls: Pulls | None = None
+    cdi: Cdi = field(default_factory=NoCdi)
 
     def __post_init__(self) -> None:
         outside = effects.Outside(
@@ -91,6 +93,7 @@ class World:
             pause_image=PAUSE.reference,
             builtin=builtin,
             pulls=self.pulls or Pulls(keyring=NoKeys()),
+            cdi=self.cdi,
             run=lambda: RUN,
         )
         self.jobs = effects.jobs(outside)

@@ -97,6 +97,7 @@ class _Info(_Reply):
     DockerRootDir: str = ""
     CgroupDriver: str = ""
     CgroupVersion: str = "1"
+    CDISpecDirs: list[str] | None = None
     Warnings: list[str] | None = None
 
 
@@ -185,6 +186,8 @@ def engine(version: bytes, info: bytes) -> Engine:
         root=about.DockerRootDir,
         cgroup_driver=about.CgroupDriver,
         cgroup_version=about.CgroupVersion,
+        # Engines that know it but may not use it name no folders.
+        knows_cdi=bool(about.CDISpecDirs),
         warnings=tuple(one_line(warning) for warning in about.Warnings or ()),
     )
 

@@ -80,9 +80,9 @@ def container(spec: ContainerSpec) -> bytes:
             "Memory": spec.memory_bytes,
             # No swap on top of the limit, as a kubelet's container has none.
             "MemorySwap": spec.memory_bytes,
-            "Binds": [_bind(mount) for mount in spec.mounts if ":" not in mount.source],
-            # In a line of three parts a colon would be taken for its end.
-            "Mounts": [_mount(mount) for mount in spec.mounts if ":" in mount.source],
+            "Binds": [_bind(mount) for mount in spec.mounts if _fits_a_line(mount)],
+            "Mounts": [_mount(mount) for mount in spec.mounts if not _fits_a_line(mount)],
+            **_devices(spec),
             "LogConfig": _LOG,
             **_cpu_limit(spec.cpu_milli),
             **_place(spec),
@@ -154,6 +154,24 @@ def _bindings(ports: Sequence[PortMapping]) -> Mapping[str, list[Mapping[str, st
         binding = {"HostIp": mapping.host_ip, "HostPort": str(mapping.host_port)}
         bindings.setdefault(_port(mapping), []).append(binding)
     return bindings
+
+
+def _devices(spec: ContainerSpec) -> Mapping[str, Any]:
+    """What it has of the host's devices beside those that every container has."""
+    found: dict[str, Any] = {}
+    if spec.devices:
+        found["Devices"] = [
+            {"PathOnHost": one.source, "PathInContainer": one.target, "CgroupPermissions": one.permissions}
+            for one in spec.devices
+        ]
+    if spec.cdi_devices:
+        found["DeviceRequests"] = [{"Driver": "cdi", "DeviceIDs": spec.cdi_devices}]
+    return found
+
+
+def _fits_a_line(mount: Mount) -> bool:
+    """In a line of three parts a colon would be taken for its end, and a source that is missing would be made."""
+    return ":" not in mount.source and not mount.has_to_be
 
 
 def _bind(mount: Mount) -> str:

@@ -1,0 +1,118 @@
+"""What device plugins and CDI specifications give, as a container on a real engine has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from chronolet.adapters.cdi import HostCdi
+from chronolet.pod import signals
+from chronolet.ports import labels
+from chronolet_schemas.devices import Answer, DeviceNode, Mount
+from tests.integration.effects.manifests import app, output, pod
+from tests.integration.effects.support import World, start_container
+
+IDS = {"a.test/fuse": ("fuse-1",)}
+TRIES = 'for how in "<" ">" "<>"; do if (eval ": $how /dev/f"); then echo "$how yes"; else echo "$how no"; fi; done'
+
+
+def fuse(permissions: str) -> Answer:
+    return Answer(devices=(DeviceNode(container_path="/dev/f", host_path="/dev/fuse", permissions=permissions),))
+
+
+def answered(world: World, answer: Answer, script: str, **spec: Any) -> Any:
+    """What comes of a start with that."""
+    manifest = pod(app(script, **spec.pop("app", {})), **spec)
+    sandbox = world.sandbox(manifest)
+    assert isinstance(sandbox, signals.SandboxUp), sandbox
+    effect = start_container(manifest, sandbox.id, sandbox_ip=sandbox.ip)
+    return world.run(msgspec.structs.replace(effect, devices=answer, device_ids=IDS))
+
+
+def said(world: World, answer: Answer, script: str, **spec: Any) -> list[str]:
+    """What a container prints that has been given that."""
+    up = answered(world, answer, script, **spec)
+    assert isinstance(up, signals.ContainerUp | signals.ContainerDead), up
+    assert world.runtime.wait(up.id, 20)
+    return output(world, up.id)
+
+
+@pytest.mark.parametrize(
+    ("permissions", "may"),
+    [("r", ["< yes", "> no", "<> no"]), ("rw", ["< yes", "> yes", "<> yes"]), ("", ["< yes", "> yes", "<> yes"])],
+)
+def test_a_device_can_be_opened_as_its_permissions_say(world: World, permissions: str, may: list[str]) -> None:
+    lines = said(world, fuse(permissions), TRIES)
+    assert [line for line in lines if line.endswith((" yes", " no"))] == may, lines
+
+
+def test_the_pods_own_word_comes_before_a_plugins(world: World) -> None:
+    folder, file = world.root / "of-plugin", world.root / "of-pod"
+    folder.mkdir()
+    (folder / "x").write_text("plugin")
+    file.mkdir()
+    (file / "x").write_text("pod")
+    answer = Answer(
+        envs={"A": "plugin", "B": "plugin"},
+        mounts=(
+            Mount(container_path="/both/", host_path=str(folder), read_only=True),
+            Mount(container_path="/mine", host_path=str(folder), read_only=True),
+            Mount(container_path="/mine", host_path="/nowhere"),
+        ),
+    )
+    lines = said(
+        world,
+        answer,
+        "echo $A $B $(cat /both/x) $(cat /mine/x); touch /mine/y || echo ro; echo $0",
+        app={
+            "args": ["$(B)"],
+            "env": [{"name": "A", "value": "pod"}],
+            "volumeMounts": [{"name": "v", "mountPath": "/both"}],
+        },
+        volumes=[{"name": "v", "hostPath": {"path": str(file)}}],
+    )
+    assert lines[0] == "pod plugin pod plugin"
+    assert lines[-2:] == ["ro", "plugin"]
+
+
+def test_who_has_which_devices_can_be_seen_at_the_container(world: World) -> None:
+    up = answered(world, Answer(annotations={"vendor.test/mode": "fast"}), "sleep 60")
+    (app_,) = [one for one in world.ours() if one.id == up.id]
+    assert app_.labels[labels.DEVICES] == '{"a.test/fuse":["fuse-1"]}'
+    assert app_.labels["annotation.vendor.test/mode"] == "fast"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(devices=(DeviceNode(container_path="/dev/x", host_path="/dev/nothing"),)), "/dev/nothing"),
+        (Answer(mounts=(Mount(container_path="/x", host_path="/nowhere/at/all"),)), "/nowhere/at/all"),
+        (Answer(cdi_devices=("v.test/n=0",)), "CDI device injection failed: unresolvable CDI devices v.test/n=0"),
+    ],
+)
+def test_what_is_not_there_is_named(world: World, answer: Answer, words: str) -> None:
+    refused = answered(world, answer, "true")
+    assert isinstance(refused, signals.ContainerRefused)
+    assert words in refused.message
+    assert not Path("/nowhere").exists()
+
+
+def test_an_engine_that_knows_no_cdi_gets_what_the_specification_says(world: World, tmp_path: Path) -> None:
+    edits = {
+        "env": ["FROM_CDI=yes"],
+        "deviceNodes": [{"path": "/dev/f", "hostPath": "/dev/fuse", "permissions": "r"}],
+        "mounts": [{"hostPath": "/etc", "containerPath": "/host-etc", "options": ["ro"]}],
+        "additionalGids": [4711],
+    }
+    spec = {"cdiVersion": "0.6.0", "kind": "v.test/n", "devices": [{"name": "0", "containerEdits": edits}]}
+    (tmp_path / "v.json").write_text(json.dumps(spec))
+    own = World(world.runtime, world.root, cdi=HostCdi([tmp_path]))
+    script = f"{TRIES}; echo $FROM_CDI; test -e /host-etc/passwd && echo there; id -G"
+    lines = said(own, Answer(cdi_devices=("v.test/n=0",)), script)
+    assert [line for line in lines if line.endswith((" yes", " no"))] == ["< yes", "> no", "<> no"]
+    assert lines[-3:-1] == ["yes", "there"]
+    assert "4711" in lines[-1].split()
