@@ -230,13 +230,17 @@ def test_a_reference_to_nothing(world: World) -> None:
 # -- when memory is short ------------------------------------------------------------------------------------------
 
 
-def test_whom_the_kernel_is_to_kill_first(world: World) -> None:
+@pytest.mark.parametrize("sort", ["BestEffort", "Burstable", "Guaranteed"])
+def test_whom_the_kernel_is_to_kill_first(world: World, sort: str) -> None:
     """What is below 0 only where this machine may go there."""
     host = LinuxHost(world.root)
-    half = {"requests": {"memory": str(host.memory_bytes() // 2)}}
-    all_of_it = {name: {"cpu": "10m", "memory": "64Mi"} for name in ("requests", "limits")}
-    script = "cat /proc/self/oom_score_adj"
-    assert said(world, pod(app(script))) == ["1000"]
-    assert said(world, pod(app(script, resources=half))) in (["500"], ["501"])
+    all_of_it = {"cpu": "10m", "memory": "64Mi"}
+    resources = {
+        "BestEffort": {},
+        "Burstable": {"requests": {"memory": str(host.memory_bytes() // 2)}},
+        "Guaranteed": {"requests": all_of_it, "limits": all_of_it},
+    }[sort]
     lowest = "0" if "SYS_RESOURCE" in host.missing_capabilities() else "-997"
-    assert said(world, pod(app(script, resources=all_of_it))) == [lowest]
+    expected = {"BestEffort": {"1000"}, "Burstable": {"500", "501"}, "Guaranteed": {lowest}}[sort]
+    (found,) = said(world, pod(app("cat /proc/self/oom_score_adj", resources=resources)))
+    assert found in expected
