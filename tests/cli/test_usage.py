@@ -33,6 +33,12 @@ BAD = [
     ["delete", "pod", "web", "--wait=perhaps"],
     ["logs"],
     ["logs", "web", "app", "-c", "app"],
+    ["events", "web"],
+    ["events", "--types", "Error"],
+    ["events", "--for", "web"],
+    ["events", "--for", "secret/x"],
+    ["events", "--since", "yesterday"],
+    ["get", "events", "-l"],
     ["log", "-n", "-1"],
     ["--redis", "nowhere", "get", "pods"],
     ["get", "pods", "--redis", "ftp://x"],
@@ -57,7 +63,7 @@ def test_bad_usage_is_one_line_and_exit_status_two(arguments: list[str]) -> None
 
 def test_a_type_that_is_none_is_told_with_those_that_are() -> None:
     said = run(Services(), "get", "nodes")
-    assert said.err.startswith("error: found 'nodes', expected pods or containers or actors, as TYPE NAME")
+    assert said.err.startswith("error: found 'nodes', expected pods or containers or actors or events, as TYPE NAME")
 
 
 @pytest.mark.parametrize("arguments", [["delete"], ["delete", "pod", "web", "--wait=perhaps"], ["get"]])

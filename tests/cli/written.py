@@ -17,13 +17,16 @@ from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.cli.main import status_of
 from chronolet.cli.services import Services, pure_kinds
 from chronolet.history.entries import ArchiveReader, NoArchive
+from chronolet.history.kube_events import recorded
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MemoryStore
+from chronolet.kube_events.view import View
 from chronolet.node.settings import Settings
+from chronolet.ports.kube_sinks import api_event
 from chronolet.ports.runtime import Runtime
 from chronolet_schemas import codec, kernel, podspec, registry
-from chronolet_schemas.envelope import Event, Position, Record
+from chronolet_schemas.envelope import START, Event, Position, Record
 
 NODE = "node-1"
 NOON = 1_800_000_000_000
@@ -38,6 +41,24 @@ class Said(NamedTuple):
     status: int
 
 
+class KeptEvents:
+    """The stream of KubeEvents; who waits for more than there is is interrupted."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Position, dict[str, Any]]] = []
+
+    def read(
+        self, after: Position, count: int, block_milliseconds: int = 0
+    ) -> Sequence[tuple[Position, dict[str, Any]]]:
+        found = [entry for entry in self.entries if entry[0] > after][:count]
+        if not found and block_milliseconds:
+            raise KeyboardInterrupt
+        return found
+
+    def close(self) -> None:
+        return
+
+
 class WrittenNode:
     """One node: its log, its clock, its Docker."""
 
@@ -49,6 +70,7 @@ class WrittenNode:
         self.docker: Callable[[Settings], Runtime] | None = None
         """Another Docker than the fake."""
         self.archive: ArchiveReader = NoArchive()
+        self.kept = KeptEvents()
         self.kinds = kinds
         started = kernel.LogStarted(run="r", node=NODE, shards={})
         self.store.begin("r", {}, self.record(f"node/{NODE}", started))
@@ -72,10 +94,19 @@ class WrittenNode:
             store=lambda _: MemoryStore(self.server),
             runtime=self.docker or (lambda _: self.runtime),
             archive=lambda *_: self.archive,
+            kube_events=lambda _: self.kept,
             kinds=self._kinds,
             now=lambda: self.now,
         )
         return run(services, "--redis", "unix:///none", "--hostname-override", NODE, *arguments, stdin=stdin)
+
+    def keep_events(self) -> None:
+        """Put what was recorded so far into the stream that `events` reads."""
+        view = View()
+        for at, event in recorded(self.store.scan(START), lambda _: True):
+            post = view.take(at, event)
+            if post is not None:
+                self.kept.entries.append((at, api_event(post, NODE)))
 
     def _kinds(self, names: Sequence[str]) -> Sequence[Kind[Any]]:
         if self.kinds is None:

@@ -1,6 +1,7 @@
-"""KubeEvents of an object: equal ones are one row with a count, everything else is left out."""
+"""KubeEvents of an object, as the log has them and as a reader has them; everything else is left out."""
 
-from chronolet.history.kube_events import about
+from chronolet.history.kube_events import about, recorded
+from chronolet.kube_events.view import View, correlated
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Entry, Event, Position
 from chronolet_schemas.kube_events import Recorded
@@ -27,17 +28,29 @@ def changed(**fields: str) -> Recorded:
     return Recorded(**{**{name: getattr(BACK_OFF, name) for name in BACK_OFF.__struct_fields__}, **fields})
 
 
-def test_equal_events_are_one_row_with_count_first_and_last() -> None:
+def last_of(log: list[Entry], uid: str = "") -> list[int]:
+    return [at.n for at, _ in recorded(log, about("Pod", "default", "web", uid))]
+
+
+def test_equal_events_are_one_with_count_first_and_last() -> None:
     log = [entry(1, BACK_OFF), entry(2, changed(reason="Killing")), entry(3, BACK_OFF), entry(9, BACK_OFF)]
-    killing, back_off = about(log, "Pod", "default", "web")
-    assert (killing.reason, killing.count, killing.first, killing.last) == ("Killing", 1, 2000, 2000)
-    assert (back_off.reason, back_off.count, back_off.first, back_off.last) == ("BackOff", 3, 1000, 9000)
-    assert (back_off.source, back_off.severity, back_off.field_path) == ("pod", "Warning", "spec.containers{app}")
+    killing, back_off = correlated(recorded(log, about("Pod", "default", "web")))
+    assert (killing.reason, killing.count, killing.first, killing.at) == ("Killing", 1, 2000, "2000-2")
+    assert (back_off.reason, back_off.count, back_off.first, back_off.at) == ("BackOff", 3, 1000, "9000-9")
+    assert (back_off.severity, back_off.field_path) == ("Warning", "spec.containers{app}")
 
 
-def test_what_differs_stays_apart() -> None:
-    log = [entry(1, BACK_OFF), entry(2, changed(message="other")), entry(3, BACK_OFF, actor="prober/0#1")]
-    assert [told.count for told in about(log, "Pod", "default", "web")] == [1, 1, 1]
+def test_a_reader_of_everything_misses_nothing() -> None:
+    log = [entry(number, changed(message=str(number % 30))) for number in range(1, 61)]
+    everything = View(whole=True)
+    for at, event in recorded(log, lambda _: True):
+        everything.take(at, event)
+    posts = everything.posts()
+    assert [post.message for post in posts] == [str(number % 30) for number in range(31, 61)]
+    assert {post.count for post in posts} == {2}
+    kept = correlated(recorded(log, lambda _: True))
+    assert len(kept) == 10
+    assert kept[-1].message == "(combined from similar events): 25"
 
 
 def test_only_the_object_and_its_uid_count() -> None:
@@ -50,12 +63,11 @@ def test_only_the_object_and_its_uid_count() -> None:
         entry(6, PodEnded(pod="default/web", uid="u1")),
         entry(7, BACK_OFF),
     ]
-    assert [told.last for told in about(log, "Pod", "default", "web", "u1")] == [7000]
-    assert about(log, "Pod", "default", "web", "u1")[0].count == 2
-    assert [told.count for told in about(log, "Pod", "default", "web")] == [3]
+    assert last_of(log, "u1") == [5, 7]
+    assert last_of(log) == [4, 5, 7]
 
 
 def test_words_of_a_newer_release_are_left_to_the_log() -> None:
     later = entry(1, BACK_OFF)._replace(type="kube_events.Recorded@9")
     broken = entry(2, BACK_OFF)._replace(data=b"\xc1")
-    assert about([later, broken], "Pod", "default", "web") == ()
+    assert last_of([later, broken]) == []

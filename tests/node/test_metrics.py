@@ -8,7 +8,7 @@ from chronolet.kernel.observer import Observer
 from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
 from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
-from chronolet_schemas import pod
+from chronolet_schemas import kube_events, pod
 from chronolet_schemas.keys import Shard
 from tests.support.scratch import wait_until
 
@@ -146,3 +146,27 @@ def test_relists_have_durations_from_the_second_on_intervals_and_an_age(metrics:
     assert value(metrics, "kubelet_pleg_last_seen_seconds") == seen, "a relist that failed is no sign of life"
     wait_until(lambda: runtime.unhealthy() != "", "the time to be over")
     assert runtime.unhealthy() == "pleg was last seen active 0s ago; threshold is 0s"
+
+
+def test_kube_events_are_counted_on_their_way(metrics: Metrics) -> None:
+    post = kube_events.Post(
+        at="1-1", name="n", first=1, object_kind="Pod", object_name="o", severity="Normal", reason="R", message="m"
+    )
+    correlated = kube_events.Correlated(
+        heard=5, upto="1-5", suppressed=2, first_number=1, posts=(post,) * 3, known={}, similar={}, tokens={}
+    )
+    failed = kube_events.DeliveryFailed(sink="webhook", number=2, name="n", tries=1, error="e", retry_at=9)
+    settled = (
+        kube_events.Delivered(sink="webhook", upto=1, count=1),
+        failed,
+        kube_events.DeliveryResumed(sink="webhook", number=2),
+        kube_events.GivenUp(sink="webhook", first=2, last=3, count=2, reason="tries"),
+    )
+    metrics.step_done(Shard("kube_events"), (correlated, *settled), 0.001)
+    assert value(metrics, "chronolet_kube_events_recorded_total") == 5
+    assert value(metrics, "chronolet_kube_events_suppressed_total") == 2
+    assert value(metrics, "chronolet_kube_event_posts_total") == 3
+    deliveries = "chronolet_kube_event_deliveries_total"
+    outcomes = {name: value(metrics, deliveries, sink="webhook", outcome=name) for name in ("delivered", "failed")}
+    assert outcomes == {"delivered": 1, "failed": 1}
+    assert value(metrics, deliveries, sink="webhook", outcome="given_up_tries") == 2

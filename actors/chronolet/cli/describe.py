@@ -21,7 +21,9 @@ from chronolet.cli.podview import api_pods
 from chronolet.cli.session import Session, session
 from chronolet.history import kube_events
 from chronolet.history.entries import before
+from chronolet.kube_events.view import correlated
 from chronolet.node.settings import Settings
+from chronolet_schemas.kube_events import Post
 
 _SLACK = 1_000
 """Milliseconds by which the agent's clock and that of the log's server may differ here."""
@@ -68,8 +70,9 @@ def command(
         raise Failure(*missing)
 
 
-def _told(node: Session, pod: dict[str, Any]) -> tuple[kube_events.Told, ...]:
+def _told(node: Session, pod: dict[str, Any]) -> Sequence[Post]:
     metadata = pod["metadata"]
     # What was told before the pod was accepted is about another life of the name.
     begin = before(pods.milliseconds(metadata.get("creationTimestamp")) - _SLACK)
-    return kube_events.about(node.entries(begin), "Pod", metadata["namespace"], metadata["name"], metadata["uid"])
+    wanted = kube_events.about("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
+    return correlated(kube_events.recorded(node.entries(begin), wanted))

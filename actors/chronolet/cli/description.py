@@ -11,13 +11,13 @@ from typing import Any
 
 from chronolet.cli import ages, described_container, described_volumes, parts, pods, table
 from chronolet.cli.layout import below_one_another, line, mapping, moment
-from chronolet.history.kube_events import Told
+from chronolet.ports.kube_sinks import last_at
+from chronolet.rules.kube_event import COMPONENT
+from chronolet_schemas.kube_events import Post
 
 Object = dict[str, Any]
 
 _EVENTS = ("Type", "Reason", "Age", "From", "Message")
-_SOURCE = "chronolet"
-"""Where events are said to come from: people look for the component, as `kubelet` elsewhere."""
 _TAIL_COLUMN = 29
 _GROUPS: tuple[tuple[parts.Kind, str], ...] = (
     ("init", "Init Containers"),
@@ -26,7 +26,7 @@ _GROUPS: tuple[tuple[parts.Kind, str], ...] = (
 )
 
 
-def described(pod: Object, told: Sequence[Told], now: int) -> Iterator[str]:
+def described(pod: Object, told: Sequence[Post], now: int) -> Iterator[str]:
     """The page."""
     spec, status = pod["spec"], pod.get("status", {})
     yield from _head(pod["metadata"], spec, status, now)
@@ -111,15 +111,15 @@ def _toleration(one: Object) -> str:
     return text if seconds is None else f"{text} for {seconds}s"
 
 
-def _events(told: Sequence[Told], now: int) -> Iterator[str]:
+def _events(told: Sequence[Post], now: int) -> Iterator[str]:
     if not told:
         yield line("Events", "<none>", column=_TAIL_COLUMN)
         return
     yield "Events:"
-    rows = [(one.severity, one.reason, _age(one, now), _SOURCE, one.message) for one in told]
+    rows = [(one.severity, one.reason, _age(one, now), COMPONENT, one.message) for one in told]
     yield from table.lines(_EVENTS, [["-" * len(name) for name in _EVENTS], *rows], indent="  ")
 
 
-def _age(told: Told, now: int) -> str:
-    last = ages.ago(told.last, now)
+def _age(told: Post, now: int) -> str:
+    last = ages.ago(last_at(told), now)
     return last if told.count == 1 else f"{last} (x{told.count} over {ages.ago(told.first, now)})"

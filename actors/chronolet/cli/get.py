@@ -1,17 +1,18 @@
-"""`chronolet get`: pods, containers and actors, as the log has them.
+"""`chronolet get`: pods, containers, actors and events, as the log has them.
 
 Comes in: a type, names, a form. Goes out: a table, names, JSON, YAML, or what a JSONPath finds.
-Next: `pods` and `actors`, which make the rows.
+Next: `pods`, `actors` and so on, which make the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from chronolet.cli import actors, containers, pods, selecting, sorting, table
+from chronolet.cli import actors, containers, events, kube_events, pods, selecting, sorting, table
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.forms import FORMS, form, forms, show_object
@@ -56,11 +57,15 @@ class Found(NamedTuple):
 @with_settings()
 @namespace_option
 @click.argument(
-    "words", nargs=-1, required=True, metavar="(pods|containers|actors) [NAME...]", shell_complete=types_then_pods
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="(pods|containers|actors|events) [NAME...]",
+    shell_complete=types_then_pods,
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
 @click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="another form")
-@click.option("-w", "--watch", "watching", is_flag=True, help="go on with every change of the pods")
+@click.option("-w", "--watch", "watching", is_flag=True, help="go on with every change of pods or events")
 @selecting.options
 @click.option("--sort-by", "order", callback=sorting.order, metavar="JSONPATH", help="such as .metadata.name")
 @click.option("--show-labels", is_flag=True, help="the pods' labels in a last column")
@@ -79,8 +84,8 @@ def command(
     field_selector: selecting.Wanted | None,
     order: sorting.Order | None,
 ) -> None:
-    """Show pods, containers or actors."""
-    type_, names = types_and_names(words, ("pods", "containers", "actors"))
+    """Show pods, containers, actors or events."""
+    type_, names = types_and_names(words, ("pods", "containers", "actors", "events"))
     selected = selector is not None or field_selector is not None
     asked = Asked(
         type_,
@@ -104,8 +109,8 @@ def command(
 
 
 def _check(asked: Asked, *, watching: bool, selected: bool) -> None:
-    if watching and asked.type != "pods":
-        raise click.UsageError(f"found --watch with {asked.type}, expected pods.")
+    if watching and asked.type not in ("pods", "events"):
+        raise click.UsageError(f"found --watch with {asked.type}, expected pods or events.")
     if selected and asked.type == "actors":
         raise click.UsageError("found a selector with actors, expected pods or containers.")
     if selected and asked.names:
@@ -116,6 +121,8 @@ def _check(asked: Asked, *, watching: bool, selected: bool) -> None:
 
 def _watch(node: Session, asked: Asked) -> NoReturn:
     """Until an interrupt; not at all if one of the names is nobody's."""
+    if asked.type == "events":
+        _watch_events(node, asked)
     now = Pods(node)
     chosen = [pod for pod in now.now.values() if asked.namespace in (None, pod["metadata"]["namespace"])]
     if missing := _missing(asked, chosen):
@@ -189,10 +196,37 @@ def _actors(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
+def _events(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+    with closing(kube_events.Stream(node)) as stream:
+        chosen = list(asked.sorted([event for event in stream.now() if _is_wanted_event(asked, event)]))
+    known = {event["metadata"]["name"] for event in chosen}
+    missing = [f'event "{name}" not found' for name in asked.names if name not in known]
+    namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
+    found = Found(
+        items=chosen,
+        names=[f"event/{event['metadata']['name']}" for event in chosen],
+        head=kube_events.head(namespaced=namespaced, wide=wide),
+        rows=[kube_events.row(event, now, namespaced=namespaced, wide=wide) for event in chosen],
+    )
+    return found, missing
+
+
+def _is_wanted_event(asked: Asked, event: Any) -> bool:
+    return _is_asked(asked, event["metadata"]) and asked.wanted(event)
+
+
+def _watch_events(node: Session, asked: Asked) -> NoReturn:
+    stream = kube_events.Stream(node)
+    found = [event for event in stream.now() if _is_wanted_event(asked, event)]
+    show = events.shower(node, asked.output, namespaced=asked.namespace is None, headers=asked.headers, counted=False)
+    events.follow(stream, found, lambda event: _is_wanted_event(asked, event), show)
+
+
 _FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
     "pods": _pods,
     "containers": _containers,
     "actors": _actors,
+    "events": _events,
 }
 
 

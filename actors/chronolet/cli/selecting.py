@@ -7,7 +7,7 @@ Next: `get`, `delete`, `wait`, `describe`, `logs`. Source: apimachinery's labels
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -27,6 +27,18 @@ FIELDS = (
     "status.phase",
     "status.podIP",
     "status.nominatedNodeName",
+)
+EVENT_FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.fieldPath",
+    "reason",
+    "type",
+    "reportingComponent",
 )
 _DEFAULTS = {"spec.hostNetwork": False, "spec.schedulerName": "default-scheduler"}
 
@@ -98,9 +110,20 @@ def by_fields(text: str) -> Wanted:
 
 def _field(text: str) -> Wanted:
     path, sign, value = (part.strip() for part in _signed(text))
-    if path not in FIELDS:
-        raise click.BadParameter(f"field {path!r} is not known, expected one of {', '.join(FIELDS)}.")
-    return lambda pod: (_at(pod, path) == value) == (sign != "!=")
+    if path not in {*FIELDS, *EVENT_FIELDS}:
+        raise _unknown(path, FIELDS)
+
+    def wanted(item: Object) -> bool:
+        fields = EVENT_FIELDS if "involvedObject" in item else FIELDS
+        if path not in fields:  # a field of the other kind
+            raise _unknown(path, fields)
+        return (_at(item, path) == value) == (sign != "!=")
+
+    return wanted
+
+
+def _unknown(path: str, fields: Sequence[str]) -> click.BadParameter:
+    return click.BadParameter(f"field {path!r} is not known, expected one of {', '.join(fields)}.")
 
 
 def _signed(text: str) -> tuple[str, str, str]:
@@ -113,8 +136,8 @@ def _signed(text: str) -> tuple[str, str, str]:
 
 def _at(pod: Object, path: str) -> str:
     """What stands there, as text; a field that is absent is empty."""
-    section, name = path.split(".")
-    value = pod.get(section, {}).get(name, _DEFAULTS.get(path, ""))
+    section, _, name = path.partition(".")
+    value = pod.get(section, {}).get(name, _DEFAULTS.get(path, "")) if name else pod.get(section, "")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

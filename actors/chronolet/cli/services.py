@@ -16,6 +16,7 @@ from chronolet.kernel.kind import Kind
 from chronolet.kernel.store import Store
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
+from chronolet.ports.kube_sinks import Kept
 from chronolet.ports.runtime import Runtime
 from chronolet.ports.secrets import Secrets
 
@@ -52,6 +53,13 @@ def docker_runtime(settings: Settings) -> Runtime:
     return DockerRuntime(settings.docker, timeout_seconds=ANSWER_SECONDS)
 
 
+def kept_events(settings: Settings) -> Kept:
+    """The KubeEvents that the node's Redis keeps."""
+    from chronolet.adapters.kube_sinks.stream import StreamReader  # noqa: PLC0415 - most commands need none
+
+    return StreamReader(settings.redis_url, settings.node)
+
+
 def kept_secrets(settings: Settings) -> Secrets:
     """What the node's Secrets hold, in its state folder."""
     from chronolet.adapters.kept_secrets import SecretFiles  # noqa: PLC0415 - most commands need none
@@ -72,5 +80,6 @@ class Services:
     archive: Callable[[Settings, Store], ArchiveReader] = archive_files
     runtime: Callable[[Settings], Runtime] = docker_runtime
     secrets: Callable[[Settings], Secrets] = kept_secrets
+    kube_events: Callable[[Settings], Kept] = kept_events
     kinds: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
     now: Callable[[], int] = wall_clock

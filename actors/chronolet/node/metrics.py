@@ -23,9 +23,10 @@ from prometheus_client import (
 )
 
 from chronolet.kernel.observer import Observer, Outcome
+from chronolet.node.event_figures import EventFigures
 from chronolet.node.http import Answer, Query
 from chronolet.node.probe_figures import CONTENT_TYPE, ProbeFigures
-from chronolet_schemas import pod, prober
+from chronolet_schemas import kube_events, pod, prober
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
@@ -47,6 +48,7 @@ class Metrics(Observer):
         self._pleg()
         self._chronolet()
         self.probes = ProbeFigures(self.registry)
+        self.kube_events = EventFigures(self.registry)
 
     def _kubelet(self, node: str) -> None:
         registry = self.registry
@@ -152,6 +154,8 @@ class Metrics(Observer):
                 self.started_containers_errors.labels("container", reason).inc()
             case prober.ProbeRemoved():
                 self.probes.forget(event)
+            case kube_events.Correlated() | kube_events.SinkEvent():
+                self.kube_events.count(event)
             case _:
                 pass
 

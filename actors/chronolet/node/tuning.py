@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from chronolet.keeper.effects import MEASURE_SECONDS
 from chronolet.keeper.policy import Policy
+from chronolet.kube_events.policy import RETRY_PAUSE
 
 
 class Tuning(NamedTuple):
@@ -22,6 +23,8 @@ class Tuning(NamedTuple):
     """How much of the state folder's disk is held in reserve."""
     ballast_rest_seconds: float = 60.0
     """How long after the ballast was given up it is held again at the earliest: what made room has time to last."""
+    event_pause: int = RETRY_PAUSE
+    """Before a KubeEvent is tried again at a sink, in milliseconds."""
 
 
 USUAL = Tuning()

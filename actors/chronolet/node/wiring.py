@@ -36,8 +36,11 @@ from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.process import Process, Setup
 from chronolet.kernel.redis_store import RedisStore
+from chronolet.kube_events import actor as kube_events
+from chronolet.kube_events import effects as kube_events_effects
 from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
+from chronolet.node import event_sinks
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.health import Health
 from chronolet.node.http import Show
@@ -130,6 +133,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         specs=specs,
         secrets=secrets,
         run=run,
+        event_pause=tuning.event_pause,
     )
     adoption = Adoption(store, runtime, specs, settings.node, secrets=secrets, host=LinuxHost(settings.root_dir))
     process = Process(
@@ -189,6 +193,7 @@ def _kinds(
     specs: Specs,
     secrets: Secrets,
     run: Callable[[], str],
+    event_pause: int,
 ) -> dict[str, Kind[Any]]:
     node = settings.node
     rescan, relist = settings.file_check_frequency / 1000, settings.pleg_relist_period / 1000
@@ -219,9 +224,15 @@ def _kinds(
             )
         ),
         "prober": lambda: prober.kind(prober_effects.jobs(probes)),
+        "kube_events": lambda: _kube_events(settings, event_pause),
         "keeper": keeper_kind,
     }
     return {name: makers[name]() for name in settings.actors}
+
+
+def _kube_events(settings: Settings, pause: int) -> Kind[Any]:
+    sinks = event_sinks.sinks(settings)
+    return kube_events.kind(kube_events_effects.jobs(sinks), event_sinks.policy(settings, sinks, pause))
 
 
 def _pulls(settings: Settings, secrets: Secrets) -> Pulls:

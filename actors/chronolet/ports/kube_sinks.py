@@ -43,6 +43,20 @@ class Sink(Protocol):
         """Hand over at most `at_once` posts. Returns in bounded time."""
 
 
+class Kept(Protocol):
+    """The Event objects that the sink in the node's Redis keeps for readers, each change of one an entry of its own."""
+
+    def read(
+        self, after: Position, count: int, block_milliseconds: int = 0
+    ) -> Sequence[tuple[Position, dict[str, Any]]]:
+        """Entries after a position, oldest first; waits for the first one at most so long. Raises as the node's store
+        does.
+        """
+
+    def close(self) -> None:
+        """Give back the connection."""
+
+
 def last_at(post: Post) -> int:
     """When it happened last, in milliseconds."""
     return Position.parse(post.at).milliseconds

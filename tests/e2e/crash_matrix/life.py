@@ -23,6 +23,7 @@ import msgspec
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.kernel.lease import proven_dead
 from chronolet.kernel.store import StoreUnreachable
+from chronolet.node.settings import ALL_ACTORS
 from chronolet.node.wiring import SHARDS
 from chronolet.ports import labels
 from chronolet_schemas import codec, kernel, manifests, pleg, pod, registry
@@ -42,7 +43,7 @@ from tests.support.redis import PrivateRedis, private_redis
 
 POD = "default/web"
 T = TypeVar("T")
-HOSTED = [shard for kind in ("manifests", "pod", "pleg", "keeper") for shard in shards_of(kind, SHARDS[kind])]
+HOSTED = [shard for kind in ALL_ACTORS for shard in shards_of(kind, SHARDS[kind])]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,8 @@
 
     python -m tests.integration.process.agent ROOT [FLAG=VALUE...]
 
-Comes in: a state folder; settings by field name, and tuning: `chunk`, `measure`, `ballast`, `rest`, `snapshot`.
+Comes in: a state folder; settings by field name, and tuning: `chunk`, `measure`, `ballast`, `rest`, `snapshot`,
+`pause`.
 Goes out: the exit status. Next: `support`, which starts it.
 """
 
@@ -27,6 +28,7 @@ def run(arguments: list[str]) -> int:
         measure_seconds=float(given.pop("measure", USUAL.measure_seconds)),
         ballast_bytes=int(given.pop("ballast", USUAL.ballast_bytes)),
         ballast_rest_seconds=float(given.pop("rest", USUAL.ballast_rest_seconds)),
+        event_pause=int(given.pop("pause", USUAL.event_pause)),
     )
     settings, _ = resolve({"root_dir": root, "node": "n", "port": 0, **given}, {})
     return main.run(settings, tuning=tuning)

@@ -2,7 +2,7 @@
 
 from chronolet.adapters.kube_sinks.kubernetes import KubernetesSink
 from chronolet.adapters.kube_sinks.log_lines import LogSink
-from chronolet.adapters.kube_sinks.stream import StreamSink
+from chronolet.adapters.kube_sinks.stream import StreamReader, StreamSink
 from chronolet.adapters.kube_sinks.webhook import WebhookSink
 
-__all__ = ["KubernetesSink", "LogSink", "StreamSink", "WebhookSink"]
+__all__ = ["KubernetesSink", "LogSink", "StreamReader", "StreamSink", "WebhookSink"]

@@ -1,4 +1,4 @@
-"""KubeEvents in the node's Redis, in the stream that `get events` reads.
+"""KubeEvents in the node's Redis, in the stream that `get events` reads; and how it reads them.
 
 Comes in: posts. Goes out: an entry each, under the position in the node's log that it came from: so one that is added
 again is known by its id. Old entries leave by age and number. Next: the CLI, redis-cli.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import redis
@@ -15,11 +16,13 @@ import redis
 from chronolet.kernel.redis_connection import Address, Channel
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.ports.kube_sinks import Outcome, api_event
+from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
 
 _AT_ONCE = 100
 _TIMEOUT_SECONDS = 10.0
+_LONGEST_BLOCK = 5_000
 _KNOWN = "equal or smaller"
 """In the server's refusal of an id that is not above all others: it has this one, for they come in order."""
 
@@ -68,3 +71,35 @@ class StreamSink:
         about = f"{post.object_kind}/{post.object_name}"
         shown = ("type", post.severity, "reason", post.reason, "object", about, "count", str(post.count))
         return ("XADD", self._key, post.at, *shown, "event", event)
+
+
+class StreamReader:
+    """`ports.kube_sinks.Kept` of that stream."""
+
+    def __init__(self, url: str, node: str) -> None:
+        self._channel = Channel(Address(url), _TIMEOUT_SECONDS)
+        self._key = Keys(node).kube_events
+
+    def read(
+        self, after: Position, count: int, block_milliseconds: int = 0
+    ) -> Sequence[tuple[Position, dict[str, Any]]]:
+        block = ("BLOCK", min(block_milliseconds, _LONGEST_BLOCK)) if block_milliseconds else ()
+        try:
+            found = self._channel.call("XREAD", "COUNT", count, *block, "STREAMS", self._key, str(after))
+        except redis.ResponseError as error:
+            raise StoreBroken(f"{self._key}: {error}") from error
+        return [_entry(*one) for _, entries in found or () for one in entries]
+
+    def close(self) -> None:
+        self._channel.disconnect()
+
+
+def _entry(at: bytes, fields: list[bytes]) -> tuple[Position, dict[str, Any]]:
+    values = dict(zip(fields[::2], fields[1::2], strict=True))
+    try:
+        event = msgspec.json.decode(values.get(b"event", b""), type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise StoreBroken(
+            f"the entry {at.decode()} of the KubeEvents' stream holds no Event object: {error}"
+        ) from error
+    return Position.parse(at.decode()), event

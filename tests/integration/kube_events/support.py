@@ -1,0 +1,172 @@
+"""A node whose only process hosts kube_events, and a stand-in for the actors that record.
+
+In: a redis-server. Out: `Events`: KubeEvents recorded by real steps, the agent started, killed and asked; what its log
+says that became of each.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.store import Acquired, Committed, Step
+from chronolet.node.wiring import SHARDS
+from chronolet_schemas import codec, kernel, kube_events, registry
+from chronolet_schemas.envelope import START, Event, Record
+from chronolet_schemas.keys import Keys, Shard
+from tests.support import scratch
+from tests.support.redis import PrivateRedis
+
+NODE = "n"
+_TELLER = Shard("pleg")
+
+
+def recorded(number: int, **fields: Any) -> kube_events.Recorded:
+    """About an object of its own."""
+    known: dict[str, Any] = {
+        "object_kind": "Pod",
+        "namespace": "shop",
+        "name": f"web-{number}",
+        "severity": "Normal",
+        "reason": "Started",
+        "message": f"started for the {number}th time",
+    }
+    return kube_events.Recorded(**{**known, **fields})
+
+
+class Events:
+    """See the module."""
+
+    def __init__(self, server: PrivateRedis, root: Path, **settings: object) -> None:
+        self.server = server
+        self.root = root
+        self.settings = settings
+        self.store = RedisStore(server.url, NODE)
+        self.store.check()
+        started = kernel.LogStarted(run="run-1", node=NODE, shards=dict(SHARDS))
+        self.store.begin("run-1", SHARDS, _record(f"node/{NODE}", started))
+        self.store.renew("teller", "", 3_600_000)
+        acquired = self.store.acquire(_TELLER, "", "teller", registry.SCHEMA, proven_dead=False)
+        assert isinstance(acquired, Acquired)
+        self._head = acquired.head
+        self._version = acquired.head.version
+        self._agent: subprocess.Popen[bytes] | None = None
+        self.told = 0
+
+    # -- telling -------------------------------------------------------------------------------------------------------
+    def record(self, *events: kube_events.Recorded) -> None:
+        """All in one step."""
+        head = self._head
+        step = Step(
+            shard=_TELLER,
+            token=head.token,
+            version=self._version,
+            step_id=uuid.uuid4().hex,
+            schema=registry.SCHEMA,
+            log_cursor=head.log_cursor,
+            new_log_cursor=head.log_cursor,
+            mail_cursor=head.mail_cursor,
+            new_mail_cursor=head.mail_cursor,
+            records=tuple(_record("pleg/node", event) for event in events),
+        )
+        answer = self.store.step(step)
+        assert isinstance(answer, Committed)
+        self._version = answer.version
+        self.told += len(events)
+
+    # -- the agent -----------------------------------------------------------------------------------------------------
+    def start(self) -> None:
+        given = {"redis": self.server.url, "actors": "kube_events", "pause": 50, **self.settings}
+        words = [f"{name}={value}" for name, value in given.items()]
+        command = [sys.executable, "-m", "tests.integration.process.agent", str(self.root), *words]
+        with self.log.open("ab") as log:
+            self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    @property
+    def log(self) -> Path:
+        return self.root.parent / f"{self.root.name}.log"
+
+    def kill9(self) -> None:
+        assert self._agent is not None
+        self._agent.kill()
+        self._agent.wait()
+
+    def close(self) -> None:
+        if self._agent is not None:
+            self.kill9()
+        self.store.close()
+
+    # -- what became of it ---------------------------------------------------------------------------------------------
+    def facts(self) -> list[Any]:
+        """The events of kube_events in the log."""
+        own = [entry for entry in self.store.scan(START) if entry.entity.startswith("kube_events/")]
+        return [codec.decode(entry.type, entry.data, Event) for entry in own]
+
+    def balance(self, sink: str) -> Counter[str]:
+        """All that the log says, in numbers."""
+        found: Counter[str] = Counter()
+        for fact in self.facts():
+            match fact:
+                case kube_events.Correlated():
+                    found["heard"] += fact.heard
+                    found["suppressed"] += fact.suppressed
+                    found["posted"] += len(fact.posts)
+                    found["correlated"] += 1
+                case kube_events.Delivered() if fact.sink == sink:
+                    found["delivered"] += fact.count
+                case kube_events.GivenUp() if fact.sink == sink:
+                    found["given up"] += fact.count
+                    found[f"given up: {fact.reason}"] += fact.count
+                case kube_events.DeliveryFailed() if fact.sink == sink:
+                    found["failed"] += 1
+        return found
+
+    def posts(self) -> list[kube_events.Post]:
+        """All that the sinks were to have."""
+        return [post for fact in self.facts() if isinstance(fact, kube_events.Correlated) for post in fact.posts]
+
+    def settled(self, sink: str) -> bool:
+        """Whether all that was told has come to its end there."""
+        found = self.balance(sink)
+        whole = found["heard"] == self.told
+        return whole and found["posted"] == found["delivered"] + found["given up"]
+
+    def wait_settled(self, *sinks: str, seconds: float = 30) -> None:
+        try:
+            for sink in sinks:
+                scratch.wait_until(lambda sink=sink: self.settled(sink), f"the end at {sink}", seconds)  # type: ignore[misc]
+        except TimeoutError as error:
+            error.add_note(f"{[dict(self.balance(sink)) for sink in sinks]}\n{self.log.read_text()[-3000:]}")
+            raise
+
+    def stream(self) -> list[tuple[str, dict[str, Any]]]:
+        """(position, Event object) of each entry that readers have."""
+        entries: Any = self.server.client().xrange(Keys(NODE).kube_events)
+        return [(at.decode(), msgspec.json.decode(fields[b"event"])) for at, fields in entries]
+
+
+def _record(entity: str, event: Event) -> Record:
+    return Record(registry.type_of(type(event)), entity, event.subject(), "pleg#1", "", codec.encode(event))
+
+
+@contextmanager
+def node(server: PrivateRedis, root: Path, **settings: object) -> Iterator[Events]:
+    """Nothing of it is left at the end."""
+    events = Events(server, root, **settings)
+    try:
+        yield events
+    finally:
+        events.close()
+
+
+def names(posts: Sequence[kube_events.Post]) -> list[tuple[str, int]]:
+    return [(post.name, post.count) for post in posts]

@@ -1,0 +1,124 @@
+"""The whole way, from entries of the log to sinks that fail in every way: delivered and given up are what was posted,
+posted and kept back are what was recorded; and what kill -9 does to that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.kube_events.support import NODE, Events, names, node, recorded
+from tests.support import scratch
+from tests.support.event_servers import ApiServer, Fault, Webhook, served
+from tests.support.redis import PrivateRedis
+
+FAULTS: tuple[Fault, ...] = (
+    *("close", "reset", "half", "nonsense", "huge", "empty", "html 502", "later 503", "move 307", "deny 403"),
+)
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    server = Webhook()
+    with served(server):
+        yield server
+
+
+def keys(events: Events) -> list[str]:
+    """Of all that was posted, as a webhook knows them."""
+    return [f"{NODE}/{post.name}/{post.count}/{post.at}" for post in events.posts()]
+
+
+def test_sinks_that_fail_in_every_way(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
+    api = ApiServer()
+    told = 120
+    with (
+        served(api),
+        node(redis_server, tmp_path / "root", event_webhook_url=webhook.url, event_api_server=api.url) as events,
+    ):
+        for server in (webhook, api):
+            server.faults.extend(fault for fault in FAULTS * 3)
+        events.start()
+        for number in range(told):
+            # Half of it told twice: the second time is a patch.
+            events.record(recorded(number), *([recorded(number)] if number % 2 else []))
+        events.wait_settled("redis", "webhook", "kubernetes")
+        posted = keys(events)
+        assert len(posted) == len(set(posted)) == events.told == told * 3 // 2
+        assert [at for at, _ in events.stream()] == [post.at for post in events.posts()]
+        for server, sink, refused in ((webhook, "webhook", 6), (api, "kubernetes", 3)):
+            assert server.met.keys() == set(FAULTS)
+            found = events.balance(sink)
+            assert found["failed"] >= 20
+            assert found["given up"] == found["given up: refused"] >= refused
+        # What was refused did not get there; nothing else is missing. An answer of nothing took it, though, without
+        # its being kept.
+        assert len(webhook.taken) == events.balance("webhook")["delivered"] - webhook.met["empty"]
+        assert set(webhook.taken) < set(posted)
+        assert api.wrong == []
+        counts = {name: event["count"] for (_, name), event in api.events.items()}
+        assert counts.items() <= set(names(events.posts()))
+        assert len(counts) >= told - events.balance("kubernetes")["given up"]
+
+
+def test_a_sink_that_is_down_is_given_up_for_what_is_too_much(redis_server: PrivateRedis, tmp_path: Path) -> None:
+    settings = {"event_webhook_url": "http://127.0.0.1:1/", "event_backlog": 100, "pause": 20}
+    with node(redis_server, tmp_path / "root", **settings) as events:
+        events.start()
+        for begin in range(0, 600, 50):
+            events.record(*(recorded(number) for number in range(begin, begin + 50)))
+        events.wait_settled("redis")
+        scratch.wait_until(lambda: events.balance("webhook")["given up: tries"] > 0, "a post given up by tries")
+        found = events.balance("webhook")
+        assert found["given up: backlog"] >= 480
+        assert found["failed"] >= 11
+        assert 0 < found["posted"] - found["given up"] <= 100  # that many wait
+        assert len(events.stream()) == 600
+
+
+def test_what_is_told_while_no_agent_runs_is_delivered_by_the_next(
+    redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook
+) -> None:
+    with node(redis_server, tmp_path / "root", event_webhook_url=webhook.url) as events:
+        events.start()
+        events.record(recorded(1))
+        events.wait_settled("webhook")
+        events.kill9()
+        events.record(recorded(1), recorded(2))
+        events.start()
+        events.wait_settled("redis", "webhook")
+        assert [post.count for post in events.posts()] == [1, 2, 1]  # the counts have outlived the process
+        assert sorted(webhook.taken) == sorted(keys(events))
+
+
+def test_a_flood_and_kills_in_the_middle_of_it(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
+    """Ten thousand: some of as many objects, most of a single one, which the spam filter keeps back."""
+    settings = {"event_webhook_url": webhook.url, "event_backlog": 100_000, "event_stream_length": 100_000}
+    with node(redis_server, tmp_path / "root", **settings) as events:
+        events.start()
+        flood = threading.Thread(target=_flood, args=(events,))
+        flood.start()
+        for much in (200, 700, 1_200):
+            scratch.wait_until(lambda much=much: len(webhook.taken) > much, f"{much} at the webhook", 60)  # type: ignore[misc]
+            events.kill9()
+            events.start()
+        flood.join()
+        events.wait_settled("redis", "webhook", seconds=90)
+        posted, found = keys(events), events.balance("webhook")
+        assert found["heard"] == 10_000 == found["suppressed"] + found["posted"]
+        assert found["posted"] == len(posted) == len(set(posted)) == 2_000 + 25
+        assert found["given up"] == 0
+        assert sorted(webhook.taken) == sorted(posted)  # each there, and known by its name if it came twice
+        assert [at for at, _ in events.stream()] == [post.at for post in events.posts()]
+        assert found["correlated"] < 2_000  # a hundred may be one entry
+
+
+def _flood(events: Events) -> None:
+    numbers = itertools.count()
+    for _ in range(100):
+        some = [recorded(next(numbers)) for _ in range(20)]
+        events.record(*some, *[recorded(-1, name="loud", message="again")] * 80)

@@ -1,0 +1,242 @@
+"""Each sink for itself, over real HTTP and against a real Redis: what it makes of every way in which the other side
+can fail.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import redis
+
+from chronolet.adapters.kube_sinks import KubernetesSink, StreamReader, StreamSink, WebhookSink
+from chronolet.adapters.kube_sinks.calls import HttpCaller
+from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.ports.kube_sinks import Outcome
+from chronolet_schemas.envelope import START, Position
+from chronolet_schemas.keys import Keys
+from chronolet_schemas.kube_events import Post
+from tests.support.event_servers import UNREACHABLE, ApiServer, Fault, Webhook, served
+from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+
+T0 = 1_700_000_000_000
+PATIENCE = 0.5
+DELIVERED = Outcome(delivered=1)
+
+
+def post(number: int = 1, *, name: str = "web-0", **fields: Any) -> Post:
+    known: dict[str, Any] = {"object_kind": "Pod", "namespace": "shop", "severity": "Normal", "reason": "Started"}
+    known |= {"object_name": name, "message": "m", "first": T0, "at": f"{T0 + number}-{number}"}
+    return Post(name=f"{name}.1", **{**known, **fields})
+
+
+# -- webhook -----------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    server = Webhook(b"a secret")
+    with served(server):
+        yield server
+
+
+@pytest.fixture
+def to_webhook(webhook: Webhook, tmp_path: Path) -> WebhookSink:
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"a secret\n")
+    return WebhookSink(HttpCaller(f"{webhook.url}/hook", seconds=PATIENCE), "node-1", str(secret))
+
+
+def test_a_webhook_is_given_the_whole_object_signed(webhook: Webhook, to_webhook: WebhookSink) -> None:
+    told = post(2, count=2, uid="u1", message="\x00\x1b[2J\u2028 \U0001f642", field_path="spec.containers{app}")
+    assert to_webhook.deliver([told]) == DELIVERED
+    ((key, event),) = webhook.taken.items()
+    assert key == f"node-1/web-0.1/2/{told.at}"
+    assert (event["message"], event["count"], event["involvedObject"]["uid"]) == (told.message, 2, "u1")
+    assert to_webhook.deliver([told]) == DELIVERED  # known by its key
+    assert (len(webhook.taken), webhook.repeated, webhook.unsigned) == (1, 1, 0)
+
+
+def test_a_wrong_signature_is_refused_and_a_secret_that_is_not_there_tried_again(
+    webhook: Webhook, tmp_path: Path
+) -> None:
+    unsigned = WebhookSink(HttpCaller(webhook.url), "node-1")
+    assert unsigned.deliver([post()]).refused == (("web-0.1", "answered 401"),)
+    assert webhook.unsigned == 1
+    missing = WebhookSink(HttpCaller(webhook.url), "node-1", str(tmp_path / "none"))
+    assert "No such file" in missing.deliver([post()]).failure
+
+
+@pytest.mark.parametrize("fault", UNREACHABLE)
+def test_a_webhook_that_gives_no_whole_answer_is_tried_again(
+    webhook: Webhook, to_webhook: WebhookSink, fault: Fault
+) -> None:
+    webhook.faults.append(fault)
+    outcome = to_webhook.deliver([post()])
+    assert outcome.failure
+    assert outcome == Outcome(failure=outcome.failure)
+    assert webhook.met == {fault: 1}
+    assert to_webhook.deliver([post()]) == DELIVERED
+
+
+def test_what_a_webhook_says_is_heard(webhook: Webhook, to_webhook: WebhookSink) -> None:
+    said: list[tuple[Fault, Outcome]] = [
+        ("empty", DELIVERED),
+        ("html 502", Outcome(failure="answered 502")),
+        ("later 503", Outcome(failure="answered 503")),
+        ("move 307", Outcome(refused=(("web-0.1", "answered 307"),))),
+        ("deny 403", Outcome(refused=(("web-0.1", "answered 403"),))),
+    ]
+    for fault, outcome in said:
+        webhook.faults.append(fault)
+        assert to_webhook.deliver([post()]) == outcome, fault
+
+
+def test_a_webhook_that_is_not_there() -> None:
+    outcome = WebhookSink(HttpCaller("http://127.0.0.1:1/x"), "n").deliver([post()])
+    assert outcome == Outcome(failure="http://127.0.0.1:1/x: [Errno 111] Connection refused")
+
+
+def test_a_certificate_that_nobody_knows_is_no_answer(webhook: Webhook) -> None:
+    outcome = WebhookSink(HttpCaller(webhook.url.replace("http:", "https:"), seconds=PATIENCE), "n").deliver([post()])
+    assert "SSL" in outcome.failure
+
+
+# -- API server --------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    server = ApiServer("a token")
+    with served(server):
+        yield server
+    assert server.wrong == []
+
+
+@pytest.fixture
+def to_api(api: ApiServer, tmp_path: Path) -> KubernetesSink:
+    token = tmp_path / "token"
+    token.write_text("a token\n")
+    return KubernetesSink(HttpCaller(api.url, seconds=PATIENCE), "node-1", str(token))
+
+
+def test_new_is_created_and_known_is_patched(api: ApiServer, to_api: KubernetesSink) -> None:
+    assert to_api.deliver([post(1)]) == DELIVERED
+    assert to_api.deliver([post(2, count=2, message="newer")]) == DELIVERED
+    assert [(method, status) for method, _, status in api.calls] == [("POST", 201), ("PATCH", 200)]
+    (event,) = api.events.values()
+    assert (event["count"], event["message"], event["reason"]) == (2, "newer", "Started")
+    assert (event["firstTimestamp"], event["source"]["host"]) == ("2023-11-14T22:13:20Z", "node-1")
+
+
+def test_what_the_server_has_lost_is_created_at_once(api: ApiServer, to_api: KubernetesSink) -> None:
+    assert to_api.deliver([post(7, count=7)]) == DELIVERED
+    assert [(method, status) for method, _, status in api.calls] == [("PATCH", 404), ("POST", 201)]
+    assert [event["count"] for event in api.events.values()] == [7]
+
+
+def test_events_of_nodes_and_of_strange_names_are_taken(api: ApiServer, to_api: KubernetesSink) -> None:
+    node = post(name="node-1", object_kind="Node", namespace="")
+    strange = post(object_name="Not_A_DNS:name/../x", namespace="shop")
+    assert [to_api.deliver([one]) for one in (node, strange)] == [DELIVERED] * 2
+    assert {namespace for namespace, _ in api.events} == {"default", "shop"}
+    assert api.events["default", "node-1.1"]["involvedObject"]["uid"] == "node-1"
+
+
+@pytest.mark.parametrize("fault", [*UNREACHABLE, "html 502", "later 503", "empty"])
+def test_an_api_server_that_says_nothing_final_is_asked_again(
+    api: ApiServer, to_api: KubernetesSink, fault: Fault
+) -> None:
+    api.faults.append(fault)
+    assert to_api.deliver([post()]).failure
+    assert api.met == {fault: 1}
+    assert to_api.deliver([post()]) == DELIVERED
+
+
+def test_a_status_is_its_last_word(api: ApiServer, to_api: KubernetesSink) -> None:
+    api.faults.append("deny 403")
+    assert to_api.deliver([post()]).refused == (("web-0.1", "403 Forbidden: not you"),)
+    assert to_api.deliver([post()]) == DELIVERED
+    assert to_api.deliver([post()]).refused == (("web-0.1", "409 AlreadyExists: "),)
+    stranger = KubernetesSink(HttpCaller(api.url), "node-1")
+    assert stranger.deliver([post()]).refused == (("web-0.1", "401 Unauthorized: "),)
+
+
+def test_a_token_that_fits_in_no_header_makes_no_request(api: ApiServer, tmp_path: Path) -> None:
+    (tmp_path / "bad").write_text("two\nlines")
+    outcome = KubernetesSink(HttpCaller(api.url), "node-1", str(tmp_path / "bad")).deliver([post()])
+    assert outcome.refused[0][1].startswith("no request can be made of it: ")
+    assert api.requests == 0
+
+
+# -- Redis -------------------------------------------------------------------------------------------------------------
+KEY = Keys("n").kube_events
+
+
+def to_stream(server: PrivateRedis, *, keep: int = 10**14, length: int = 1_000) -> StreamSink:
+    return StreamSink(server.url, "n", keep_milliseconds=keep, length=length)
+
+
+def entries(client: redis.Redis) -> list[Any]:
+    found: Any = client.xrange(KEY)
+    return list(found)
+
+
+def ids(client: redis.Redis) -> list[str]:
+    return [at.decode() for at, _ in entries(client)]
+
+
+def test_the_stream_has_each_once_under_its_position(redis_server: PrivateRedis) -> None:
+    sink, client = to_stream(redis_server), redis_server.client()
+    some = [post(number, count=number) for number in range(1, 6)]
+    assert sink.deliver(some[:3]) == Outcome(delivered=3)
+    assert sink.deliver(some) == Outcome(delivered=5)  # the first three once more
+    assert ids(client) == [one.at for one in some]
+    ((_, fields), *_) = entries(client)
+    assert json.loads(fields[b"event"])["metadata"]["annotations"] == {"chronolet/position": some[0].at}
+    reader = StreamReader(redis_server.url, "n")
+    assert [event["count"] for _, event in reader.read(START, 100)] == [1, 2, 3, 4, 5]
+    assert [at for at, _ in reader.read(Position.parse(some[3].at), 100, 50)] == [Position.parse(some[4].at)]
+    assert reader.read(Position.parse(some[4].at), 100, 50) == []
+    reader.close()
+
+
+def test_the_stream_is_kept_by_age_and_by_size(redis_server: PrivateRedis) -> None:
+    client = redis_server.client()
+    now = int(client.time()[0]) * 1000
+    old = [post(number, at=f"{now - 10_000 + number}-{number}") for number in range(1, 4)]
+    new = [post(number, at=f"{now + number}-{number}") for number in range(4, 10)]
+    assert to_stream(redis_server, keep=5_000).deliver([*old, *new]).delivered == 9
+    assert ids(client) == [one.at for one in new]
+    assert to_stream(redis_server, length=4).deliver([post(20, at=f"{now + 20}-20")]).delivered == 1
+    assert len(ids(client)) == 4
+
+
+def test_a_server_that_cannot_serve_is_tried_again() -> None:
+    with private_redis(RedisOptions(maxmemory=1, maxmemory_policy="noeviction")) as full:
+        assert "maxmemory" in to_stream(full).deliver([post()]).failure
+    with private_redis() as server:
+        server.client().set(KEY, "a string")
+        assert "WRONGTYPE" in to_stream(server).deliver([post()]).failure
+        with pytest.raises(StoreBroken, match="WRONGTYPE"):
+            StreamReader(server.url, "n").read(START, 1)
+        server.client().delete(KEY)
+        server.client().xadd(KEY, {"event": "no JSON"})
+        with pytest.raises(StoreBroken, match="holds no Event object"):
+            StreamReader(server.url, "n").read(START, 1)
+        sink = to_stream(server)
+        server.kill9()
+        assert "sock" in sink.deliver([post(10**9)]).failure
+        with pytest.raises(StoreUnreachable):
+            StreamReader(server.url, "n").read(START, 1)
+
+
+def test_the_largest_event_there_is_is_taken_by_all(
+    redis_server: PrivateRedis, webhook: Webhook, to_webhook: WebhookSink, api: ApiServer, to_api: KubernetesSink
+) -> None:
+    large = post(message="\U0001f642" * 4096)
+    assert to_stream(redis_server).deliver([large]) == DELIVERED
+    assert to_webhook.deliver([large]) == DELIVERED
+    assert to_api.deliver([large]) == DELIVERED
+    assert {event["message"] for event in (*webhook.taken.values(), *api.events.values())} == {large.message}
+    assert msgspec.json.decode(entries(redis_server.client())[0][1][b"event"])["message"] == large.message
