@@ -481,7 +481,8 @@ def test_all_wrong_types_are_told_at_once_and_nothing_that_only_follows() -> Non
 
 def test_a_port_may_be_a_name_or_a_number() -> None:
     for port in ("http", "80"):
-        assert pods(spec(f"livenessProbe: {{tcpSocket: {{port: {port}}}}}\n"))
+        ports = "ports: [{name: http, containerPort: 80}]\n"
+        assert pods(spec(f"{ports}livenessProbe: {{tcpSocket: {{port: {port}}}}}\n"))
     assert errors(spec("livenessProbe: {tcpSocket: {port: 99999999999}}\n")) == [
         "web.yaml: spec.containers[0].livenessProbe.tcpSocket.port: 99999999999 is above 2147483647"
     ]

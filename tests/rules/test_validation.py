@@ -157,7 +157,12 @@ GOOD_CONTAINERS: list[dict[str, Any]] = [
     {"resources": {"limits": {"cpu": "0.5", "memory": "1Gi", "a.b/c": "2", "hugepages-2Mi": "4Mi"}}},
     {"resources": {"requests": {"cpu": "100m"}}},
     {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "a/b"}, {"name": "v", "mountPath": "/w"}]},
-    {"livenessProbe": {"tcpSocket": {"port": "http"}}, "readinessProbe": {"grpc": {"port": 1}, "successThreshold": 2}},
+    {
+        "ports": [{"name": "http", "containerPort": 80}],
+        "livenessProbe": {"tcpSocket": {"port": "http"}, "terminationGracePeriodSeconds": 1},
+        "startupProbe": {"httpGet": {"port": "http"}},
+    },
+    {"readinessProbe": {"grpc": {"port": 1}, "successThreshold": 2}},
     {"lifecycle": {"preStop": {"sleep": {"seconds": 1}}, "postStart": {"exec": {"command": ["true"]}}}},
 ]
 
@@ -251,6 +256,19 @@ def probe(**fields: Any) -> dict[str, Any]:
         (probe(successThreshold=2), "livenessProbe.successThreshold: 2 is above 1"),
         (probe(successThreshold=-1), "livenessProbe.successThreshold: -1 is below 1"),
         (probe(failureThreshold=-1), "livenessProbe.failureThreshold: -1 is below 1"),
+        (
+            {"ports": [{"name": "web", "containerPort": 80}], "livenessProbe": {"httpGet": {"port": "http"}}},
+            "livenessProbe.httpGet.port: 'http' is not among the container's ports (web)",
+        ),
+        (
+            {"startupProbe": {"tcpSocket": {"port": "http"}}},
+            "startupProbe.tcpSocket.port: 'http' is not among the container's ports (it names none)",
+        ),
+        (
+            {"readinessProbe": {"exec": {"command": ["true"]}, "terminationGracePeriodSeconds": 5}},
+            "readinessProbe.terminationGracePeriodSeconds: may not be set",
+        ),
+        (probe(sleep={"seconds": 1}, exec=None), "livenessProbe: says nothing to do"),
         (probe(terminationGracePeriodSeconds=0), "livenessProbe.terminationGracePeriodSeconds: 0 is below 1"),
         ({"lifecycle": {"preStop": {}}}, "lifecycle.preStop: says nothing to do"),
         ({"lifecycle": {"postStart": {"tcpSocket": {}}}}, "lifecycle.postStart.tcpSocket.port: missing"),

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from chronolet.pod import signals, wanted
 from chronolet.pod.state import Container, Hook, State
+from chronolet.rules.ports import port_number
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import HTTPGetAction, LifecycleHandler
@@ -121,12 +122,9 @@ def _port(state: State, one: Container, request: HTTPGetAction) -> int:
     """The number of the port: as it is given, by the name of one of the container's ports, 80 if none is; 0 if there
     is no port of that name.
     """
-    if isinstance(request.port, int):
-        return request.port
-    if not request.port:
+    if request.port is None or request.port == "":
         return _HTTP_PORT
-    ports = state.definition(one.name).ports
-    return next((port.container_port for port in ports if port.name == request.port), 0)
+    return port_number(request.port, state.definition(one.name).ports)
 
 
 def answered(state: State, effect: HookEffect, answer: signals.Answer, _now: int) -> Sequence[Event]:

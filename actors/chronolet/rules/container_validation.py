@@ -10,26 +10,22 @@ import ipaddress
 from collections.abc import Iterator
 
 from chronolet.rules import names, quantities
-from chronolet.rules.problems import Problem, at_least, name_problems, repeated, required, within
+from chronolet.rules.action_validation import action_problems
+from chronolet.rules.ports import LARGEST_PORT
+from chronolet.rules.problems import Problem, name_problems, repeated, required, within
 from chronolet_schemas.podspec import (
     Container,
     ContainerPort,
     EnvVar,
-    LifecycleHandler,
-    Part,
-    Probe,
     ResourceRequirements,
     VolumeMount,
     plain,
 )
 
-LARGEST_PORT = 65535
-
 _SHOWN_VOLUMES = 10
 
 _FRACTIONAL = frozenset({"cpu", "memory", "ephemeral-storage"})
 _OVERCOMMITTED = _FRACTIONAL
-_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 
 
 def container_problems(path: str, container: Container, volumes: frozenset[str]) -> Iterator[Problem]:
@@ -44,7 +40,7 @@ def container_problems(path: str, container: Container, volumes: frozenset[str])
         yield from _variable(f"{path}.env[{index}]", variable)
     yield from resource_problems(f"{path}.resources", container.resources)
     yield from _mounts(f"{path}.volumeMounts", container.volume_mounts, volumes)
-    yield from _actions(path, container)
+    yield from action_problems(path, container)
 
 
 def _image(path: str, image: str) -> Iterator[Problem]:
@@ -150,65 +146,3 @@ def _mounts(path: str, mounts: tuple[VolumeMount, ...], volumes: frozenset[str])
 
 def _listed(volumes: frozenset[str]) -> str:
     return f" ({', '.join(sorted(volumes)) or 'it has none'})" if len(volumes) <= _SHOWN_VOLUMES else ""
-
-
-def _actions(path: str, container: Container) -> Iterator[Problem]:
-    for field, probe in (
-        ("livenessProbe", container.liveness_probe),
-        ("readinessProbe", container.readiness_probe),
-        ("startupProbe", container.startup_probe),
-    ):
-        if probe is not None:
-            yield from _probe(f"{path}.{field}", probe)
-    if container.lifecycle is not None:
-        for field, hook in (
-            ("postStart", container.lifecycle.post_start),
-            ("preStop", container.lifecycle.pre_stop),
-        ):
-            if hook is not None:
-                yield from _handler(f"{path}.lifecycle.{field}", hook)
-
-
-def _probe(path: str, probe: Probe) -> Iterator[Problem]:
-    yield from _handler(path, probe)
-    for field, value, lowest in (
-        ("initialDelaySeconds", probe.initial_delay_seconds, 0),
-        ("timeoutSeconds", probe.timeout_seconds, 1),
-        ("periodSeconds", probe.period_seconds, 1),
-        ("successThreshold", probe.success_threshold, 1),
-        ("failureThreshold", probe.failure_threshold, 1),
-    ):
-        yield from at_least(f"{path}.{field}", value, lowest)
-    if not path.endswith("readinessProbe") and probe.success_threshold > 1:
-        yield Problem(f"{path}.successThreshold", f"{probe.success_threshold} is above 1")
-    if probe.termination_grace_period_seconds is not None:
-        yield from at_least(f"{path}.terminationGracePeriodSeconds", probe.termination_grace_period_seconds, 1)
-
-
-def _handler(path: str, action: Probe | LifecycleHandler) -> Iterator[Problem]:
-    """Exactly one thing to do, and a port that exists where one is needed."""
-    given = [name for name in _HANDLERS if isinstance(getattr(action, _attribute(name), None), Part)]
-    if len(given) != 1:
-        found = ", ".join(given) or "nothing"
-        yield Problem(path, f"says {found} to do, expected one of {', '.join(_HANDLERS)}")
-    if action.exec is not None and not action.exec.command:
-        yield Problem(f"{path}.exec.command", "missing, expected a command")
-    if action.http_get is not None:
-        yield from _port(f"{path}.httpGet.port", action.http_get.port)
-    if action.tcp_socket is not None:
-        yield from _port(f"{path}.tcpSocket.port", action.tcp_socket.port)
-    if isinstance(action, Probe) and action.grpc is not None:
-        yield from _port(f"{path}.grpc.port", action.grpc.port)
-
-
-def _attribute(key: str) -> str:
-    return {"httpGet": "http_get", "tcpSocket": "tcp_socket"}.get(key, key)
-
-
-def _port(path: str, port: int | str | None) -> Iterator[Problem]:
-    if port is None or port == "":
-        yield Problem(path, f"missing, expected 1 to {LARGEST_PORT} or the name of a port")
-    elif isinstance(port, str):
-        yield from name_problems(path, port, names.port_problem)
-    else:
-        yield from within(path, port, 1, LARGEST_PORT)

@@ -1,0 +1,21 @@
+"""Which port a probe or hook means: a number, or the name of one of its container's ports. Pure.
+
+Comes in: what the spec says, the container's ports. Goes out: a number. Next: the prober and the hooks, which connect
+to it. Answers to: pkg/probe/util.go (ResolveContainerPort).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chronolet_schemas.podspec import ContainerPort
+
+LARGEST_PORT = 65_535
+
+
+def port_number(port: int | str | None, ports: Iterable[ContainerPort]) -> int:
+    """The port's number; 0 if it is none, and no port has it for a name. Text that is a number is that number."""
+    if isinstance(port, str):
+        named = next((one.container_port for one in ports if one.name == port), None)
+        port = named if named is not None else int(port) if port.isdecimal() else 0
+    return port if port is not None and 0 < port <= LARGEST_PORT else 0
