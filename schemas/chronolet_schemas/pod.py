@@ -507,11 +507,12 @@ class ProbingRequested(ContainerEvent, frozen=True, kw_only=True):
 
     `started_at` by the runtime's clock; `ip` is the pod's address, empty where it has none. `restarts` is the policy
     that holds for the container; `started`: it counts as started (it has no startup probe, or that has succeeded).
-    `definition` has numbers for ports and a command without references. `field` is the container's own path in the
-    spec, as KubeEvents name it.
+    `definition` has numbers for ports and a command without references; it is from the spec of `digest`. `field` is the
+    container's own path in the spec, as KubeEvents name it.
     """
 
     id: str
+    digest: str
     started_at: int
     ip: str
     restarts: RestartPolicy

@@ -81,6 +81,16 @@ PASSING = {
     "qos_cgroups: qos_level_memory_reserve_retry": 1,
     "qos_cgroups: shares_to_weight": 9,
     "qos_cgroups: weight_to_shares": 4,
+    "probes: exec_probe": 8,
+    "probes: grpc_probe": 5,
+    "probes: handler_retries": 7,
+    "probes: http_probe": 19,
+    "probes: http_request_headers": 8,
+    "probes: container_status_flags": 10,
+    "probes: start_jitter": 1,
+    "probes: tcp_probe": 3,
+    "probes: worker_sequence": 25,
+    "probes: worker_set": 4,
 }
 
 

@@ -10,13 +10,18 @@ from collections.abc import Mapping, Sequence
 from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet.pod.decider import DECIDER
 from chronolet.pod.state import State
-from chronolet_schemas import manifests, pleg, pod
+from chronolet_schemas import manifests, pleg, pod, prober
 
 SHARDS = 4
 
 
 _AboutPod = (
-    manifests.PodApplied | manifests.PodWithdrawn | manifests.PullSecretsChanged | pleg.ContainerEvent | pod.AdoptPod
+    manifests.PodApplied
+    | manifests.PodWithdrawn
+    | manifests.PullSecretsChanged
+    | pleg.ContainerEvent
+    | pod.AdoptPod
+    | prober.ResultChanged
 )
 
 
@@ -38,6 +43,7 @@ def kind(effects: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
             manifests.PullSecretsChanged: _pod,
             pleg.ContainerStarted: _pod,
             pleg.ContainerDied: _pod,
+            prober.ResultChanged: _pod,
         },
         commands={pod.AdoptPod: _pod},
         creates=frozenset((manifests.PodApplied,)),

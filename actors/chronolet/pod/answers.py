@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chronolet.kernel.decider import Effect, EffectFailed
-from chronolet.pod import lifecycle, signals, telling, wanted
+from chronolet.pod import lifecycle, probing, signals, telling, wanted
 from chronolet.pod.backoff import FAILED_MOUNT, RESYNC_SECONDS, image_wait_seconds, mount_wait_milliseconds
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.state import State
@@ -250,7 +250,7 @@ def _remove(state: State, effect: wanted.RemoveContainer, answer: signals.Answer
 def _cleanup(state: State, _effect: wanted.Cleanup, answer: signals.Answer, now: int) -> Sequence[Event]:
     match answer:
         case signals.CleanedUp():
-            return (pod.PodEnded(pod=state.pod, uid=state.uid),)
+            return (*probing.withdrawals(state), pod.PodEnded(pod=state.pod, uid=state.uid))
         case signals.CleanupRefused():
             return (pod.CleanupFailed(pod=state.pod, uid=state.uid, message=answer.message, retry_at=now + _RETRY_MS),)
         case _:

@@ -1,8 +1,8 @@
 """A pod's decisions. Pure.
 
-Comes in: what the sources want (`manifests`), what runs (`pleg`), what ran before the log (`pod.AdoptPod`), answers of
-effects (`signals`), and Due. Goes out:
-events of the pod. Next: the host, which runs what `outstanding` names. Source: pkg/kubelet/pod_workers.go, kuberuntime.
+Comes in: what the sources want (`manifests`), what runs (`pleg`), how well (`prober`), what ran before the log
+(`pod.AdoptPod`), answers of effects (`signals`), and Due. Goes out: events of the pod. Next: the host, which runs what
+`outstanding` names. Source: pkg/kubelet/pod_workers.go, kuberuntime.
 
 A decision has two halves. `record`, `answers` and `runtime_news` say which facts follow from the message; then `plan`
 is asked, with the state after them, what the pod does next, again and again until there is nothing. Every event is
@@ -15,13 +15,13 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from chronolet.kernel.decider import Decider, Due, EffectFailed
-from chronolet.pod import adoption, answers, phases, pull_secrets, record, runtime_news, signals, telling
+from chronolet.pod import adoption, answers, phases, probing, pull_secrets, record, runtime_news, signals, telling
 from chronolet.pod.evolve import evolve
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.plan import plan
 from chronolet.pod.state import State
 from chronolet.pod.waits import clamped, waits
-from chronolet_schemas import manifests, pleg, pod
+from chronolet_schemas import manifests, pleg, pod, prober
 from chronolet_schemas.envelope import Event
 
 Said = (
@@ -31,6 +31,7 @@ Said = (
     | pleg.ContainerStarted
     | pleg.ContainerDied
     | pod.AdoptPod
+    | prober.ResultChanged
     | signals.Answer
     | EffectFailed
     | Due
@@ -55,6 +56,8 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
     match message:
         case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PullSecretsChanged() | pod.AdoptPod():
             return _wish(state, message, now)
+        case prober.ResultChanged():
+            return tuple(probing.heard(state, message))
         case pleg.ContainerStarted():
             return runtime_news.started(state, message)
         case pleg.ContainerDied():

@@ -26,6 +26,9 @@ passed over.
     stopping        ContainerExited                exited
     running         HookRequested, -Prepared, -Ended    running     postStart
     stopping        HookRequested, -Prepared, -Ended    stopping    preStop
+    running         ProbingRequested               running
+    running         ContainerProbed                running
+    stopping        ContainerProbed                stopping
     exited          RestartScheduled               backing_off      CrashLoopBackOff unless at once
     exited          ContainerStarted               running          somebody else started the very container again
     backing_off     ContainerStarted               running          likewise
@@ -68,6 +71,8 @@ CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
     pod.HookPrepared: frozenset(("running", "stopping")),
     pod.HookEnded: frozenset(("running", "stopping")),
     pod.ContainerExited: frozenset(("running", "stopping")),
+    pod.ProbingRequested: frozenset(("running",)),
+    pod.ContainerProbed: frozenset(("running", "stopping")),
     pod.RestartScheduled: frozenset(("exited", "backing_off")),
 }
 """From which phases of a container an event may lead away."""

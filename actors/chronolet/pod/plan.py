@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chronolet.pod import acceptance, pull_secrets
+from chronolet.pod import acceptance, probing, pull_secrets
 from chronolet.pod.actions import Actions, pod_actions
 from chronolet.pod.deadline import DEADLINE_EXCEEDED, DEADLINE_MESSAGE, deadline_passed
 from chronolet.pod.lifecycle import begins
@@ -74,6 +74,7 @@ def _living(state: State, now: int) -> Iterator[Event]:
     if not over and deadline_passed(state, now):
         yield pod.PodFailed(pod=state.pod, uid=state.uid, reason=DEADLINE_EXCEEDED, message=DEADLINE_MESSAGE)
     else:
+        yield from probing.steps(state)
         yield from _acting(state, actions, now)
 
 
@@ -101,7 +102,7 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         steps: Sequence[Event] = ()
         ready = in_turn or one.kind == "ephemeral"
         if one.name in actions.to_kill or one.phase == "stopping" or _outdated(state, one):
-            yield from stop(state, one, "SpecChanged", now)
+            yield from stop(state, one, _why(state, one), now)
         elif one.phase == "running" and one.reason == POST_START_ERROR:
             yield from stop(state, one, "FailedPostStartHook", now)
         elif one.name in to_start and not one.blocked and (ready or one.phase != "image_ready"):
@@ -110,6 +111,12 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         elif begins(one):
             yield from steps_of_hook(state, one, now)
         in_turn = in_turn and not steps and not _holds_up(one)
+
+
+def _why(state: State, one: Container) -> pod.StopReason:
+    """What the kubelet would find first: another definition, then the probes."""
+    changed = one.spec_hash != state.container_hashes.get(one.name, "")
+    return "SpecChanged" if changed else probing.failed(one) or "SpecChanged"
 
 
 def _outdated(state: State, one: Container) -> bool:

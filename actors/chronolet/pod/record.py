@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chronolet.pod import acceptance, pull_secrets
-from chronolet.pod.state import State, Successor
+from chronolet.pod import acceptance, probing, pull_secrets
+from chronolet.pod.state import State, Successor, definitions
 from chronolet.pod.termination import MINIMUM_GRACE_SECONDS, stop_requested
 from chronolet_schemas import manifests, pod
 from chronolet_schemas.envelope import Event
@@ -25,7 +25,12 @@ def applied(state: State, message: manifests.PodApplied, now: int) -> Sequence[E
         accepted = acceptance.accepted(
             uid=message.uid, source=message.source, digest=message.digest, manifest=message.manifest, now=now
         )
-        return (*accepted, *pull_secrets.with_spec(state, message.pod, message.uid, message.pull_secrets))
+        names = frozenset(one.name for _, one in definitions(message.manifest))
+        return (
+            *probing.withdrawals(state, names),
+            *accepted,
+            *pull_secrets.with_spec(state, message.pod, message.uid, message.pull_secrets),
+        )
     following = Successor(
         uid=message.uid,
         source=message.source,

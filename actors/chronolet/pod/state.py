@@ -6,12 +6,12 @@ the CLI shows them through `status`. Times are milliseconds, 0 where unknown or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
-from chronolet_schemas import pleg, pod
+from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import LifecycleHandler, Pod
 
@@ -97,6 +97,19 @@ class BackOff(Record, frozen=True, kw_only=True):
     updated_at: int
 
 
+class Probing(Record, frozen=True, kw_only=True):
+    """A probe that was asked for: of the run of container `id` that began at `started_at`, by the spec of `digest`.
+
+    `result` is the last that was heard of it, empty before there is one.
+    """
+
+    probe: prober.ProbeName
+    id: str
+    started_at: int
+    digest: str
+    result: prober.ProbeResult | Literal[""] = ""
+
+
 class Container(Record, frozen=True, kw_only=True):
     """One container of the spec. `attempt` is the one at hand; `exit` is how the last one ended that is dead.
 
@@ -133,6 +146,7 @@ class Container(Record, frozen=True, kw_only=True):
     exit: Exit | None = None
     back_off: BackOff | None = None
     waited_seconds: int = 0
+    probing: tuple[Probing, ...] = ()
     left: Definition | None = None
 
     @property
@@ -288,3 +302,16 @@ def definitions(manifest: Pod) -> Iterator[tuple[ContainerKind, Definition]]:
 
 
 SANDBOX = pleg.SANDBOX
+
+_FIELDS: Mapping[ContainerKind, str] = {
+    "init": "initContainers",
+    "sidecar": "initContainers",
+    "app": "containers",
+    "ephemeral": "ephemeralContainers",
+    "left": "containers",
+}
+
+
+def field_path(kind: ContainerKind, name: str) -> str:
+    """A container's path in its pod's spec, as KubeEvents write it."""
+    return f"spec.{_FIELDS[kind]}{{{name}}}"

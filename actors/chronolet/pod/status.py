@@ -2,8 +2,8 @@
 
 Comes in: State. Goes out: `api.PodStatus`. Next: the CLI and the HTTP pages show it.
 Source: pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses, generateAPIPodStatus),
-pkg/kubelet/status/generate.go, pkg/kubelet/prober/prober_manager.go (UpdatePodStatus). There are no probes yet: a
-container is started and ready while it runs, once its postStart hook has ended.
+pkg/kubelet/status/generate.go, pkg/kubelet/prober/prober_manager.go (UpdatePodStatus). A container
+counts as running for `started` and `ready` once its postStart hook has ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from chronolet.pod import conditions
+from chronolet.pod import conditions, probing
 from chronolet.pod.addresses import pod_ips
 from chronolet.pod.api import (
     ContainerState,
@@ -130,7 +130,7 @@ def _condition(name: str, one: conditions.Condition) -> PodCondition:
 
 def _container_status(state: State, one: Container) -> ContainerStatus:
     runs = one.phase in ("running", "stopping")
-    goes_well = runs and not begins(one)
+    flags = probing.flags(probing.wanted(state, one), probing.results(one), runs=runs and not begins(one))
     now = _state(state, one)
     last = (
         ContainerState(terminated=_terminated(state, one.exit)) if one.exit and not now.terminated else ContainerState()
@@ -142,8 +142,8 @@ def _container_status(state: State, one: Container) -> ContainerStatus:
         image=one.image or state.definition(one.name).image,
         image_id=_image_id(one),
         container_id=f"docker://{container_id}" if container_id else "",
-        ready=completed if one.kind == "init" else goes_well and one.kind != "ephemeral",
-        started=goes_well if one.kind != "ephemeral" else None,
+        ready=completed if one.kind == "init" else flags.ready and one.kind != "ephemeral",
+        started=flags.started if one.kind != "ephemeral" else None,
         restart_count=one.restarts,
         state=now,
         last_state=last,

@@ -7,24 +7,17 @@ images/image_manager.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
-from chronolet.pod import pull_secrets
+from chronolet.pod import probing, pull_secrets
 from chronolet.pod.backoff import FAILED_MOUNT
-from chronolet.pod.state import SANDBOX, ContainerKind, State
+from chronolet.pod.state import SANDBOX, Container, State, field_path
 from chronolet.rules.durations import go_duration
 from chronolet_schemas import kube_events, pod
 from chronolet_schemas.envelope import Event
 
 _NO_FACTS: tuple[kube_events.Recorded, ...] = ()
-_FIELDS: Mapping[ContainerKind, str] = {
-    "init": "initContainers",
-    "sidecar": "initContainers",
-    "app": "containers",
-    "ephemeral": "ephemeralContainers",
-    "left": "containers",
-}
 
 
 def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
@@ -202,9 +195,19 @@ def _killing(state: State, event: pod.ContainerStopRequested) -> Sequence[kube_e
     if one is not None and one.id == event.id and one.phase == "stopping":
         return _NO_FACTS
     text = "FailedPostStartHook" if event.reason == "FailedPostStartHook" else f"Stopping container {event.container}"
+    if event.reason in probing.FAILED:
+        text = _failed_probe(state, event, one)
     if event.reason == "SpecChanged" and not (one is not None and one.kind == "left"):
         text = f"Container {event.container} definition changed, will be restarted"
     return (_recorded(state, "Normal", "Killing", text, event.container),)
+
+
+def _failed_probe(state: State, event: pod.ContainerStopRequested, one: Container | None) -> str:
+    probe = "liveness" if event.reason == "LivenessFailed" else "startup"
+    if one is not None and one.kind == "sidecar":
+        return f"Init container {event.container} failed {probe} probe"
+    again = "" if state.manifest.spec.restart_policy == "Never" else ", will be restarted"
+    return f"Container {event.container} failed {probe} probe{again}"
 
 
 def _recorded(
@@ -212,7 +215,7 @@ def _recorded(
 ) -> kube_events.Recorded:
     namespace, _, name = state.pod.partition("/")
     one = state.container(container)
-    field = f"spec.{_FIELDS[one.kind if one else 'app']}{{{container}}}" if container and container != SANDBOX else ""
+    field = field_path(one.kind if one else "app", container) if container and container != SANDBOX else ""
     return kube_events.Recorded(
         object_kind="Pod",
         namespace=namespace,

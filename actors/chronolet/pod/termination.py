@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chronolet.pod import lifecycle
+from chronolet.pod import lifecycle, probing
 from chronolet.pod.state import Container, State, Stop
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
@@ -22,7 +22,7 @@ MINIMUM_GRACE_SECONDS = 2
 
 _LEAST_MS = MINIMUM_GRACE_SECONDS * 1000
 
-_IN_PLACE: frozenset[pod.StopReason] = frozenset(("SpecChanged", "FailedPostStartHook"))
+_IN_PLACE: frozenset[pod.StopReason] = frozenset(("SpecChanged", "FailedPostStartHook", *probing.FAILED))
 """Why one container is stopped while its pod goes on: there is no order to keep."""
 
 
@@ -36,7 +36,7 @@ def stop(state: State, one: Container, reason: pod.StopReason, now: int) -> Iter
     """Ask for the stop of a running container; let go of one that is held; ask again after a refusal, whose grace has
     been running all the time.
     """
-    grace, deadline = _grace(state, now)
+    grace, deadline = _grace(state, now, _own_grace(state, one, one.stop.reason if one.stop else reason))
     if one.phase == "running":
         yield stop_requested(state, one, reason, grace, deadline)
     elif one.phase == "stopping" and one.stop is not None:
@@ -86,11 +86,17 @@ def _its_turn(state: State, one: Container, reason: pod.StopReason) -> bool:
     return not any(other.alive for other in later if other.kind in ("sidecar", "app"))
 
 
-def _grace(state: State, now: int) -> tuple[int, int]:
-    """The grace in seconds for what is stopped now, and when it ends."""
+def _own_grace(state: State, one: Container, reason: pod.StopReason) -> int:
+    """The grace of a container that is stopped for this reason."""
+    own = probing.grace_seconds(state, one, reason)
+    return state.manifest.spec.termination_grace_period_seconds if own is None else own
+
+
+def _grace(state: State, now: int, own: int) -> tuple[int, int]:
+    """The grace in seconds for what is stopped now, and when it ends; `own` unless the pod goes."""
     if state.termination:
         return state.termination.grace_period_seconds, max(state.termination.deadline, now + _LEAST_MS)
-    grace = max(state.manifest.spec.termination_grace_period_seconds, MINIMUM_GRACE_SECONDS)
+    grace = max(own, MINIMUM_GRACE_SECONDS)
     return grace, now + grace * 1000
 
 
@@ -98,7 +104,7 @@ def strays(state: State, now: int) -> Iterator[Event]:
     """What runs under the pod's name and is none of its containers is to stop, at once and without hooks."""
     for one in state.strays:
         if one.stop is None or (one.stop.retry_at and now >= one.stop.retry_at):
-            grace, deadline = _grace(state, now)
+            grace, deadline = _grace(state, now, state.manifest.spec.termination_grace_period_seconds)
             yield pod.ContainerStopRequested(
                 pod=state.pod,
                 uid=one.uid,

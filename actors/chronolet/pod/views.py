@@ -5,8 +5,10 @@ Comes in: State. Goes out: `PodView`. Next: `plan`, `status`.
 
 from __future__ import annotations
 
+from chronolet.pod import probing
 from chronolet.pod.actions import ContainerView, InitView, PodView, SandboxView
 from chronolet.pod.state import Container, State
+from chronolet_schemas import pod
 
 
 def pod_view(state: State) -> PodView:
@@ -16,7 +18,12 @@ def pod_view(state: State) -> PodView:
         policy=state.manifest.spec.restart_policy,
         apps=tuple(one.name for one in state.of_kind("app")),
         init=tuple(
-            InitView(name=one.name, restartable=one.kind == "sidecar") for one in state.of_kind("init", "sidecar")
+            InitView(
+                name=one.name,
+                restartable=one.kind == "sidecar",
+                startup_probe="Startup" in probing.wanted(state, one),
+            )
+            for one in state.of_kind("init", "sidecar")
         ),
         ephemeral=tuple(one.name for one in state.of_kind("ephemeral")),
         host_network=state.manifest.spec.host_network,
@@ -29,17 +36,26 @@ def container_view(state: State, one: Container) -> ContainerView:
     """One container. What is being started or stopped counts as running until it is known not to."""
     if one.phase == "running":
         return ContainerView(
-            seen="running", definition_changed=one.spec_hash != state.container_hashes.get(one.name, "")
+            seen="running",
+            definition_changed=one.spec_hash != state.container_hashes.get(one.name, ""),
+            startup=probing.result(one, "Startup"),
+            liveness=probing.result(one, "Liveness"),
         )
     if one.alive:
         return ContainerView(seen="running")
     if one.exit is None:
         return ContainerView(seen="never_seen")
     active = one.exit.sandbox_id == state.sandbox.id
-    if one.stop is not None and one.stop.reason in ("SpecChanged", "SandboxGone"):
+    if one.stop is not None and _starts_again(state, one.stop.reason):
         # We stopped it in order to start it again, which the kubelet does in the same sync, whatever it exited with.
         return ContainerView(seen="created", active=active)
     return ContainerView(seen="exited", exit_code=one.exit.exit_code, active=active)
+
+
+def _starts_again(state: State, reason: pod.StopReason) -> bool:
+    if reason in probing.FAILED:
+        return state.manifest.spec.restart_policy != "Never"
+    return reason in ("SpecChanged", "SandboxGone")
 
 
 def sandbox_good(state: State) -> bool:

@@ -6,16 +6,20 @@ probed, was found started, exited, waits, is to go; the worker an outcome, if it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from chronolet.pod import probing
+from chronolet.pod.state import Container as PodContainer
+from chronolet.pod.state import State as PodState
+from chronolet.pod.state import definitions
 from chronolet.prober import schedule, signals, wanted
 from chronolet.prober.decider import DECIDER
 from chronolet.prober.state import State
 from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Event, Message
-from chronolet_schemas.podspec import Probe
-from tests.conformance.outcome import Case, differences
+from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Probe
+from tests.conformance.outcome import Case, as_sets, differences
 
 _NAMES: dict[str, prober.ProbeName] = {"liveness": "Liveness", "readiness": "Readiness", "startup": "Startup"}
 _POD = "default/web"
@@ -106,6 +110,7 @@ class Ticks:
         sidecar = given.get("container_is_restartable_init", False)
         return pod.ProbingRequested(
             id=container["id"],
+            digest="d",
             started_at=container["started_at_seconds"] * 1000,
             ip="10.0.0.5",
             restarts="Always" if sidecar else given["pod_restart_policy"],
@@ -150,7 +155,112 @@ def _start_jitter(case: Case) -> Iterable[str]:
     return differences(case["expect"], found)
 
 
+def _container_status_flags(case: Case) -> Iterable[str]:
+    """By the pod's helper. At once: with no result yet, the worker's first time has come."""
+    given = case["given"]
+    probes = [_NAMES[name] for name in given["probes"]]
+    cached = {_NAMES[name]: value for name, value in given["cached"].items()}
+    flags = probing.flags(probes, cached, runs=given["state"] == "running")
+    ended_well = given.get("role") == "init" and given.get("exit_code") == 0
+    found = {"started": flags.started, "ready": flags.ready or ended_well}
+    if "Readiness" in probes and not cached:
+        now = 1_000_000
+        at = schedule.next_at(now - 5_000, anchored=False, period=10_000, now=now)
+        found["triggers_immediate_readiness_probe"] = at == now
+    return differences(case["expect"], found)
+
+
+def _worker_set(case: Case) -> Iterable[str]:
+    """The entities that are there and probe or will probe, when all containers have come to run."""
+    workers: dict[str, _Worker] = {}
+    for number, step in enumerate(case["steps"]):
+        op = step["op"]
+        if op == "add_pod":
+            for one in _workers(step["pod"]):
+                workers.setdefault(one.name, one)
+        elif op == "stop_liveness_and_startup":
+            _tell(workers, {step["uid"]}, _stop)
+        else:
+            gone = {one.uid for one in workers.values()} - set(step.get("desired_uids", ()))
+            _tell(workers, gone if op == "cleanup_pods" else {step["uid"]}, _withdraw)
+        found = {"workers": sorted(name for name, one in workers.items() if one.at_work)}
+        yield from differences(as_sets(step["expect"], "workers"), found, f"step {number}: ")
+
+
+class _Worker:
+    """One probe of a container that runs."""
+
+    def __init__(self, uid: str, container: str, probe: prober.ProbeName, *, sidecar: bool) -> None:
+        self.uid, self.container, self.probe = uid, container, probe
+        self.name = f"{uid}/{container}/{probe.lower()}"
+        self._state: State | None = DECIDER.initial
+        self.tell(
+            pod.ProbingRequested(
+                id="k0",
+                digest="d",
+                started_at=1_000,
+                ip="",
+                restarts="Always" if sidecar else "Never",
+                started=probe != "Startup",
+                field="",
+                probe=probe,
+                definition=Probe(),
+                period_milliseconds=1_000,
+                **self.who,
+            )
+        )
+
+    @property
+    def who(self) -> dict[str, Any]:
+        return {"pod": _POD, "uid": self.uid, "container": self.container, "attempt": 0}
+
+    @property
+    def at_work(self) -> bool:
+        return self._state is not None and bool(DECIDER.outstanding(self._state))
+
+    def tell(self, message: Any) -> None:
+        for event in DECIDER.decide(self._state, message, 1_000) if self._state else ():
+            self._state = DECIDER.evolve(self._state or DECIDER.initial, event)
+
+
+def _workers(described: Case) -> Iterator[_Worker]:
+    """One for each probe that the pod's helper would have asked for."""
+    for field in ("init_containers", "containers"):
+        for one in described.get(field, ()):
+            sidecar = one.get("restartable", False)
+            definition = Container(
+                name=one["name"],
+                restart_policy="Always" if sidecar else None,
+                **{f"{name}_probe": Probe() for name in one["probes"]},
+            )
+            spec = PodSpec(**{field: (definition,)})
+            for probe in _asked(spec, one["name"]):
+                yield _Worker(described["uid"], one["name"], probe, sidecar=sidecar)
+
+
+def _asked(spec: PodSpec, name: str) -> Iterable[prober.ProbeName]:
+    manifest = Pod(metadata=ObjectMeta(name="web"), spec=spec)
+    ((kind, _),) = definitions(manifest)
+    return probing.wanted(PodState(manifest=manifest), PodContainer(name=name, kind=kind))
+
+
+def _tell(workers: Mapping[str, _Worker], uids: Collection[str], message: Callable[[_Worker], Message]) -> None:
+    for one in workers.values():
+        if one.uid in uids:
+            one.tell(message(one))
+
+
+def _stop(one: _Worker) -> Message:
+    return pod.ContainerStopRequested(id="k0", grace_period_seconds=30, deadline=0, reason="Deleted", **one.who)
+
+
+def _withdraw(one: _Worker) -> Message:
+    return pod.ProbingWithdrawn(probe=one.probe, **one.who)
+
+
 KINDS = {
+    "container_status_flags": _container_status_flags,
+    "worker_set": _worker_set,
     "worker_sequence": _worker_sequence,
     "start_jitter": _start_jitter,
 }

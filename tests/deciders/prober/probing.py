@@ -20,6 +20,7 @@ def wanted(probe: prober.ProbeName = "Liveness", **changes: Any) -> pod.ProbingR
     fields: dict[str, Any] = {
         "attempt": 0,
         "id": "k0",
+        "digest": "d",
         "started_at": 1_000,
         "ip": "10.0.0.5",
         "restarts": "Always",

@@ -1,0 +1,253 @@
+"""A pod whose containers are probed: what it asks for, and what results lead to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from chronolet.pod.actor import kind
+from chronolet.pod.status import pod_status
+from chronolet_schemas import pod, prober
+from chronolet_schemas.podspec import (
+    ContainerPort,
+    EnvVar,
+    ExecAction,
+    GRPCAction,
+    HTTPGetAction,
+    Lifecycle,
+    LifecycleHandler,
+    Probe,
+    SleepAction,
+    TCPSocketAction,
+)
+from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
+
+EXEC = Probe(exec=ExecAction(command=("true",)))
+
+
+def result(life: Life, probe: prober.ProbeName, word: prober.ProbeResult, name: str = "app", **changes: Any) -> Life:
+    """The prober tells a result of the container at hand."""
+    one = life.state.container(name)
+    fields = {"pod": POD, "uid": "u1", "container": name, "attempt": one.attempt, "id": one.id}
+    return life.when(prober.ResultChanged(probe=probe, result=word, **fields | changes))
+
+
+def asked(life: Life) -> list[tuple[str, str]]:
+    """Which probes the last decision asked for."""
+    return [(event.container, event.probe) for event in life.facts if isinstance(event, pod.ProbingRequested)]
+
+
+def flags(life: Life, name: str = "app") -> tuple[bool | None, bool]:
+    status = pod_status(life.state)
+    every = (*status.init_container_statuses, *status.container_statuses)
+    one = next(one for one in every if one.name == name)
+    return one.started, one.ready
+
+
+def ready(life: Life) -> str:
+    return next(one.status for one in pod_status(life.state).conditions if one.type == "Ready")
+
+
+def test_a_container_that_runs_is_to_be_probed() -> None:
+    life = running(container(liveness_probe=EXEC, readiness_probe=EXEC, startup_probe=EXEC))
+    assert asked(life) == [("app", "Startup"), ("app", "Readiness"), ("app", "Liveness")]
+    assert life.facts[1] == pod.ProbingRequested(
+        pod=POD,
+        uid="u1",
+        container="app",
+        attempt=0,
+        id="app-0",
+        digest=life.state.digest,
+        started_at=T0,
+        ip="10.1.0.2",
+        restarts="Always",
+        started=False,
+        field="spec.containers{app}",
+        probe="Startup",
+        definition=EXEC,
+        period_milliseconds=10_000,
+    )
+
+
+def test_ports_and_commands_are_resolved() -> None:
+    ports = (ContainerPort(name="web", container_port=8080),)
+    command = ExecAction(command=("test", "$(WHERE)", "$(OTHER)"))
+    life = running(
+        container(
+            ports=ports,
+            env=(EnvVar(name="WHERE", value="/tmp"),),
+            liveness_probe=Probe(exec=command),
+            readiness_probe=Probe(http_get=HTTPGetAction(port="web")),
+            startup_probe=Probe(tcp_socket=TCPSocketAction(port="gone")),
+        )
+    )
+    startup, readiness, liveness = (one.definition for one in life.facts if isinstance(one, pod.ProbingRequested))
+    assert startup.tcp_socket == TCPSocketAction(port="gone")
+    assert readiness.http_get == HTTPGetAction(port=8080)
+    assert liveness.exec == ExecAction(command=("test", "/tmp", "$(OTHER)"))
+
+
+def test_a_grpc_probe_is_asked_for_as_it_is() -> None:
+    probe = Probe(grpc=GRPCAction(port=9000, service="health"))
+    assert running(container(liveness_probe=probe)).only(pod.ProbingRequested).definition == probe
+
+
+def test_an_annotation_sets_the_period() -> None:
+    one = manifest(container(readiness_probe=EXEC))
+    metadata = replace(one.metadata, annotations={"chronolet/period-milliseconds": "250"})
+    life = Life().apply(replace(one, metadata=metadata)).sandbox_up().start()
+    assert life.only(pod.ProbingRequested).period_milliseconds == 250
+
+
+def test_plain_init_and_ephemeral_containers_are_not_probed() -> None:
+    life = Life().apply(manifest(init_containers=(container("init", readiness_probe=EXEC),))).sandbox_up()
+    assert asked(life.start("init")) == []
+
+
+def test_probing_waits_for_the_post_start_hook() -> None:
+    hook = Lifecycle(post_start=LifecycleHandler(sleep=SleepAction(seconds=5)))
+    life = running(container(readiness_probe=EXEC, lifecycle=hook))
+    assert asked(life) == []
+    assert asked(life.wake()) == [("app", "Readiness")]
+
+
+def test_readiness_and_start_up_make_the_flags() -> None:
+    life = running(container(readiness_probe=EXEC, startup_probe=EXEC))
+    assert (flags(life), ready(life)) == ((False, False), "False")
+    who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", "attempt": 0, "id": "app-0"}
+    result(life, "Readiness", "success").then(pod.ContainerProbed(probe="Readiness", result="success", **who))
+    assert (flags(life), ready(life)) == ((False, False), "False")
+    result(life, "Startup", "success")
+    assert (flags(life), ready(life)) == ((True, True), "True")
+    result(life, "Readiness", "failure")
+    assert (flags(life), ready(life)) == ((True, False), "False")
+
+
+@pytest.mark.parametrize(("probe", "word"), [("Liveness", "success"), ("Readiness", "failure"), ("Startup", "unknown")])
+def test_an_initial_value_is_no_news(probe: Any, word: Any) -> None:
+    life = running(container(**{f"{probe.lower()}_probe": EXEC}))
+    result(life, probe, word).then()
+
+
+def test_results_of_other_containers_and_lives_are_no_news() -> None:
+    life = running(container(readiness_probe=EXEC))
+    result(life, "Readiness", "success", id="app-9").then()
+    result(life, "Readiness", "success", uid="u0").then()
+    result(life, "Readiness", "success", container="other").then()
+    life.dies()
+    result(life, "Readiness", "success").then()
+
+
+def test_a_failed_liveness_probe_restarts_by_back_off() -> None:
+    life = running(container(liveness_probe=EXEC))
+    result(life, "Liveness", "failure")
+    stop = life.only(pod.ContainerStopRequested)
+    assert (stop.reason, stop.grace_period_seconds) == ("LivenessFailed", 30)
+    life.tells(("Killing", "Container app failed liveness probe, will be restarted"))
+    life.stopped(code=137)
+    assert life.kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
+    life.start()
+    assert asked(life) == [("app", "Liveness")]
+    result(life, "Liveness", "failure")
+    life.stopped(code=137)
+    assert life.only(pod.RestartScheduled).back_off_seconds == 10
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Always"])
+def test_it_restarts_whatever_it_exits_with(policy: str) -> None:
+    life = running(container(liveness_probe=EXEC), restart_policy=policy)
+    result(life, "Liveness", "failure").stopped(code=0)
+    assert "RestartScheduled" in life.kinds
+
+
+def test_it_does_not_restart_where_nothing_does() -> None:
+    life = running(container(liveness_probe=EXEC), container("other"), restart_policy="Never")
+    result(life, "Liveness", "failure")
+    life.tells(("Killing", "Container app failed liveness probe"))
+    life.stopped(code=137)
+    assert life.kinds == ["ContainerExited"]
+
+
+@pytest.mark.parametrize(("own", "grace"), [(5, 5), (1, 2), (None, 30)])
+def test_the_probe_may_give_a_grace_of_its_own(own: int | None, grace: int) -> None:
+    probe = Probe(exec=EXEC.exec, termination_grace_period_seconds=own)
+    life = running(container(startup_probe=probe))
+    result(life, "Startup", "failure")
+    stop = life.only(pod.ContainerStopRequested)
+    assert (stop.reason, stop.grace_period_seconds, stop.deadline) == ("StartupFailed", grace, T0 + grace * 1000)
+    life.tells(("Killing", "Container app failed startup probe, will be restarted"))
+
+
+def test_a_pod_that_goes_has_its_own_grace() -> None:
+    probe = Probe(exec=EXEC.exec, termination_grace_period_seconds=5)
+    life = running(container(liveness_probe=probe)).withdraw()
+    assert life.only(pod.ContainerStopRequested).grace_period_seconds == 30
+
+
+def test_the_next_container_begins_without_results() -> None:
+    life = running(container(readiness_probe=EXEC))
+    result(life, "Readiness", "success")
+    assert flags(life) == (True, True)
+    life.dies()
+    life.start()
+    assert flags(life) == (True, False)
+    assert asked(life) == [("app", "Readiness")]
+
+
+def test_a_sidecar_gates_what_starts_after_it_and_is_restarted() -> None:
+    proxy = container("proxy", restart_policy="Always", startup_probe=EXEC, liveness_probe=EXEC)
+    life = Life().apply(manifest(init_containers=(proxy,), restart_policy="Never")).sandbox_up()
+    life.start("proxy")
+    assert asked(life) == [("proxy", "Startup"), ("proxy", "Liveness")]
+    assert all(one.restarts == "Always" for one in life.facts if isinstance(one, pod.ProbingRequested))
+    assert life.state.container("app").phase == "waiting"
+    result(life, "Startup", "success", "proxy")
+    assert life.state.container("app").phase == "pulling"
+    life.start("app")
+    result(life, "Liveness", "failure", "proxy").tells(("Killing", "Init container proxy failed liveness probe"))
+    life.stopped("container/proxy", 137)
+    assert life.state.container("proxy").phase == "pulling"
+
+
+def test_another_spec_is_told_to_the_prober() -> None:
+    life = running(container(liveness_probe=EXEC, readiness_probe=EXEC))
+    result(life, "Readiness", "success")
+    other = Probe(exec=ExecAction(command=("false",)))
+    life.apply(manifest(container(readiness_probe=other)))
+    assert [(one.probe, type(one).__name__) for one in life.facts if hasattr(one, "probe")] == [
+        ("Liveness", "ProbingWithdrawn"),
+        ("Readiness", "ProbingRequested"),
+    ]
+    assert flags(life) == (True, True), "what was heard of this run stays"
+    assert [each.probe for each in life.state.container("app").probing] == ["Readiness"]
+
+
+def test_a_container_that_leaves_the_spec_is_probed_no_more() -> None:
+    life = running(container(), container("other", liveness_probe=EXEC))
+    life.apply(manifest(container()))
+    assert life.only(pod.ProbingWithdrawn).container == "other"
+    assert life.only(pod.ContainerStopRequested).container == "other"
+    life.stopped("container/other")
+    assert life.state.container("other") is None
+
+
+def test_the_end_of_a_pod_is_told_to_the_prober() -> None:
+    life = running(container(liveness_probe=EXEC)).withdraw().stopped()
+    life.end()
+    assert life.kinds == ["ProbingWithdrawn", "PodEnded"]
+
+
+def test_another_definition_is_the_reason_before_the_probe() -> None:
+    life = running(container(liveness_probe=EXEC))
+    life.apply(manifest(container(image="busybox:2", liveness_probe=EXEC)))
+    assert life.only(pod.ContainerStopRequested).reason == "SpecChanged"
+    result(life, "Liveness", "failure")
+    assert life.kinds == ["ContainerProbed"]
+
+
+def test_the_prober_is_heard() -> None:
+    who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", "attempt": 0, "id": "a"}
+    changed = prober.ResultChanged(probe="Liveness", result="success", **who)
+    assert kind().subscribes[prober.ResultChanged](changed) == (POD,)
