@@ -50,8 +50,9 @@ def address(host: str, port: int) -> str:
 
 
 def url(request: Request) -> str:
-    """The whole."""
-    return f"{request.scheme}://{address(request.host, request.port)}{target(request.path)}"
+    """The whole, without a path where none was asked for."""
+    path = target(request.path) if request.path else ""
+    return f"{request.scheme}://{address(request.host, request.port)}{path}"
 
 
 def followed(request: Request, location: str) -> Request | None:

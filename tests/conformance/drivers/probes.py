@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from chronolet.adapters.http_texts import url
 from chronolet.pod import probing
 from chronolet.pod.state import Container as PodContainer
 from chronolet.pod.state import State as PodState
 from chronolet.pod.state import definitions
+from chronolet.ports.probes import HttpTarget, Target
 from chronolet.prober import schedule, signals, wanted
 from chronolet.prober.decider import DECIDER
 from chronolet.prober.state import State
+from chronolet.prober.targets import target
 from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Event, Message
-from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Probe
+from chronolet_schemas.podspec import Container, ContainerPort, HTTPGetAction, ObjectMeta, Pod, PodSpec, Probe
 from tests.conformance.outcome import Case, as_sets, differences
 
 _NAMES: dict[str, prober.ProbeName] = {"liveness": "Liveness", "readiness": "Readiness", "startup": "Startup"}
@@ -258,7 +261,36 @@ def _withdraw(one: _Worker) -> Message:
     return pod.ProbingWithdrawn(probe=one.probe, **one.who)
 
 
+def _probe_spec(case: Case) -> Iterable[str]:
+    """Without a probe there is nothing to ask for, and its container counts as if it had succeeded."""
+    assert case["given"]["probe"] is None
+    asked = probing.probes_of(Container(name="app"))
+    good = all(probing.flags(asked, {}, runs=True))
+    return differences(case["expect"], {"result": "success" if good else "failure", "error": bool(asked)})
+
+
+def _target(given: Case, action: HTTPGetAction) -> Target | str:
+    """What the worker asks, after the pod has resolved what the spec says."""
+    ports = [ContainerPort(name=one["name"], container_port=one["container_port"]) for one in given["ports"]]
+    probe = probing.resolved(Container(ports=tuple(ports)), Probe(http_get=action))
+    return target(probe, container_id="k0", ip=given.get("pod_ip", "10.0.0.5"))
+
+
+def _port_resolution(case: Case) -> Iterable[str]:
+    asked = _target(case["given"], HTTPGetAction(port=case["given"]["port"]))
+    found = {"port": asked.request.port} if isinstance(asked, HttpTarget) else {"error": True}
+    return differences(case["expect"], found)
+
+
+def _http_url(case: Case) -> Iterable[str]:
+    asked = _target(case["given"], HTTPGetAction(**case["given"]["http_get"]))
+    return differences(case["expect"], {"url": url(asked.request)} if isinstance(asked, HttpTarget) else {})
+
+
 KINDS = {
+    "http_url": _http_url,
+    "port_resolution": _port_resolution,
+    "probe_spec": _probe_spec,
     "container_status_flags": _container_status_flags,
     "worker_set": _worker_set,
     "worker_sequence": _worker_sequence,
