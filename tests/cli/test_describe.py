@@ -3,10 +3,14 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet.cli.description import described
-from tests.cli.histories import accepted, told
-from tests.cli.written import WrittenNode
+from chronolet_schemas import prober
+from chronolet_schemas.podspec import ExecAction, Probe
+from chronolet_schemas.prober import RawResult
+from tests.cli.histories import SECOND, UID, accepted, told
+from tests.cli.written import NOON, WrittenNode
 
 
 def test_describe_tells_everything_and_what_was_told(node: WrittenNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +96,56 @@ Events:
   ----      ------    ---                     ----        -------
   Normal    Started   2m20s (x2 over 3m20s)   chronolet   Started container app
   Warning   BackOff   2m10s                   chronolet   Back-off restarting failed container app
+"""
+
+
+def _raw(probe: str, outcome: str, ago: int, **changes: str) -> RawResult:
+    fields = {"container": "app", "uid": UID, "code": "", "output": "", "milliseconds": "5", "late_milliseconds": "0.1"}
+    return RawResult(
+        **{**fields, "pod": "default/web", "id": "k0", "probe": probe, "outcome": outcome, **changes},
+        at=str(NOON - ago * SECOND),
+    )
+
+
+def test_the_last_results_of_probes(node: WrittenNode) -> None:
+    probe = Probe(exec=ExecAction(command=("true",)))
+    who: dict[str, Any] = {"pod": "default/web", "uid": UID, "container": "app", "probe": "Liveness"}
+    added = prober.ProbeAdded(definition=probe, restarts="Always", period_milliseconds=1, field="f", **who)
+    began = prober.ProbingBegan(attempt=0, id="k0", started_at=1, ip="", from_at=1, started=True, **who)
+    changed = prober.ResultChanged(attempt=0, id="k0", result="success", **who)
+    failed = prober.ProbeFailed(id="k0", consecutive=2, threshold=3, at=1, milliseconds=1, **who)
+    node.write("prober/default/web/app/Liveness", added, began, changed)
+    definition = {"exec": {"command": ["true"]}}
+    one = accepted(containers=[{"name": "app", "image": "busybox:1", "livenessProbe": definition}])
+    node.write("pod/default/web", one)
+    assert "      Result:       success (not probed yet)\n" in node.run("describe", "pod", "web").out
+    node.write("prober/default/web/app/Liveness", failed)
+    node.results = [
+        _raw("Liveness", "failure", 1, code="1", output="no\x1b[2J\nmore", milliseconds="1200"),
+        _raw("Readiness", "failure", 1),
+        _raw("Liveness", "failure", 2, uid="another"),
+        _raw("Liveness", "error", 3),
+        _raw("Liveness", "success", 4),
+        _raw("Liveness", "success", 5),
+    ]
+    node.now = NOON
+    said = node.run("describe", "pod", "web").out
+    begin = said.index("    Liveness:")
+    assert said[begin : said.index("    Environment:")] == PROBED
+    node.write("prober/default/web/app/Liveness", replace(failed, held=True))
+    assert "success (not probed any more)" in node.run("describe", "pod", "web").out
+    node.write("prober/default/web/app/Liveness", prober.ProbingPaused(id="k0", **who))
+    assert "success (not probed: its container does not run" in node.run("describe", "pod", "web").out
+
+
+PROBED = """\
+    Liveness:       exec [true] delay=0s timeout=1s period=10s #success=1 #failure=3
+      Result:       success (last 2 of 3 failures in a row)
+      Last Results:
+        Age   Outcome   Code   Took   Output
+        1s    failure   1      1.2s   no\\x1b[2J
+        3s    error     -      5ms
+        4s    success   -      5ms
 """
 
 

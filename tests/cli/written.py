@@ -27,6 +27,7 @@ from chronolet.ports.kube_sinks import api_event
 from chronolet.ports.runtime import Runtime
 from chronolet_schemas import codec, kernel, podspec, registry
 from chronolet_schemas.envelope import START, Event, Position, Record
+from chronolet_schemas.prober import RawResult
 
 NODE = "node-1"
 NOON = 1_800_000_000_000
@@ -72,6 +73,8 @@ class WrittenNode:
         self.archive: ArchiveReader = NoArchive()
         self.kept = KeptEvents()
         self.kinds = kinds
+        self.results: list[RawResult] = []
+        """Of probes, the newest first."""
         started = kernel.LogStarted(run="r", node=NODE, shards={})
         self.store.begin("r", {}, self.record(f"node/{NODE}", started))
 
@@ -95,6 +98,7 @@ class WrittenNode:
             runtime=self.docker or (lambda _: self.runtime),
             archive=lambda *_: self.archive,
             kube_events=lambda _: self.kept,
+            results=lambda _: iter(self.results),
             kinds=self._kinds,
             now=lambda: self.now,
         )

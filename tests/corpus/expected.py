@@ -76,7 +76,7 @@ _SECCOMP: Final = Taken(
     else_=Says(reason="CreateContainerError", message="cannot load seccomp profile"),
     note="the profile is not on the test's machine",
 )
-_PROBED: Final = Taken(warns=_first("livenessProbe"))
+_PROBED: Final = Taken()
 _LITTLE_CPU: Final = "a kubelet refuses it on a node of fewer CPUs: `OutOfcpu`; here nothing is reserved yet"
 
 EXPECTED: Final[dict[str, Expectation]] = {
@@ -158,9 +158,8 @@ EXPECTED: Final[dict[str, Expectation]] = {
     "pods_probe_http-liveness.yaml": _PROBED,
     "pods_probe_pod-with-http-healthcheck.yaml": _PROBED,
     "pods_probe_pod-with-tcp-socket-healthcheck.yaml": _PROBED,
-    "pods_probe_tcp-liveness-readiness.yaml": Taken(warns=_first("livenessProbe", "readinessProbe")),
+    "pods_probe_tcp-liveness-readiness.yaml": _PROBED,
     "pods_probe_grpc-liveness.yaml": Taken(
-        warns=_first("livenessProbe"),
         else_=Says(reason="CrashLoopBackOff", message="no such file or directory", exit_code=127),
     ),
     # -- what only a cluster reads -------------------------------------------------------------------------------------

@@ -156,6 +156,9 @@ def test_metadata() -> None:
 
 HONOURED_FIELDS: dict[str, Any] = {
     "command": ["sh"],
+    "livenessProbe": {"exec": {"command": ["true"]}},
+    "readinessProbe": {"exec": {"command": ["true"]}},
+    "startupProbe": {"exec": {"command": ["true"]}},
     "args": ["-c"],
     "workingDir": "/",
     "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
@@ -190,15 +193,9 @@ def test_nothing_is_said_about_a_containers_honoured_field(field: str) -> None:
     assert of_container(**{field: HONOURED_FIELDS[field]}) == []
 
 
-PROBE = {"exec": {"command": ["true"]}}
-
-
 @pytest.mark.parametrize(
     ("severity", "path", "fields"),
     [
-        (WARNING, "livenessProbe", {"livenessProbe": PROBE}),
-        (WARNING, "readinessProbe", {"readinessProbe": PROBE}),
-        (WARNING, "startupProbe", {"startupProbe": PROBE}),
         (WARNING, "resizePolicy", {"resizePolicy": [{"resourceName": "cpu"}]}),
         (WARNING, "resources.requests.cpu", {"resources": {"requests": {"cpu": "1"}}}),
         (WARNING, "resources.requests.memory", {"resources": {"limits": {"memory": "2"}, "requests": {"memory": "1"}}}),

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from chronolet.cli import pods, selecting
+from chronolet.cli import described_probes, pods, selecting
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.description import described
 from chronolet.cli.errors import Failure
@@ -21,6 +21,7 @@ from chronolet.cli.podview import api_pods
 from chronolet.cli.session import Session, session
 from chronolet.history import kube_events
 from chronolet.history.entries import before
+from chronolet.history.state import Moment
 from chronolet.kube_events.view import correlated
 from chronolet.node.settings import Settings
 from chronolet_schemas.kube_events import Post
@@ -52,22 +53,30 @@ def command(
         raise click.UsageError("expected either names, or a selector or -A.")
     selected = selecting.chosen(selector, field_selector)
     with session(settings) as node:
+        moment = node.state("pod", "prober")
         everything = [
             pod
-            for pod in api_pods(node.state("pod"), node.settings.node)
+            for pod in api_pods(moment, node.settings.node)
             if (all_namespaces or pod["metadata"]["namespace"] == namespace) and selected(pod)
         ]
         known = {pod["metadata"]["name"]: pod for pod in everything}
         found = [known[name] for name in wanted if name in known] if wanted else everything
         for index, pod in enumerate(found):
             click.echo("\n\n" if index else "", nl=False)
-            for line in described(pod, _told(node, pod), node.now()):
+            for line in described(pod, _told(node, pod), node.now(), _probes(node, moment, pod)):
                 click.echo(line)
     if not wanted and not found:
         click.echo("No resources found" + ("." if all_namespaces else f" in {namespace} namespace."), err=True)
     missing = [f'pod "{name}" not found in namespace "{namespace}"' for name in wanted if name not in known]
     if missing:
         raise Failure(*missing)
+
+
+def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> described_probes.Probes:
+    uid = pod["metadata"]["uid"]
+    states = [state for state in moment.states.get("prober", {}).values() if state.uid == uid]
+    # A pod without probes needs no look at what the stream holds.
+    return described_probes.described(states, node.services.results(node.settings), node.now()) if states else {}
 
 
 def _told(node: Session, pod: dict[str, Any]) -> Sequence[Post]:

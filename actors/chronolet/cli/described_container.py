@@ -1,7 +1,8 @@
 """A container's part of the page that `describe pod` prints.
 
-Comes in: one container of a Pod, as it is wanted and as it is. Goes out: lines in kubectl's form. Next: `description`.
-Source: kubectl's pkg/describe (describeContainers, DescribeProbe). Hooks have no line there; here they do.
+Comes in: one container of a Pod, as it is wanted and as it is, and lines about its probes. Goes out: lines in kubectl's
+form. Next: `description`. Source: kubectl's pkg/describe (describeContainers, DescribeProbe). Hooks have no line there;
+here they do.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from chronolet.cli.described_probes import Probes
 from chronolet.cli.layout import line, listed, moment, pairs, truth
 from chronolet.cli.parts import Part
 
@@ -18,7 +20,7 @@ _PROBES = (("Liveness", "livenessProbe"), ("Readiness", "readinessProbe"), ("Sta
 _HOOKS = (("Post Start", "postStart"), ("Pre Stop", "preStop"))
 
 
-def described(part: Part, pod: Object) -> Iterator[str]:
+def described(part: Part, pod: Object, probes: Probes) -> Iterator[str]:
     """Everything about it."""
     container, status = part.definition, part.status
     yield f"  {part.name}:"
@@ -39,7 +41,7 @@ def described(part: Part, pod: Object) -> Iterator[str]:
     for name in ("limits", "requests"):
         amounts = container.get("resources", {}).get(name, {})
         yield from listed(name.capitalize(), pairs(sorted(amounts.items())))
-    yield from _checks(container)
+    yield from _checks(container, probes)
     yield from _environment(container, pod)
     yield from listed("Mounts", [_mount(one) for one in container.get("volumeMounts", [])], absent="<none>")
     if container.get("volumeDevices"):
@@ -72,10 +74,11 @@ def _state(title: str, state: Object) -> Iterator[str]:
             yield line(name, moment(detail[key]), 6)
 
 
-def _checks(container: Object) -> Iterator[str]:
+def _checks(container: Object, probes: Probes) -> Iterator[str]:
     for title, name in _PROBES:
         if container.get(name):
             yield line(title, _probe(container[name]), 4)
+            yield from probes.get((container["name"], title), ())
     for title, name in _HOOKS:
         handler = container.get("lifecycle", {}).get(name)
         if handler:

@@ -1,7 +1,8 @@
 """The page that `describe pod` prints.
 
-Comes in: a Pod as the API has it, and what was told about it. Goes out: lines in kubectl's form. Next:
-`described_container` and `described_volumes` word its longest parts. Source: kubectl's pkg/describe (describePod).
+Comes in: a Pod as the API has it, what was told about it, and lines about its probes. Goes out: lines in kubectl's
+form. Next: `described_container` and `described_volumes` word its longest parts. Source: kubectl's pkg/describe
+(describePod).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chronolet.cli import ages, described_container, described_volumes, parts, pods, table
+from chronolet.cli.described_probes import NO_PROBES, Probes
 from chronolet.cli.layout import below_one_another, line, mapping, moment
 from chronolet.ports.kube_sinks import last_at
 from chronolet.rules.kube_event import COMPONENT
@@ -26,7 +28,7 @@ _GROUPS: tuple[tuple[parts.Kind, str], ...] = (
 )
 
 
-def described(pod: Object, told: Sequence[Post], now: int) -> Iterator[str]:
+def described(pod: Object, told: Sequence[Post], now: int, probes: Probes = NO_PROBES) -> Iterator[str]:
     """The page."""
     spec, status = pod["spec"], pod.get("status", {})
     yield from _head(pod["metadata"], spec, status, now)
@@ -36,7 +38,7 @@ def described(pod: Object, told: Sequence[Post], now: int) -> Iterator[str]:
         if group or kind == "app":
             yield f"{title}:"
         for part in group:
-            yield from described_container.described(part, pod)
+            yield from described_container.described(part, pod, probes)
     yield from _conditions(status.get("conditions", []))
     yield from described_volumes.described(spec.get("volumes", []))
     yield line("QoS Class", status.get("qosClass", "BestEffort"), column=_TAIL_COLUMN)

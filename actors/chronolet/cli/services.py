@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from chronolet.node.values import SettingsError
 from chronolet.ports.kube_sinks import Kept
 from chronolet.ports.runtime import Runtime
 from chronolet.ports.secrets import Secrets
+from chronolet_schemas.prober import RawResult
 
 ANSWER_SECONDS = 10.0
 """How long a person waits for Docker to begin its answer. What it follows may be silent for ever after that."""
@@ -67,6 +68,13 @@ def kept_secrets(settings: Settings) -> Secrets:
     return SecretFiles(settings.root_dir, settings.node)
 
 
+def probe_results(settings: Settings) -> Iterator[RawResult]:
+    """The node's raw outcomes of probes, the newest first."""
+    from chronolet.adapters.probes.kept import kept_results  # noqa: PLC0415 - only `describe` shows them
+
+    yield from kept_results(settings.redis_url, settings.node)
+
+
 def pure_kinds(names: Sequence[str]) -> tuple[Kind[Any], ...]:
     """These kinds, able to fold but without effects."""
     return tuple(importlib.import_module(f"chronolet.{name}.actor").kind() for name in names)
@@ -81,5 +89,6 @@ class Services:
     runtime: Callable[[Settings], Runtime] = docker_runtime
     secrets: Callable[[Settings], Secrets] = kept_secrets
     kube_events: Callable[[Settings], Kept] = kept_events
+    results: Callable[[Settings], Iterator[RawResult]] = probe_results
     kinds: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
     now: Callable[[], int] = wall_clock

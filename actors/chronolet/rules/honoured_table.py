@@ -38,7 +38,6 @@ def _blocks(message: str, *unless: Any) -> Verdict:
 
 _SCHEDULER: Final = "only a scheduler reads this; the pod runs on this node anyway"
 _ACCOUNT: Final = "there are no service accounts here; the containers get no token"
-_PROBE: Final = "probes are not run yet; the container counts as healthy while it runs"
 _SECURITY: Final = "the container would run with other rights than asked for"
 _HOOK: Final = "no kubelet runs such a hook"
 _VOLUME: Final = "this kind of volume is not supported yet"
@@ -163,9 +162,9 @@ _CONTAINER: Final = {
     "volumeMounts.subPathExpr": HONOURED,
     "volumeMounts.mountPropagation": HONOURED,
     "volumeDevices": _blocks("raw block volumes are not supported"),
-    "livenessProbe": _warns(_PROBE),
-    "readinessProbe": _warns(_PROBE),
-    "startupProbe": _warns(_PROBE),
+    "livenessProbe": HONOURED,
+    "readinessProbe": HONOURED,
+    "startupProbe": HONOURED,
     "lifecycle": HONOURED,
     "lifecycle.postStart": HONOURED,
     "lifecycle.postStart.tcpSocket": _blocks(_HOOK),

@@ -1,0 +1,41 @@
+"""The raw outcomes that the stream `probe_results` still holds.
+
+Comes in: a server, a node. Goes out: `RawResult`s, the newest first. Next: `describe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from chronolet.kernel.redis_connection import Address, Channel
+from chronolet_schemas.keys import Keys
+from chronolet_schemas.prober import RawResult
+
+_AT_ONCE = 1000
+_TIMEOUT_SECONDS = 5.0
+
+
+def kept_results(url: str, node: str) -> Iterator[RawResult]:
+    """Read in parts, as far as they are asked for. StoreUnreachable if the server does not answer; entries that
+    somebody else put there are passed over.
+    """
+    channel = Channel(Address(url), _TIMEOUT_SECONDS)
+    key, end = Keys(node).probe_results, "+"
+    try:
+        while entries := channel.call("XREVRANGE", key, end, "-", "COUNT", _AT_ONCE):
+            for _, fields in entries:
+                yield from _read(fields)
+            end = f"({entries[-1][0].decode()}"
+    finally:
+        channel.disconnect()
+
+
+def _read(fields: list[bytes]) -> Iterator[RawResult]:
+    texts = [one.decode(errors="replace") for one in fields]
+    named = dict(zip(texts[::2], texts[1::2], strict=True))
+    try:
+        yield msgspec.convert(named, RawResult)
+    except msgspec.ValidationError:
+        return
