@@ -137,7 +137,7 @@ def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
     """The sandbox is not what it should be, or nobody needs it any more: stop what runs in it, then make the next."""
     sandbox = state.sandbox
     if any(one.alive for one in state.containers):
-        yield from stops(state, "PodCompleted" if sandbox_good(state) else "SandboxGone", now)
+        yield from _stops_of_whole(state, now)
     elif sandbox.phase == "running":
         yield from _sandbox_stop(state, now)
     elif actions.create_sandbox and not sandbox.blocked and now >= sandbox.retry_at:
@@ -148,6 +148,15 @@ def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
             spec_hash=state.sandbox_hash,
             requested_at=now,
         )
+
+
+def _stops_of_whole(state: State, now: int) -> Iterator[Event]:
+    """One whose probe has failed is stopped for that, also where nothing else is left: with the grace of the probe."""
+    if not sandbox_good(state):
+        yield from stops(state, "SandboxGone", now)
+        return
+    for one in state.containers:
+        yield from stop(state, one, probing.failed(one) or "PodCompleted", now)
 
 
 def _sandbox_stop(state: State, now: int) -> Iterator[Event]:

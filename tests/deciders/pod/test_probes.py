@@ -170,6 +170,14 @@ def test_it_does_not_restart_where_nothing_does() -> None:
     assert life.kinds == ["ContainerExited"]
 
 
+def test_the_last_one_of_a_pod_is_stopped_for_its_probe() -> None:
+    life = running(container(liveness_probe=EXEC), restart_policy="Never")
+    result(life, "Liveness", "failure").tells(("Killing", "Container app failed liveness probe"))
+    assert life.only(pod.ContainerStopRequested).reason == "LivenessFailed"
+    life.stopped(code=137)
+    assert life.kinds == ["ContainerExited", "SandboxStopRequested"]
+
+
 @pytest.mark.parametrize(("own", "grace"), [(5, 5), (1, 2), (None, 30)])
 def test_the_probe_may_give_a_grace_of_its_own(own: int | None, grace: int) -> None:
     probe = Probe(exec=EXEC.exec, termination_grace_period_seconds=own)

@@ -1,0 +1,203 @@
+"""Probes that are commands, as the Kubernetes documentation describes them: real agent, Docker and Redis.
+
+The documentation's pods, with its periods divided by ten; `--long` runs its liveness example with its own times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chronolet.pod.status import pod_status
+from chronolet_schemas import kube_events, pod, prober
+from tests.e2e.node import Node, running_node, shell
+from tests.e2e.node import pod as a_pod
+from tests.support.docker import PrivateDocker
+from tests.support.redis import private_redis
+
+STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
+DEAF = "trap '' TERM; while :; do sleep 1; done"
+SLACK_MS = 700
+"""What a loaded machine may be late by. All waits asserted with it are longer."""
+
+
+def at_each(milliseconds: int, one: dict[str, Any]) -> dict[str, Any]:
+    """The pod, probed so often."""
+    one["metadata"]["annotations"] = {"chronolet/period-milliseconds": str(milliseconds)}
+    return one
+
+
+def command(*words: str, **more: Any) -> dict[str, Any]:
+    return {"exec": {"command": list(words)}, **more}
+
+
+def liveness_exec(seconds: int, delay: int, **probe: Any) -> dict[str, Any]:
+    """The documentation's pods/probe/exec-liveness.yaml: healthy for some seconds, then never again."""
+    script = f"touch /tmp/healthy; sleep {seconds}; rm -f /tmp/healthy; exec sleep 600"
+    check = command("cat", "/tmp/healthy", initialDelaySeconds=delay, **probe)
+    return a_pod("liveness-exec", shell("liveness", script, livenessProbe=check))
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    """All that the tests look at, so that they run at once."""
+    ready, healthy = command("cat", "/tmp/ready"), command("cat", "/tmp/healthy")
+    return {
+        "liveness": at_each(500, liveness_exec(3, 1)),
+        # Alive long after its liveness probe would have given up: the startup probe covers for that.
+        "slow": at_each(
+            300,
+            a_pod(
+                "slow-start",
+                shell(
+                    "app",
+                    f"sleep 3; touch /tmp/healthy; {STAYS}",
+                    startupProbe={**healthy, "failureThreshold": 30},
+                    livenessProbe={**healthy, "failureThreshold": 1},
+                ),
+            ),
+        ),
+        "never": at_each(
+            200,
+            a_pod(
+                "never-starts",
+                shell("app", STAYS, startupProbe={**healthy, "failureThreshold": 3}),
+                restartPolicy="Never",
+            ),
+        ),
+        "readiness": at_each(
+            200, a_pod("readiness", shell("app", STAYS, readinessProbe={**ready, "failureThreshold": 2}))
+        ),
+        "grace": at_each(
+            200,
+            a_pod(
+                "own-grace",
+                shell(
+                    "app",
+                    DEAF,
+                    livenessProbe={**healthy, "failureThreshold": 1, "terminationGracePeriodSeconds": 2},
+                ),
+                terminationGracePeriodSeconds=300,
+            ),
+        ),
+        "absent": at_each(300, a_pod("absent", shell("app", STAYS, readinessProbe=command("/no/such/program")))),
+    }
+
+
+@pytest.fixture(scope="module")
+def node(docker_engine: PrivateDocker) -> Iterator[Node]:
+    """One node with all the pods."""
+    with private_redis() as server, running_node(docker_engine, server.url, "probes", server.folder / "agent") as node:
+        node.write("pods.yaml", *pods().values())
+        yield node
+
+
+def flags(node: Node, name: str) -> tuple[bool | None, bool]:
+    state = node.journal.pods[f"default/{name}"]
+    (one,) = pod_status(state).container_statuses
+    return one.started, one.ready
+
+
+def told(node: Node, name: str) -> list[tuple[str, str]]:
+    """Reasons and messages of a pod's KubeEvents, so far."""
+    return [(one.reason, one.message) for one in node.journal.events(kube_events.Recorded, name=name)]
+
+
+def started(node: Node, name: str, attempt: int = 0) -> pod.ContainerStarted:
+    return node.journal.wait_for_event(pod.ContainerStarted, pod=f"default/{name}", attempt=attempt)
+
+
+def in_docker(node: Node, name: str, *words: str) -> None:
+    one = node.running(name)["app"]["Id"]
+    made = node.docker.exec_create(one, list(words))
+    node.docker.exec_start(made["Id"])
+
+
+def test_liveness_with_a_command(node: Node) -> None:
+    began = started(node, "liveness-exec").started_at
+    killed = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-exec")
+    good = node.journal.events(prober.ProbeSucceeded, pod="default/liveness-exec")
+    assert began + 1_000 <= good[0].at <= began + 1_000 + SLACK_MS, "not before its delay, and then at once"
+    bad = node.journal.events(prober.ProbeFailed, pod="default/liveness-exec")
+    assert [(one.consecutive, one.threshold, one.code) for one in bad] == [(1, 3, 1), (2, 3, 1), (3, 3, 1)]
+    assert bad[0].at > began + 2_900
+    assert bad[2].at - bad[0].at >= 990
+    assert bad[2].at <= began + 3_000 + 3 * 500 + SLACK_MS
+    assert killed.reason == "LivenessFailed"
+    reason, message = next(one for one in told(node, "liveness-exec") if one[0] == "Unhealthy")
+    assert (reason, message) == (
+        "Unhealthy",
+        "Liveness probe failed: cat: can't open '/tmp/healthy': No such file or directory\n",
+    )
+    assert ("Killing", "Container liveness failed liveness probe, will be restarted") in told(node, "liveness-exec")
+    started(node, "liveness-exec", attempt=1)
+    assert node.restarts("liveness-exec") == [1]
+    described = node.chronolet("describe", "pod", "liveness-exec").out
+    assert "#success=1 #failure=3\n      Result:       " in described
+    assert "Last Results:" in described
+
+
+def test_a_slow_start_is_covered_by_the_startup_probe(node: Node) -> None:
+    began = started(node, "slow-start").started_at
+    gate = node.journal.wait_for_event(prober.GateOpened, pod="default/slow-start", probe="Liveness")
+    assert gate.from_at >= began + 3_000
+    failures = node.journal.events(prober.ProbeFailed, pod="default/slow-start", probe="Startup")
+    assert len(failures) >= 5
+    first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/slow-start", probe="Liveness")
+    assert first.at >= gate.from_at
+    assert flags(node, "slow-start") == (True, True)
+    assert node.restarts("slow-start") == [0]
+    assert node.journal.events(prober.ProbeCounted, pod="default/slow-start", probe="Startup")[-1].held
+    assert not node.journal.events(prober.ProbeFailed, pod="default/slow-start", probe="Liveness")
+
+
+def test_what_never_starts_is_killed_and_not_restarted_where_nothing_is(node: Node) -> None:
+    exited = node.journal.wait_for_event(pod.ContainerExited, pod="default/never-starts")
+    assert node.journal.events(pod.ContainerStopRequested, pod="default/never-starts")[0].reason == "StartupFailed"
+    assert ("Killing", "Container app failed startup probe") in told(node, "never-starts")
+    assert len(node.journal.events(prober.ProbeFailed, pod="default/never-starts")) == 3
+    node.wait_for_column("never-starts", "Completed" if exited.exit_code == 0 else "Error")
+    assert not node.journal.events(pod.RestartScheduled, pod="default/never-starts")
+
+
+def test_readiness_with_a_command(node: Node) -> None:
+    started(node, "readiness")
+    node.journal.wait_for_event(prober.ProbeFailed, pod="default/readiness")
+    assert flags(node, "readiness") == (True, False)
+    in_docker(node, "readiness", "touch", "/tmp/ready")
+    node.journal.wait_for("it to be ready", lambda: flags(node, "readiness") == (True, True))
+    assert node.chronolet("get", "pods").line("readiness").split()[1] == "1/1"
+    in_docker(node, "readiness", "rm", "/tmp/ready")
+    node.journal.wait_for("it to be ready no more", lambda: flags(node, "readiness") == (True, False))
+    counts = [one.consecutive for one in node.journal.events(prober.ProbeFailed, pod="default/readiness")]
+    assert counts[-2:] == [1, 2]
+    ready = next(one for one in pod_status(node.journal.pods["default/readiness"]).conditions if one.type == "Ready")
+    assert (ready.status, ready.message) == ("False", "containers with unready status: [app]")
+    assert node.restarts("readiness") == [0]
+
+
+def test_the_probes_own_grace(node: Node) -> None:
+    stop = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/own-grace")
+    assert (stop.grace_period_seconds, stop.reason) == (2, "LivenessFailed")
+    exited = node.journal.wait_for_event(pod.ContainerExited, pod="default/own-grace")
+    assert exited.exit_code == 137
+
+
+def test_a_missing_command_counts_as_a_failure(node: Node) -> None:
+    """Docker starts it, and it is not there: 126 or 127, as a shell would say."""
+    failed = node.journal.wait_for_event(prober.ProbeFailed, pod="default/absent")
+    assert failed.code in (126, 127)
+    assert flags(node, "absent") == (True, False)
+
+
+@pytest.mark.long
+def test_liveness_with_the_documentations_own_times(docker_engine: PrivateDocker) -> None:
+    """Healthy for 30 s, probed from 5 s on every 5 s: failed at 35, 40 and 45 s, and killed then."""
+    with private_redis() as server, running_node(docker_engine, server.url, "doc", server.folder / "agent") as node:
+        node.write("liveness.yaml", liveness_exec(30, 5, periodSeconds=5))
+        began = started(node, "liveness-exec").started_at
+        node.journal.wait_for_event(pod.ContainerStopRequested, seconds=90, pod="default/liveness-exec")
+        bad = [one.at - began for one in node.journal.events(prober.ProbeFailed, pod="default/liveness-exec")]
+        assert all(0 <= found - at < SLACK_MS for found, at in zip(bad, (35_000, 40_000, 45_000), strict=True)), bad
+        started(node, "liveness-exec", attempt=1)
