@@ -93,7 +93,7 @@ def node(docker_engine: PrivateDocker) -> Iterator[Node]:
         yield node
 
 
-def flags(node: Node, name: str) -> tuple[bool | None, bool]:
+def flags(node: Node, name: str) -> tuple[bool | None, bool | None]:
     state = node.journal.pods[f"default/{name}"]
     (one,) = pod_status(state).container_statuses
     return one.started, one.ready

@@ -231,12 +231,10 @@ def _workers(described: Case) -> Iterator[_Worker]:
     for field in ("init_containers", "containers"):
         for one in described.get(field, ()):
             sidecar = one.get("restartable", False)
-            definition = Container(
-                name=one["name"],
-                restart_policy="Always" if sidecar else None,
-                **{f"{name}_probe": Probe() for name in one["probes"]},
-            )
-            spec = PodSpec(**{field: (definition,)})
+            probes: dict[str, Any] = {f"{name}_probe": Probe() for name in one["probes"]}
+            definition = Container(name=one["name"], restart_policy="Always" if sidecar else None, **probes)
+            containers: dict[str, Any] = {field: (definition,)}
+            spec = PodSpec(**containers)
             for probe in _asked(spec, one["name"]):
                 yield _Worker(described["uid"], one["name"], probe, sidecar=sidecar)
 
