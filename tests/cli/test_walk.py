@@ -44,6 +44,7 @@ class Machine:
             "CHRONOLET_ROOT_DIR": str(folder / "root"),
             "CHRONOLET_HOSTNAME_OVERRIDE": "node-1",
             "DOCKER_HOST": docker.host,
+            "CHRONOLET_CGROUP_ROOT": docker.cgroup_root("node-1"),
         }
         with (folder / "agent.log").open("wb") as log:
             self.agent = self.start("run", "--port", "0", stdout=log, stderr=log)

@@ -64,6 +64,7 @@ class Node:
             "CHRONOLET_ROOT_DIR": str(root),
             "CHRONOLET_HOSTNAME_OVERRIDE": name,
             "DOCKER_HOST": engine.host,
+            "CHRONOLET_CGROUP_ROOT": engine.cgroup_root(name),
         }
 
     # -- the agent -------------------------------------------------------------------------------------------------
@@ -83,6 +84,7 @@ class Node:
             "root_dir": str(self.root),
             "node": self.name,
             "docker": self.engine.host,
+            "cgroup_root": self.engine.cgroup_root(self.name),
             "pod_manifest_path": str(self.folder),
             "port": "0",
         }

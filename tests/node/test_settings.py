@@ -33,18 +33,49 @@ def test_where_the_pages_are() -> None:
 
 
 def test_every_field_of_the_file_is_taken_or_remarked(tmp_path: Path) -> None:
-    text = "staticPodPath: /etc/pods\nlogging: {format: json}\nmaxPods: 7\neviction: {hard: {memory: 1}}\nempty: {}\n"
+    text = "staticPodPath: /etc/pods\nlogging: {format: json}\nfailSwapOn: true\neviction: {hard: {a: 1}}\nempty: {}\n"
     settings, remarks = known.resolve({}, {}, write(tmp_path, text))
     assert (settings.pod_manifest_path, settings.log_format) == ("/etc/pods", "json")
     path = tmp_path / "kubelet.yaml"
     assert remarks == tuple(
-        f"{path}: {field}: not used by chronolet" for field in ("maxPods", "eviction.hard.memory", "empty")
+        f"{path}: {field}: not used by chronolet" for field in ("failSwapOn", "eviction.hard.a", "empty")
     )
+
+
+def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
+    text = (
+        "maxPods: 7\npodPidsLimit: -1\nenforceNodeAllocatable: [none]\nqosReserved: {memory: 50%}\n"
+        "kubeReserved: {cpu: 100m, memory: 1Gi}\nevictionHard: {memory.available: 5%}\ncgroupRoot: /a/b\n"
+        "cpuCFSQuota: false\ncpuCFSQuotaPeriod: 50ms\nmemoryReservationPolicy: TieredReservation\n"
+    )
+    found, remarks = known.resolve({"system_reserved": "cpu=1, pid=100"}, {}, write(tmp_path, text))
+    assert remarks == ()
+    assert (found.max_pods, found.pod_max_pids, found.enforce_node_allocatable) == (7, 0, ("none",))
+    assert (found.system_reserved, found.kube_reserved) == (
+        {"cpu": "1", "pid": "100"},
+        {"cpu": "100m", "memory": "1Gi"},
+    )
+    assert (found.qos_reserved, found.eviction_hard) == ({"memory": "50%"}, {"memory.available": "5%"})
+    assert (found.cgroup_root, found.cpu_cfs_quota, found.cpu_cfs_quota_period) == ("/a/b", False, 50)
+    assert found.memory_reservation_policy == "TieredReservation"
+    assert known.resolve({"cgroup_root": "machines-x.slice"}, {})[0].cgroup_root == "/machines/x"
+    assert known.resolve({"enforce_node_allocatable": ""}, {})[0].enforce_node_allocatable == ()
+    assert known.resolve({"pod_max_pids": "5"}, {})[0].pod_max_pids == 5
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        ({"system_reserved": "cpu:1"}, "--system-reserved: found 'cpu:1', expected pairs such as name=amount"),
+        ({"system_reserved": "gpu=1"}, "--system-reserved: found 'gpu', expected some of cpu, memory"),
+        ({"kube_reserved": "cpu=1x"}, "--kube-reserved: cpu: '1x' has the unknown suffix 'x'"),
+        ({"kube_reserved": "cpu=10%"}, "--kube-reserved: cpu: '10%' is no quantity"),
+        ({"kube_reserved": "cpu=-1"}, "--kube-reserved: cpu: found '-1', expected 0 or more"),
+        ({"qos_reserved": "memory=5"}, "--qos-reserved: memory: found '5', expected a share from 0% to 100%"),
+        ({"qos_reserved": "memory=101%"}, "--qos-reserved: memory: found '101%'"),
+        ({"cpu_cfs_quota_period": "2s"}, "--cpu-cfs-quota-period: found 2000ms, expected a duration from 1ms to 1s"),
+        ({"cgroup_root": "/a/../b"}, "--cgroup-root: found '/a/../b', expected the path of a cgroup"),
+        ({"pod_max_pids": "-2"}, "--pod-max-pids: found '-2', expected a whole number from 0 to 4194304"),
         ({"port": "70000"}, "--port: found '70000', expected a whole number from 0 to 65535"),
         ({"port": "x"}, "--port: found 'x', expected a whole number from 0 to 65535"),
         ({"redis": "localhost:6379"}, "--redis: found 'localhost:6379', expected a URL such as unix://..."),

@@ -24,6 +24,7 @@ from tests.support.images import load_images
 from tests.support.netns import NetworkNamespace
 
 _KIND = "docker"
+_ID_LENGTH = 64
 
 
 class PrivateDocker:
@@ -91,10 +92,15 @@ class PrivateDocker:
         self._clients.add(client)
         return client
 
+    def cgroup_root(self, node: str) -> str:
+        """For a node's setting: below the engine's own, so that nothing of it is left over, and no other node's."""
+        return f"/{self.folder.name}/{node}"
+
     def processes(self) -> dict[str, list[int]]:
         """The processes of each running container by its id, without asking dockerd."""
         (root, *_) = _hierarchies()
-        found = {path.name: _pids_in([path]) for path in root.glob(f"{self.folder.name}/*/")}
+        below = (path for path in root.glob(f"{self.folder.name}/**/") if len(path.name) == _ID_LENGTH)
+        found = {path.name: _pids_in([path]) for path in below}
         return {container: pids for container, pids in found.items() if pids}
 
     def remove_containers(self) -> None:

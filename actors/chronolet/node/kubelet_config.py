@@ -6,7 +6,7 @@ Next: `settings`. Source: kubelet.config.k8s.io/v1beta1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def read(path: Path, fields: Mapping[str, Field]) -> tuple[dict[str, Any], tuple
         )
     values: dict[str, Any] = {}
     remarks: list[str] = []
-    for where, value in _leaves(document):
+    for where, value in _leaves(document, fields):
         if where in fields:
             name, parse = fields[where]
             values[name] = parse(f"{path}: {where}", value)
@@ -50,10 +50,11 @@ def _load_yaml(path: Path) -> dict[str, Any]:
     return document
 
 
-def _leaves(document: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
-    """(path, value) of everything that is not a map with something in it."""
+def _leaves(document: Mapping[str, Any], fields: Collection[str], above: str = "") -> list[tuple[str, Any]]:
+    """(path, value) of everything that is not a map with something in it; a map that is a field is one value."""
     leaves: list[tuple[str, Any]] = []
     for name, value in document.items():
         path = f"{above}{name}"
-        leaves += _leaves(value, f"{path}.") if isinstance(value, dict) and value else [(path, value)]
+        is_map = isinstance(value, dict) and value and path not in fields
+        leaves += _leaves(value, fields, f"{path}.") if is_map else [(path, value)]
     return leaves

@@ -46,6 +46,7 @@ class Metrics(Observer):
         ProcessCollector(registry=self.registry)
         self._kubelet(node)
         self._pleg()
+        self._qos()
         self._chronolet()
         self.probes = ProbeFigures(self.registry)
         self.kube_events = EventFigures(self.registry)
@@ -87,6 +88,17 @@ class Metrics(Observer):
             ["operation_type"],
             buckets=_OPERATION_BUCKETS,
             registry=registry,
+        )
+
+    def _qos(self) -> None:
+        self.cgroup_seconds = Histogram(
+            "kubelet_cgroup_manager_duration_seconds",
+            "How long cgroups took to be made, changed or removed",
+            ["operation_type"],
+            registry=self.registry,
+        )
+        self.cgroup_version = Gauge(
+            "kubelet_cgroup_version", "The version of cgroups that pods are held by, 0 for none", registry=self.registry
         )
 
     def _pleg(self) -> None:
@@ -221,6 +233,11 @@ class Metrics(Observer):
             self.pleg_seen.set_to_current_time()
         finally:
             self.relist_seconds.observe(time.monotonic() - began)
+
+    # -- cgroups -----------------------------------------------------------------------------------------------------
+    def cgroup(self, operation: str, seconds: float) -> None:
+        """One cgroup was made, changed or removed."""
+        self.cgroup_seconds.labels(operation).observe(seconds)
 
     def running(self, pods: int, containers: Mapping[str, int]) -> None:
         """So many sandboxes run, and so many containers are in each state."""

@@ -26,6 +26,7 @@ from chronolet.node import settings as known
 from chronolet.node.api_pods import api_pods
 from chronolet.node.fresh import BusyError, Fresh
 from chronolet.node.http import Answer, Query, Show
+from chronolet.node.setting import Setting
 from chronolet.node.settings import Settings
 from chronolet.node.summary import Rates, Sample, summary, without_limit_of
 from chronolet.pleg.health import go_duration
@@ -90,7 +91,7 @@ def _put(where: Object, path: Sequence[str], value: object) -> None:
     where[path[-1]] = value
 
 
-def _said(one: known.Setting, value: object) -> object:
+def _said(one: Setting, value: object) -> object:
     if one.metavar == "DURATION" and isinstance(value, int):
         return go_duration(value)
     if one.name == "redis" and isinstance(value, str):

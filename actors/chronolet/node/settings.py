@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from chronolet.node import kubelet_config
+from chronolet.node.setting import Setting
+from chronolet.node.share_settings import SHARES, check_shares
 from chronolet.node.values import (
     SettingsError,
     any_text,
@@ -31,7 +32,7 @@ from chronolet.node.values import (
     url,
 )
 
-ALL_ACTORS = ("manifests", "pod", "pleg", "prober", "kube_events", "keeper")
+ALL_ACTORS = ("manifests", "pod", "pleg", "prober", "qos", "kube_events", "keeper")
 """The kinds of this release, in the order in which they are started."""
 
 
@@ -63,6 +64,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     wait_for_resources: bool = True
     topology_manager_policy: Literal["none", "best-effort"] = "none"
     cdi_spec_dirs: tuple[Path, ...] = (Path("/etc/cdi"), Path("/var/run/cdi"))
+    max_pods: int = 110
+    pod_max_pids: int = 0
+    """0: any number."""
+    cgroups_per_qos: bool = True
+    cgroup_root: str = ""
+    cgroup_driver: Literal["", "cgroupfs", "systemd"] = ""
+    """Empty: as Docker says."""
+    enforce_node_allocatable: tuple[str, ...] = ("pods",)
+    system_reserved: dict[str, str] = {}
+    kube_reserved: dict[str, str] = {}
+    eviction_hard: dict[str, str] = msgspec.field(default_factory=lambda: {"memory.available": "100Mi"})
+    qos_reserved: dict[str, str] = {}
+    cpu_cfs_quota: bool = True
+    cpu_cfs_quota_period: int = 100
+    memory_reservation_policy: Literal["None", "TieredReservation"] = "None"
+    node_capacity: dict[str, str] = {}
     log_format: Literal["text", "json"] = "text"
     event_sinks: tuple[str, ...] = ("redis",)
     """Beside those that a URL names."""
@@ -94,19 +111,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def http_address(self) -> str:
         """Where the HTTP server listens; empty: there is none."""
         return f"{self.address}:{self.port}" if self.port else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting's names. `field` is its path in a KubeletConfiguration, empty where the kubelet has none there."""
-
-    name: str
-    flag: str
-    env: str
-    help: str
-    parse: Callable[[str, Any], Any]
-    field: str = ""
-    metavar: str = "TEXT"
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -279,6 +283,7 @@ SETTINGS: tuple[Setting, ...] = (
         folders,
         metavar="FOLDERS",
     ),
+    *SHARES,
     Setting(
         "log_format",
         "--log-format",
@@ -408,6 +413,7 @@ def resolve(
         values.setdefault("kubelet_dir", values["root_dir"] / "kubelet")
     settings = Settings(**values)
     _check_pulls(settings)
+    check_shares(settings.cpu_cfs_quota_period, settings.qos_reserved)
     return settings, remarks
 
 

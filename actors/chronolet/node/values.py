@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from chronolet.rules import quantities
+
 
 class SettingsError(ValueError):
     """A setting cannot be used: names it, what was found, what is expected."""
@@ -46,6 +48,62 @@ def number(low: int, high: int) -> Callable[[str, Any], int]:
         return int(digits)
 
     return parse
+
+
+def unlimited(high: int) -> Callable[[str, Any], int]:
+    """A parser of whole numbers up to `high`, where -1 stands for any number, as 0 does."""
+
+    def parse(what: str, value: Any) -> int:
+        return 0 if str(value).strip() == "-1" else number(0, high)(what, value)
+
+    return parse
+
+
+def cgroup(what: str, value: Any) -> str:
+    """A cgroup's path, or a slice's name: `/a/b` for both."""
+    written = any_text(what, value)
+    parts = [one for one in written.removesuffix(".slice").split("/") if one]
+    if any(one in (".", "..") for one in parts):
+        raise SettingsError(f"{what}: found {value!r}, expected the path of a cgroup such as /machines")
+    if written.endswith(".slice"):
+        parts = parts[-1].split("-")
+    return "".join(f"/{one}" for one in parts)
+
+
+def quantities_of(separator: str, *names: str, shares: bool = False) -> Callable[[str, Any], dict[str, str]]:
+    """A parser of amounts by name, by commas (`cpu=200m,memory=1Gi`) or as a map; `names` end with `*` for a family.
+
+    An amount is a quantity of 0 or more, where `shares` are taken too with a percent sign.
+    """
+
+    def parse(what: str, value: Any) -> dict[str, str]:
+        found = value if isinstance(value, dict) else _pairs(what, str(value), separator)
+        for name, amount in found.items():
+            if not any(name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in names):
+                raise SettingsError(f"{what}: found {name!r}, expected some of {', '.join(names)}")
+            _check_amount(f"{what}: {name}", str(amount).removesuffix("%") if shares else str(amount))
+        return {name: str(amount) for name, amount in found.items()}
+
+    return parse
+
+
+def _pairs(what: str, value: str, separator: str) -> dict[str, str]:
+    found = {}
+    for pair in filter(None, (one.strip() for one in value.split(","))):
+        name, mark, amount = pair.partition(separator)
+        if not mark:
+            raise SettingsError(f"{what}: found {pair!r}, expected pairs such as name{separator}amount")
+        found[name.strip()] = amount.strip()
+    return found
+
+
+def _check_amount(what: str, amount: str) -> None:
+    try:
+        if quantities.parse(amount) >= 0:
+            return
+    except quantities.QuantityError as error:
+        raise SettingsError(f"{what}: {error}") from error
+    raise SettingsError(f"{what}: found {amount!r}, expected 0 or more")
 
 
 def one_of(*choices: str) -> Callable[[str, Any], str]:
@@ -86,6 +144,16 @@ def some_of(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
         if not names or not names <= set(choices):
             raise SettingsError(f"{what}: found {value!r}, expected some of {', '.join(choices)}")
         return tuple(name for name in choices if name in names)
+
+    return parse
+
+
+def listed(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
+    """The same of a list, or of words separated by commas; possibly none."""
+
+    def parse(what: str, value: Any) -> tuple[str, ...]:
+        written = value if isinstance(value, str) else ",".join(map(str, value or ()))
+        return some_of(*choices)(what, written) if written else ()
 
     return parse
 

@@ -16,6 +16,7 @@ import msgspec
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.cdi import HostCdi
+from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
@@ -48,6 +49,7 @@ from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
 from chronolet.node.pages import configz, pod_pages, runtime_pages
 from chronolet.node.settings import Settings
+from chronolet.node.shares import check, sharing
 from chronolet.node.tuning import USUAL, Tuning
 from chronolet.pleg import actor as pleg
 from chronolet.pleg import effects as pleg_effects
@@ -60,6 +62,8 @@ from chronolet.ports.specs import Specs
 from chronolet.prober import actor as prober
 from chronolet.prober import effects as prober_effects
 from chronolet.prober.outside import Outside as ProbersOutside
+from chronolet.qos import actor as qos
+from chronolet.qos import effects as qos_effects
 from chronolet_schemas.keys import shards_of
 
 SHARDS: Mapping[str, int] = {
@@ -122,6 +126,13 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
     def run() -> str:
         return process.run
 
+    shares, cgroups = sharing(settings), LinuxCgroups(settings.root_dir / "cgroups")
+    host = LinuxHost(settings.root_dir)
+    if "qos" in settings.actors:
+        check(shares, host, cgroups)
+    holding = qos_effects.Outside(
+        shares, cgroups, runtime, host, observe=metrics.cgroup, told=metrics.cgroup_version.set
+    )
     probing, results = Probing(runtime), RedisResults(settings.redis_url, settings.node)
     probes = ProbersOutside(probing, results, metrics.probes)
     kinds = _kinds(
@@ -130,12 +141,13 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         relisted,
         lambda: keeper.kind(keeping, tuning.policy),
         probes,
+        holding=holding,
         specs=specs,
         secrets=secrets,
         run=run,
         event_pause=tuning.event_pause,
     )
-    adoption = Adoption(store, runtime, specs, settings.node, secrets=secrets, host=LinuxHost(settings.root_dir))
+    adoption = Adoption(store, runtime, specs, settings.node, secrets=secrets, host=host)
     process = Process(
         Setup(
             node=settings.node,
@@ -190,6 +202,7 @@ def _kinds(
     keeper_kind: Callable[[], Kind[Any]],
     probes: ProbersOutside,
     *,
+    holding: qos_effects.Outside,
     specs: Specs,
     secrets: Secrets,
     run: Callable[[], str],
@@ -225,6 +238,7 @@ def _kinds(
         ),
         "prober": lambda: prober.kind(prober_effects.jobs(probes)),
         "kube_events": lambda: _kube_events(settings, event_pause),
+        "qos": lambda: qos.kind(qos_effects.jobs(holding)),
         "keeper": keeper_kind,
     }
     return {name: makers[name]() for name in settings.actors}

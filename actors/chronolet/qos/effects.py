@@ -61,6 +61,8 @@ class Outside:
     runtime: Runtime
     host: Host
     observe: Observe = field(default=lambda _operation, _seconds: None)
+    told: Callable[[int], None] = field(default=lambda _version: None)
+    """Is told the version of cgroups, 0 for none."""
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
@@ -90,6 +92,7 @@ class Looking:
                 pause = min(pause * 2, _LONGEST_RETRY_SECONDS)
                 continue
             tree = self._outside.cgroups.tree(means.driver)
+            self._outside.told(means.version)
             has = machine(self._outside.host, tree)
             context.send(signals.NodeSeen(node=described(self._outside.sharing, has, means)))
             pause = _RETRY_SECONDS

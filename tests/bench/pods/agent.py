@@ -101,6 +101,7 @@ class Agent:
         words = [
             *(sys.executable, "-m", *program, "run", "--port", "0", "--hostname-override", NODE),
             *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),
+            *("--cgroup-root", self.docker.cgroup_root(NODE)),
         ]
         return f"setsid {shlex.join(words)} >>{self.log} 2>&1 </dev/null & echo $! >{self.pidfile}"
 

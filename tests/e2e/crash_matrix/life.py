@@ -163,6 +163,7 @@ class _Life:
                 "root_dir": str(self.root),
                 "node": self.node,
                 "docker": self.stage.engine.host,
+                "cgroup_root": self.stage.engine.cgroup_root(self.node),
                 "pod_manifest_path": str(self.folder),
                 "port": "0",
             },

@@ -61,7 +61,13 @@ def manifest(name: str, *containers: str) -> Pod:
 
 # -- pages ---------------------------------------------------------------------------------------------------------
 def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engine: PrivateDocker) -> None:
-    agent = here.start(docker=empty_engine.host, actors=ALL, port=free_port(), pleg_relist_period="200ms")
+    agent = here.start(
+        docker=empty_engine.host,
+        cgroup_root=empty_engine.cgroup_root("n"),
+        actors=ALL,
+        port=free_port(),
+        pleg_relist_period="200ms",
+    )
     agent.wait_ready()
     assert agent.get("/healthz") == (200, "ok")
     before = samples(agent)

@@ -1,0 +1,23 @@
+"""One setting: its names, and how it is read.
+
+Comes in: nothing. Goes out: the record that the tables of settings are made of. Next: `settings`, `share_settings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting's names. `field` is its path in a KubeletConfiguration, empty where the kubelet has none there."""
+
+    name: str
+    flag: str
+    env: str
+    help: str
+    parse: Callable[[str, Any], Any]
+    field: str = ""
+    metavar: str = "TEXT"

@@ -1,0 +1,57 @@
+"""How this node is shared out: its settings in the words of qos, and whether they can hold on this machine.
+
+Comes in: settings, the machine. Goes out: `Sharing`; SettingsError. Next: `wiring`. Source: pkg/kubelet/cm
+(NewContainerManager, validateNodeAllocatable).
+"""
+
+from __future__ import annotations
+
+from chronolet.node.settings import Settings
+from chronolet.node.values import SettingsError
+from chronolet.ports.cgroups import CgroupRefusal, Cgroups, Driver
+from chronolet.ports.host import Host
+from chronolet.qos.effects import machine
+from chronolet.qos.sharing import Sharing, problem
+
+_MICROSECONDS = 1000
+_DRIVERS: tuple[Driver, ...] = ("cgroupfs", "systemd")
+
+
+def sharing(settings: Settings) -> Sharing:
+    """As the settings have it."""
+    reserved = settings.qos_reserved.get("memory")
+    return Sharing(
+        name=settings.node,
+        above=tuple(one for one in settings.cgroup_root.split("/") if one),
+        driver=settings.cgroup_driver,
+        per_qos=settings.cgroups_per_qos,
+        enforce="pods" in settings.enforce_node_allocatable,
+        system_reserved=settings.system_reserved,
+        kube_reserved=settings.kube_reserved,
+        eviction_hard=settings.eviction_hard,
+        memory_reserved_percent=None if reserved is None else int(reserved.removesuffix("%")),
+        max_pods=settings.max_pods,
+        pod_pids=settings.pod_max_pids,
+        cfs_quota=settings.cpu_cfs_quota,
+        quota_period_us=settings.cpu_cfs_quota_period * _MICROSECONDS,
+        memory_reservation=settings.memory_reservation_policy,
+        capacity=settings.node_capacity,
+    )
+
+
+def check(shared: Sharing, host: Host, cgroups: Cgroups) -> None:
+    """SettingsError where more is reserved than there is, or the cgroups are somebody else's.
+
+    Docker, which knows the driver, may not run yet: the tree of neither may be another's.
+    """
+    if wrong := problem(shared, machine(host)):
+        raise SettingsError(wrong)
+    if not shared.per_qos or cgroups.why_not():
+        return
+    for driver in (shared.driver,) if shared.driver else _DRIVERS:
+        tree = cgroups.tree(driver)
+        try:
+            if tree is not None:
+                tree.claim(shared.root, shared.name)
+        except CgroupRefusal as refusal:
+            raise SettingsError(str(refusal)) from refusal
