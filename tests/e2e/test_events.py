@@ -1,0 +1,86 @@
+"""The events of a pod's life on a real engine, as commands and sinks have them: the kubelet's reasons, in its order,
+with its counts.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet_schemas import kernel
+from tests.e2e.node import Node, pod, running_node, shell
+from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis
+
+RUNS = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
+PRESENT = 'Container image "chronolet/busybox:1" already present on machine and can be accessed by the pod'
+
+
+@pytest.fixture
+def node(docker_engine: PrivateDocker, redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Node]:
+    with running_node(docker_engine, redis_server.url, "events", tmp_path / "root") as one:
+        yield one
+
+
+class Watching:
+    """`events -w -o json`: each object as it comes."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.seen: list[dict[str, object]] = []
+        self._process = process
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        text, decoder = "", json.JSONDecoder()
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            text += line.decode()
+            if line.rstrip() == b"}":
+                event, end = decoder.raw_decode(text)
+                self.seen.append(event)
+                text = text[end:].lstrip()
+
+    def told(self) -> list[tuple[object, object]]:
+        return [(event["reason"], event["count"]) for event in self.seen]
+
+
+def test_the_events_of_a_crash_loop_from_apply_to_delete(node: Node) -> None:
+    node.journal.wait_for_event(kernel.LogStarted)
+    with node.started("events", "-w", "-o", "json", "--for", "pod/web") as process:
+        watching = Watching(process)
+        web = pod("web", shell("app", RUNS), terminationGracePeriodSeconds=1)
+        assert node.chronolet("apply", "-f", node.aside("web.yaml", web)).status == 0
+        for attempt in (0, 1):
+            node.journal.wait_for("an attempt", lambda attempt=attempt: node.restarts("web") == [attempt])
+            node.wait_until_running("web")
+            node.kill_process("web", "app")
+        node.journal.wait_for("the next attempt", lambda: node.restarts("web") == [2])
+        node.wait_until_running("web")
+        assert node.chronolet("delete", "pod", "web").status == 0
+        node.wait_until_gone("web")
+        node.journal.wait_for("the last line", lambda: watching.told()[-1:] == [("Killing", 1)])
+    assert watching.told() == [
+        *(("Pulled", 1), ("Created", 1), ("Started", 1)),
+        *(("Pulled", 2), ("Created", 2), ("Started", 2)),
+        ("BackOff", 1),
+        *(("Pulled", 3), ("Created", 3), ("Started", 3)),
+        ("Killing", 1),
+    ]
+    messages = {str(event["message"]): event["type"] for event in watching.seen}
+    uid = watching.seen[0]["involvedObject"]["uid"]  # type: ignore[index]
+    assert messages == {
+        PRESENT: "Normal",
+        "Container created": "Normal",
+        "Container started": "Normal",
+        f"Back-off restarting failed container app in pod web_default({uid})": "Warning",
+        "Stopping container app": "Normal",
+    }
+    shown = node.chronolet("get", "events", "--no-headers").out
+    assert [line.split()[2] for line in shown.splitlines()] == ["BackOff", "Pulled", "Created", "Started", "Killing"]
+    warnings = node.chronolet("events", "--all", "--types", "Warning", "--for", "pod/web", "--no-headers").out
+    assert warnings.split()[1:4] == ["Warning", "BackOff", "Pod/web"]
