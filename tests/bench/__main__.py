@@ -10,10 +10,14 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import engine, pods
+from tests.bench import engine, events, pods
 from tests.bench.figures import Figure, as_json, table
 
-BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {"engine": engine.figures, "pods": pods.figures}
+BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
+    "engine": engine.figures,
+    "pods": pods.figures,
+    "events": events.figures,
+}
 
 
 def main() -> None:

@@ -12,7 +12,9 @@ from chronolet.node.settings import Settings
 from chronolet.ports.kube_sinks import Sink
 
 _LOCAL_BACKLOG = 10_000
-"""What is on this node, or in the node's Redis, comes along faster than events can be recorded."""
+"""What is on this node, or in the node's Redis, comes along as fast as events are recorded. What is given up there all
+the same would have left the stream at once.
+"""
 
 
 def sinks(settings: Settings) -> dict[str, Sink]:
@@ -43,5 +45,5 @@ def policy(settings: Settings, named: dict[str, Sink], pause: int) -> Policy:
 
 def _rules(settings: Settings, sink: Sink, pause: int) -> Rules:
     if sink.at_once > 1:
-        return Rules(backlog=_LOCAL_BACKLOG, batch=sink.at_once, pause=pause)
+        return Rules(backlog=max(_LOCAL_BACKLOG, settings.event_stream_length), batch=sink.at_once, pause=pause)
     return Rules(backlog=settings.event_backlog, pause=pause)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.node.wiring import SHARDS
-from chronolet_schemas import codec, kube_events, registry
+from chronolet_schemas import codec, pleg, registry
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import shard_for, shards_of
 from tests.bench.bare_docker import Bare
@@ -146,12 +146,9 @@ def comeback_of_many(agent: Agent, events: int, reps: int) -> list[Figure]:
 
 def _fill(writer: Writer, events: int) -> Position:
     """Events about a pod that is gone, which leave nothing behind; the last one's position."""
-    told = kube_events.Recorded(
-        object_kind="Pod", namespace="default", name="gone", severity="Normal", reason="Pulled", message="again " * 12
-    )
-    record = Record(
-        registry.type_of(kube_events.Recorded), "pod/default/gone", told.subject(), writer.actor, "", codec.encode(told)
-    )
+    told = pleg.PodUnreadable(pod="default/gone", uid="5c0ffee5", error="again " * 12)
+    name = registry.type_of(pleg.PodUnreadable)
+    record = Record(name, "pod/default/gone", told.subject(), writer.actor, "", codec.encode(told))
     at = START
     for _ in range(0, events, 500):
         at = writer.commit([record] * 500).at

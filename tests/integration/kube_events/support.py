@@ -61,6 +61,9 @@ class Events:
         self._version = acquired.head.version
         self._agent: subprocess.Popen[bytes] | None = None
         self.told = 0
+        self.shard = Shard("kube_events")
+        self.last = START
+        """The position of the last one that was told."""
 
     # -- telling -------------------------------------------------------------------------------------------------------
     def record(self, *events: kube_events.Recorded) -> None:
@@ -80,7 +83,7 @@ class Events:
         )
         answer = self.store.step(step)
         assert isinstance(answer, Committed)
-        self._version = answer.version
+        self._version, self.last = answer.version, answer.at
         self.told += len(events)
 
     # -- the agent -----------------------------------------------------------------------------------------------------
@@ -94,6 +97,11 @@ class Events:
     @property
     def log(self) -> Path:
         return self.root.parent / f"{self.root.name}.log"
+
+    @property
+    def pid(self) -> int:
+        assert self._agent is not None
+        return self._agent.pid
 
     def kill9(self) -> None:
         assert self._agent is not None

@@ -20,7 +20,7 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
 
-_AT_ONCE = 100
+_AT_ONCE = 250
 _TIMEOUT_SECONDS = 10.0
 _LONGEST_BLOCK = 5_000
 _KNOWN = "equal or smaller"

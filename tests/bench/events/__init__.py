@@ -1,0 +1,30 @@
+"""KubeEvents: how fast they are correlated, what a flood of them costs, how soon a person reads of a death.
+
+Comes in: how thoroughly, and which parts. Goes out: figures. Servers and engine are the benchmark's own. Next:
+`correlation` (the decider alone), `flood` (a process of its own on Redis), `line` (a whole agent on Docker).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from tests.bench.events import correlation, flood, line
+from tests.bench.figures import Figure
+
+PARTS: dict[str, Callable[[bool], list[Figure]]] = {
+    "correlation": correlation.figures,
+    "flood": flood.figures,
+    "line": line.figures,
+}
+
+
+def figures(options: argparse.Namespace) -> Sequence[Figure]:
+    """Every part's figures, or those of the parts asked for."""
+    found: list[Figure] = []
+    for name, part in PARTS.items():
+        if not options.only or name in options.only:
+            print(f"==> events: {name}", file=sys.stderr, flush=True)  # noqa: T201
+            found += part(options.quick)
+    return found
