@@ -49,6 +49,10 @@ class Watching:
         return [(event["reason"], event["count"]) for event in self.seen]
 
 
+def wait_for_attempt(node: Node, attempt: int) -> None:
+    node.journal.wait_for(f"attempt {attempt}", lambda: node.restarts("web") == [attempt] and node.all_run("web"))
+
+
 def test_the_events_of_a_crash_loop_from_apply_to_delete(node: Node) -> None:
     node.journal.wait_for_event(kernel.LogStarted)
     with node.started("events", "-w", "-o", "json", "--for", "pod/web") as process:
@@ -56,11 +60,9 @@ def test_the_events_of_a_crash_loop_from_apply_to_delete(node: Node) -> None:
         web = pod("web", shell("app", RUNS), terminationGracePeriodSeconds=1)
         assert node.chronolet("apply", "-f", node.aside("web.yaml", web)).status == 0
         for attempt in (0, 1):
-            node.journal.wait_for("an attempt", lambda attempt=attempt: node.restarts("web") == [attempt])
-            node.wait_until_running("web")
+            wait_for_attempt(node, attempt)
             node.kill_process("web", "app")
-        node.journal.wait_for("the next attempt", lambda: node.restarts("web") == [2])
-        node.wait_until_running("web")
+        wait_for_attempt(node, 2)
         assert node.chronolet("delete", "pod", "web").status == 0
         node.wait_until_gone("web")
         node.journal.wait_for("the last line", lambda: watching.told()[-1:] == [("Killing", 1)])
