@@ -31,12 +31,9 @@ from chronolet.node.values import (
     text,
     url,
 )
-from chronolet.pod.admission import NEEDS
 
 ALL_ACTORS = ("manifests", "pod", "pleg", "prober", "qos", "kube_events", "keeper")
 """The kinds of this release, in the order in which they are started."""
-ADMISSION = tuple(NEEDS)
-"""Those that pods may have to ask before they start."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +80,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cpu_cfs_quota_period: int = 100
     memory_reservation_policy: Literal["None", "TieredReservation"] = "None"
     node_capacity: dict[str, str] = {}
-    admission: tuple[str, ...] | None = None
-    """None: what this process hosts of the kinds that pods ask before they start."""
     log_format: Literal["text", "json"] = "text"
     event_sinks: tuple[str, ...] = ("redis",)
     """Beside those that a URL names."""
@@ -96,12 +91,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     event_api_server: str = ""
     event_api_token_file: str = ""
     event_api_ca_file: str = ""
-
-    @property
-    def takes_part(self) -> frozenset[str]:
-        """The kinds that pods ask before they start."""
-        hosted = (kind for kind in ADMISSION if kind in self.actors)
-        return frozenset(hosted if self.admission is None else self.admission)
 
     @property
     def redis_socket(self) -> Path:
@@ -258,15 +247,6 @@ SETTINGS: tuple[Setting, ...] = (
         "how old the last listing may be while the node is healthy [default: 3m]",
         duration,
         metavar="DURATION",
-    ),
-    Setting(
-        "admission",
-        "--admission",
-        "CHRONOLET_ADMISSION",
-        "kinds that pods ask before they start, by commas [default: those of "
-        f"{','.join(ADMISSION)} that this process hosts]",
-        some_of(*ADMISSION),
-        metavar="KINDS",
     ),
     Setting(
         "kubelet_dir",

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from chronolet.pod import acceptance
 from chronolet.pod.hashes import container_hashes, sandbox_hash
-from chronolet.pod.state import SANDBOX, Container, ContainerKind, Dead, Exit, Sandbox, State, Wish, definitions
+from chronolet.pod.state import SANDBOX, Container, ContainerKind, Dead, Exit, Sandbox, State, definitions
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.pod import FoundContainer
@@ -118,9 +118,6 @@ def state_of(event: pod.PodAdopted) -> State:
             for kind, one in definitions(event.manifest)
         ),
         dead=tuple(Dead(container=one.container, attempt=one.attempt, id=one.id) for one in event.dead),
-        wishes={
-            one.container: Wish(wants={}, phase="found", held=one.devices) for one in event.containers if one.devices
-        },
     )
 
 

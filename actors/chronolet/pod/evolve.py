@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from chronolet.pod.adoption import state_of
 from chronolet.pod.evolve_container import evolve_container, refused, stop_of
-from chronolet.pod.evolve_wishes import WishEvent, evolve_wishes
 from chronolet.pod.state import (
     SANDBOX,
     Cleanup,
@@ -40,7 +39,7 @@ def evolve(state: State, event: Event) -> State | None:
         case pod.SandboxEvent():
             return replace(state, sandbox=_sandbox(state.sandbox, event), dead=_with_sandbox(state, event))
         case pod.PodEvent():
-            return evolve_wishes(state, event) if isinstance(event, WishEvent) else _pod_event(state, event)
+            return _pod_event(state, event)
         case _:
             return state
 

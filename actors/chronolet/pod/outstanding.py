@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from chronolet.pod import admission, lifecycle, pull_secrets, wanted
+from chronolet.pod import lifecycle, pull_secrets, wanted
 from chronolet.pod.state import ON_ITS_WAY, Container, State, Stop, Stray, Termination
 from chronolet.pod.wanted import Wanted
-from chronolet_schemas.devices import Answer
 from chronolet_schemas.pod import Ending
 
 
@@ -94,7 +93,7 @@ def _containers(state: State) -> Iterator[Wanted]:
         match one.phase:
             case "pulling" if not state.over:
                 yield _ensure_image(state, one)
-            case "starting" if admission.told(state, one):
+            case "starting":
                 # During termination too: its answer says whether there is a container to be stopped.
                 yield _start(state, one)
             case "stopping" if one.stop is not None and not one.stop.held and not one.stop.retry_at:
@@ -144,7 +143,6 @@ def _ensure_image(state: State, one: Container) -> Wanted:
 
 
 def _start(state: State, one: Container) -> Wanted:
-    wish = state.wishes.get(one.name)
     return wanted.StartContainer(
         subject=f"container/{one.name}",
         intent=f"start/{state.uid}/{one.attempt}/{one.start_failures}",
@@ -158,8 +156,6 @@ def _start(state: State, one: Container) -> Wanted:
         image_id=one.image_id,
         manifest=state.manifest,
         origin=_origin(state),
-        devices=wish.answer if wish else Answer(),
-        device_ids=wish.devices if wish else {},
     )
 
 

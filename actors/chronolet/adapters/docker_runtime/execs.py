@@ -65,8 +65,13 @@ class Execs:
         """Docker has no call for this. Its process leads a session and a group of its own on this machine."""
         found = self._inspect(exec_id)
         if found is not None and found.Running and _leads_its_session(found.Pid):
+            # A child may have a session of its own: it is found by its parent only, and only while that lives.
+            escaped = [child for child in _descendants(found.Pid) if not _is_in_group(child, found.Pid)]
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(found.Pid, signal.SIGKILL)
+            for child in escaped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
 
     def _exit_code(self, exec_id: str, said: str) -> int:
         """The stream ends a moment before the engine has noted how the process ended."""
@@ -127,3 +132,20 @@ def _leads_its_session(pid: int) -> bool:
     except OSError:
         return False
     return pid > 1 and fields[2] == fields[3] == str(pid)
+
+
+def _is_in_group(pid: int, leader: int) -> bool:
+    try:
+        return os.getpgid(pid) == leader
+    except ProcessLookupError:
+        return True  # it has ended
+
+
+def _descendants(pid: int) -> list[int]:
+    """The children of a process, and theirs."""
+    found: list[int] = []
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, listed.read_text().split()):
+                found += (child, *_descendants(child))
+    return found

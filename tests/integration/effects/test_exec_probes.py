@@ -1,0 +1,133 @@
+"""Exec probes on a real engine: what a command leaves behind when its time is up, or its container dies."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.probes import Probing
+from chronolet.pod import signals
+from chronolet.ports.probes import ExecTarget, Finding
+from tests.integration.effects.support import OBEDIENT, SHELL, World, container, pod, start_container
+from tests.support.probing import Probes
+from tests.support.scratch import wait_until
+
+STUBBORN = """
+trap '' TERM INT HUP
+setsid sh -c 'trap "" TERM INT HUP; sleep 3600; :' &
+sleep 3600 &
+echo begun
+wait
+"""
+"""A command with children, one of them in a session of its own."""
+
+
+@pytest.fixture
+def probes(world: World) -> Iterator[Probes]:
+    prober = Probing(world.runtime)
+    yield Probes(prober)
+    prober.stop()
+
+
+@pytest.fixture
+def app(world: World) -> str:
+    manifest = pod(container(*OBEDIENT))
+    up = world.run(start_container(manifest, world.sandbox(manifest).id))
+    assert isinstance(up, signals.ContainerUp)
+    return up.id
+
+
+def inside(world: World, container_id: str) -> dict[int, str]:
+    """The processes in a container's pid namespace as the machine sees them, zombies too, by their state."""
+    found = world.runtime.inspect(container_id)
+    assert found is not None
+    here = Path(f"/proc/{found.pid}/ns/pid").readlink()
+    states = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "ns/pid_for_children").readlink() == here or _is_below(int(entry.name), found.pid):
+                states[int(entry.name)] = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+    return states
+
+
+def _is_below(pid: int, ancestor: int) -> bool:
+    """A zombie has no namespaces any more, but a parent."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) == ancestor
+
+
+def execs(world: World, container_id: str) -> list[int]:
+    """All but the container's own main process and its sleeping child."""
+    found = world.runtime.inspect(container_id)
+    assert found is not None
+    main = {found.pid, *map(int, Path(f"/proc/{found.pid}/task/{found.pid}/children").read_text().split())}
+    return sorted(inside(world, container_id).keys() - main)
+
+
+def ask(probes: Probes, container_id: str, *command: str, seconds: float = 10.0) -> Finding:
+    return probes.ask(ExecTarget(container_id=container_id, command=command), seconds)
+
+
+def test_the_exit_code_decides_and_the_output_is_kept(probes: Probes, app: str) -> None:
+    finding = ask(probes, app, SHELL, "-c", "echo out; echo err >&2")
+    assert (finding.result, finding.code, sorted(finding.output.split())) == ("success", 0, ["err", "out"])
+    finding = ask(probes, app, "cat", "/tmp/healthy")
+    assert (finding.result, finding.code) == ("failure", 1)
+    assert "can't open '/tmp/healthy': No such file or directory" in finding.output
+    finding = ask(probes, app, SHELL, "-c", "yes | head -c 20000")
+    assert len(finding.output) == 10_240
+
+
+def test_a_binary_that_is_not_there(probes: Probes, app: str) -> None:
+    finding = ask(probes, app, "/no/such/command")
+    assert finding.result == "failure"
+    assert finding.code in (126, 127)
+    assert "no such file or directory" in finding.output
+
+
+def test_when_its_time_is_up_it_is_gone_with_all_its_children(probes: Probes, world: World, app: str) -> None:
+    finding = ask(probes, app, SHELL, "-c", STUBBORN, seconds=1.0)
+    assert finding.result == "failure"
+    assert finding.output.endswith("timed out")
+    assert finding.seconds < 1.5
+    wait_until(lambda: not execs(world, app), "the end of the command and its children")
+    wait_until(lambda: "Z" not in inside(world, app).values(), "the last zombie's funeral")
+    assert ask(probes, app, "true").result == "success"
+
+
+def test_one_that_is_cancelled_is_gone_too(probes: Probes, world: World, app: str) -> None:
+    told: list[Finding] = []
+    target = ExecTarget(container_id=app, command=(SHELL, "-c", STUBBORN))
+    attempts = []
+    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, told.append)))
+    wait_until(lambda: len(execs(world, app)) >= 3, "the command and its children")
+    probes.prober.soon(attempts[0].cancel)
+    wait_until(lambda: not execs(world, app), "the end of the command and its children")
+    assert told == []
+
+
+def test_a_container_that_dies_in_mid_probe(probes: Probes, world: World, app: str) -> None:
+    killer = threading.Thread(
+        target=lambda: (wait_until(lambda: bool(execs(world, app)), "the command"), world.runtime.kill(app))
+    )
+    killer.start()
+    finding = ask(probes, app, "sleep", "60")
+    killer.join()
+    assert finding.result in ("failure", "error")
+    assert finding.seconds < 10
+    finding = ask(probes, app, "true")
+    assert finding.result == "error"
+    assert "is not running" in finding.output
+
+
+def test_no_thread_and_no_file_is_left(probes: Probes, app: str) -> None:
+    ask(probes, app, "true")
+    before = (threading.active_count(), sum(1 for _ in Path("/proc/self/fd").iterdir()))
+    for _ in range(10):
+        ask(probes, app, "true")
+        ask(probes, app, "sleep", "60", seconds=0.3)
+    wait_until(
+        lambda: (threading.active_count(), sum(1 for _ in Path("/proc/self/fd").iterdir())) <= before, str(before)
+    )
