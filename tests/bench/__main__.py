@@ -1,7 +1,8 @@
 """`scripts/bench [NAME...]`: ratios measured in one run, as a table and as JSON.
 
-Comes in: names (`engine`, `pods`; all without). Goes out: tables on standard output, JSON in the file that `--json`
-names or below the tables. Exit status 0 whether goals are met or not: the table says; 1 if a benchmark could not run.
+Comes in: names (`engine`, `pods`, `probes`; all without). Goes out: tables on standard output, JSON in the file that
+`--json` names or below the tables. Exit status 0 whether goals are met or not: the table says; 1 if a benchmark could
+not run.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import engine, events, pods
+from tests.bench import engine, events, pods, probes
 from tests.bench.figures import Figure, as_json, table
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "engine": engine.figures,
     "pods": pods.figures,
     "events": events.figures,
+    "probes": probes.figures,
 }
 
 

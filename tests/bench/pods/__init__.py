@@ -62,7 +62,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.Namespace) -> list[Figure]:
     """A part's figures; if one misses its goal and profiles are wanted, the part runs again in a sampled agent."""
-    found = _attempted(lambda: part(agent, bare, options))
+    found = attempted(lambda: part(agent, bare, options))
     if not options.profile or all(figure.met is not False for figure in found):
         return found
     begun = profile.begin(options.profile, name)
@@ -72,7 +72,7 @@ def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argpars
     scratch.wait_until(lambda: profile.has_samples(begun), "the first samples")
     time.sleep(SETTLE_SECONDS)
     profile.begin(options.profile, name)  # anew: a part that starts the agent does so itself
-    _attempted(lambda: part(agent, bare, options))
+    attempted(lambda: part(agent, bare, options))
     agent.restart()
     said = profile.summary(begun, store.scan(before))
     store.close()
@@ -83,7 +83,7 @@ def _noted(figure: Figure, said: str) -> Figure:
     return msgspec.structs.replace(figure, note="; ".join(filter(None, (figure.note, said))))
 
 
-def _attempted(part: Callable[[], list[Figure]]) -> list[Figure]:
+def attempted(part: Callable[[], list[Figure]]) -> list[Figure]:
     """A part that fails is a row that says so; the others are measured all the same."""
     try:
         return part()

@@ -26,7 +26,9 @@ HARNESS = Path(__file__).parent.with_name("agent_bench.py")
 class Agent:
     """`chronolet run` on a folder of manifests."""
 
-    def __init__(self, folder: Path, docker: PrivateDocker) -> None:
+    def __init__(self, folder: Path, docker: PrivateDocker, *, in_network: bool = False) -> None:
+        """`in_network`: in Docker's own network, where it reaches the addresses of pods."""
+        self._in_network = in_network
         self.folder = folder
         self.docker = docker
         self.manifests = folder / "manifests"
@@ -103,21 +105,23 @@ class Agent:
             *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),
             *("--cgroup-root", self.docker.cgroup_root(NODE)),
         ]
+        if self._in_network:
+            words = self.docker.namespace.command(*words)
         return f"setsid {shlex.join(words)} >>{self.log} 2>&1 </dev/null & echo $! >{self.pidfile}"
 
 
 @contextmanager
-def running() -> Iterator[Agent]:
+def running(*, in_network: bool = False) -> Iterator[Agent]:
     """An engine with the local images, and an agent on it; both gone at the end, whatever happened."""
-    with private_docker() as docker, on(docker, docker.folder / "agent") as agent:
+    with private_docker() as docker, on(docker, docker.folder / "agent", in_network=in_network) as agent:
         yield agent
 
 
 @contextmanager
-def on(docker: PrivateDocker, folder: Path) -> Iterator[Agent]:
+def on(docker: PrivateDocker, folder: Path, *, in_network: bool = False) -> Iterator[Agent]:
     """An agent at work on an engine; it is gone at the end."""
     folder.mkdir()
-    agent = Agent(folder, docker)
+    agent = Agent(folder, docker, in_network=in_network)
     try:
         agent.start()
         yield agent

@@ -157,28 +157,43 @@ def _fill(writer: Writer, events: int) -> Position:
 
 def steady(agent: Agent, counts: Sequence[int], *, quick: bool) -> list[Figure]:
     """CPU and memory of agent and Redis while nothing happens to so many pods."""
-    redis = [word for pid in agent.redis() for word in ("--agent-pid", str(pid))]
-    timing = ["--window", "15", "--settle", "5"] if quick else []
-    found = agent.measure("d", "--steady", ",".join(f"{count}:none" for count in counts), *redis, *timing)["d_steady"]
     return [
         figure
-        for one in found
+        for one in measured_steady(agent, [f"{count}:none" for count in counts], quick=quick)
         for figure in (
-            Figure(
-                name=f"d. agent and Redis, {one['pods']} pods",
-                ours=one["agent_cpu_s_per_min"],
-                unit="CPU s/min",
-                goal=CPU_GOALS.get(one["pods"]),
-                note=f"dockerd and containerd: {one['dockerd_cpu_s_per_min'] + one['containerd_cpu_s_per_min']:.2f}",
-            ),
-            Figure(
-                name=f"d. resident memory of both, {one['pods']} pods",
-                ours=one["agent_rss_mib"],
-                unit="MiB",
-                goal=MEMORY_GOALS.get(one["pods"]),
-            ),
+            cpu(one, f"d. agent and Redis, {one['pods']} pods", CPU_GOALS.get(one["pods"])),
+            memory(one, f"d. resident memory of both, {one['pods']} pods"),
         )
     ]
+
+
+def measured_steady(agent: Agent, configurations: Sequence[str], *options: str, quick: bool) -> list[dict[str, Any]]:
+    """What test d found of each `<pods>:<probe>`."""
+    redis = [word for pid in agent.redis() for word in ("--agent-pid", str(pid))]
+    timing = ["--window", "15", "--settle", "5"] if quick else []
+    found = agent.measure("d", "--steady", ",".join(configurations), *redis, *timing, *options)
+    return list(found["d_steady"])
+
+
+def cpu(one: dict[str, Any], name: str, goal: float | None) -> Figure:
+    """Of agent and Redis; the engine's beside it."""
+    return Figure(
+        name=name,
+        ours=one["agent_cpu_s_per_min"],
+        unit="CPU s/min",
+        goal=goal,
+        note=f"dockerd and containerd: {engine_cpu(one):.2f}",
+    )
+
+
+def engine_cpu(one: dict[str, Any]) -> float:
+    """CPU seconds a minute of dockerd and containerd."""
+    return float(one["dockerd_cpu_s_per_min"] + one["containerd_cpu_s_per_min"])
+
+
+def memory(one: dict[str, Any], name: str) -> Figure:
+    """Resident, of agent and Redis."""
+    return Figure(name=name, ours=one["agent_rss_mib"], unit="MiB", goal=MEMORY_GOALS.get(one["pods"]))
 
 
 class Ending(NamedTuple):

@@ -1,0 +1,36 @@
+"""Probes: what 330 HTTP probes a second cost and how punctual they are, and the agent bench's rows that have probes.
+
+Comes in: how thoroughly, and which parts. Goes out: figures beside their goals. The agent runs in the network of its
+engine, as on any host, so that it reaches its pods. Next: `rate`, `rows`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from tests.bench.figures import Figure
+from tests.bench.pods import attempted
+from tests.bench.pods.agent import Agent, running
+from tests.bench.probes import rate, rows
+
+PARTS: dict[str, Callable[[Agent, bool], list[Figure]]] = {
+    "rate": lambda agent, quick: rate.figures(agent, 12 if quick else 110, quick=quick),
+    "c": lambda agent, quick: rows.broken(agent, 3 if quick else 10),
+    "d": lambda agent, quick: rows.steady(agent, quick=quick),
+    "overload": lambda agent, quick: rows.overload(agent, 12 if quick else 60, quick=quick),
+}
+
+
+def figures(options: argparse.Namespace) -> Sequence[Figure]:
+    """Every part's figures, or those of the parts asked for."""
+    os.environ["PYTHONUNBUFFERED"] = "1"
+    with running(in_network=True) as agent:
+        found: list[Figure] = []
+        for name, part in PARTS.items():
+            if not options.only or name in options.only:
+                print(f"==> probes: {name}", file=sys.stderr, flush=True)  # noqa: T201
+                found += attempted(lambda part=part: part(agent, options.quick))
+        return found

@@ -1,0 +1,126 @@
+"""Many HTTP probes a second: the CPU of agent and Redis, and how long after its time each probe begins.
+
+Comes in: an agent, how many pods. Goes out: figures. Next: `probes`.
+
+Each of 110 containers has all three probes. A startup probe ends with its first success, and the other two begin then:
+two of three are at work. Their period is two thirds of a second, so that there are 330 a second.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import Any, NamedTuple
+
+import redis
+
+from chronolet.rules.probe_periods import ANNOTATION
+from chronolet_schemas.keys import Keys
+from tests.bench.figures import Figure
+from tests.bench.idle import cpu_seconds
+from tests.bench.pods.agent import NODE, Agent
+from tests.bench.pods.churn import containers
+from tests.support import scratch
+from tests.support.images import BUSYBOX
+
+PERIOD_MS = 667
+PROBES_AT_WORK = 2
+SETTLE_SECONDS, WINDOW_SECONDS = 15.0, 40.0
+"""The window fits into what the stream of results keeps."""
+WRITTEN_SECONDS = 2.0
+"""By then all outcomes of the window are in the stream."""
+CPU_GOAL, LATE_GOAL = 10.0, 20.0
+
+_SERVES = "trap 'exit 0' TERM; mkdir -p /tmp/www; touch /tmp/www/ok; httpd -f -p 8080 -h /tmp/www & wait"
+
+
+class Window(NamedTuple):
+    """What was measured."""
+
+    seconds: float
+    agent: float
+    server: float
+    """Processor seconds of the agent and of Redis."""
+    results: list[dict[str, str]]
+
+
+def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
+    """The rate is kept, the cost is low, the times are met."""
+    names = [f"rate-{number}" for number in range(pods)]
+    for name in names:
+        _put(agent, name)
+    scratch.wait_until(lambda: len(containers(agent)) == 2 * pods, f"{pods} pods", 300)
+    time.sleep(5 if quick else SETTLE_SECONDS)
+    window = _window(agent, 10 if quick else WINDOW_SECONDS)
+    for name in names:
+        (agent.manifests / f"{name}.json").unlink()
+    scratch.wait_until(lambda: not containers(agent), "the end of all pods", 300)
+    return _figures(window, pods, quick=quick)
+
+
+def _figures(window: Window, pods: int, *, quick: bool) -> list[Figure]:
+    wanted = pods * PROBES_AT_WORK / (PERIOD_MS / 1000)
+    rate = len(window.results) / window.seconds
+    late = sorted(float(one["late_milliseconds"]) for one in window.results) or [math.inf]
+    failed = sum(one["outcome"] != "success" for one in window.results)
+    percent = 100 / window.seconds
+    return [
+        Figure(
+            name="HTTP probes a second",
+            ours=rate,
+            unit="a second",
+            goal=0.99 * wanted,
+            bound="at least",
+            note=f"{pods} containers with three probes each, two of which go on, every {PERIOD_MS} ms: {wanted:.0f}"
+            f" a second; {failed} of {len(window.results)} failed",
+        ),
+        Figure(
+            name="CPU of agent and Redis meanwhile",
+            ours=(window.agent + window.server) * percent,
+            unit="% of a core",
+            goal=None if quick else CPU_GOAL,
+            note=f"agent {window.agent * percent:.1f}, Redis {window.server * percent:.1f},"
+            f" over {window.seconds:.0f} s",
+        ),
+        Figure(
+            name="begin of a probe after its time, p99",
+            ours=late[int(len(late) * 0.99)],
+            unit="ms",
+            goal=LATE_GOAL,
+            note=f"median {late[len(late) // 2]:.1f}, worst {late[-1]:.1f}",
+        ),
+    ]
+
+
+def _window(agent: Agent, seconds: float) -> Window:
+    server = agent.redis()[0]
+    before, began = (cpu_seconds(agent.pid), cpu_seconds(server)), time.time()
+    time.sleep(seconds)
+    after, ended = (cpu_seconds(agent.pid), cpu_seconds(server)), time.time()
+    time.sleep(WRITTEN_SECONDS)
+    with redis.Redis.from_url(agent.url, decode_responses=True) as client:
+        entries: Any = client.xrange(Keys(NODE).probe_results, f"{began * 1000:.0f}", "+")
+    found = [fields for _, fields in entries if began * 1000 <= int(fields["at"]) < ended * 1000]
+    return Window(ended - began, after[0] - before[0], after[1] - before[1], found)
+
+
+def _put(agent: Agent, name: str) -> None:
+    stage = agent.folder / "stage"
+    stage.mkdir(exist_ok=True)
+    (stage / name).write_text(json.dumps(_manifest(name)))
+    (stage / name).rename(agent.manifests / f"{name}.json")
+
+
+def _manifest(name: str) -> dict[str, Any]:
+    probe = {"httpGet": {"path": "/ok", "port": 8080}, "periodSeconds": 1, "failureThreshold": 10}
+    container: dict[str, Any] = {
+        "name": "app",
+        "image": f"{BUSYBOX.repository}:{BUSYBOX.tag}",
+        "imagePullPolicy": "Never",
+        "command": ["/bin/sh", "-c", _SERVES],
+        **dict.fromkeys(("startupProbe", "livenessProbe", "readinessProbe"), probe),
+    }
+    metadata = {"name": name, "namespace": "default", "annotations": {ANNOTATION: str(PERIOD_MS)}}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 2}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -1,0 +1,110 @@
+"""The agent bench's own tests that have probes: c, and the rows of d with probes each second.
+
+Comes in: an agent. Goes out: figures beside the goals of the anchors' table. Next: `probes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet_schemas import prober, registry
+from chronolet_schemas.envelope import Position
+from tests.bench.figures import Figure
+from tests.bench.pods.agent import NODE, Agent
+from tests.bench.pods.parts import cpu, engine_cpu, measured_steady, memory, value
+
+MEDIAN_GOAL, WORST_GOAL = 0.60, 1.00
+CPU_GOALS = {"30:http": 2.5, "30:exec": 5.4, "60:http": 4.5}
+ENGINE_GOALS = {"30:exec": 16.0}
+_OPTIONS = ("--count-probes", "--steady-fthr", "3")
+
+
+def broken(agent: Agent, reps: int) -> list[Figure]:
+    """From a broken condition to the next container's start, liveness each second, threshold 1."""
+    found = agent.measure("c", "--reps", str(reps))
+    return [figure for kind in ("exec", "http") for figure in _broken(kind, found[f"c_{kind}"])]
+
+
+def _broken(kind: str, found: dict[str, Any]) -> list[Figure]:
+    start = found["break_to_new_start"]
+    kill = found["break_to_kill"]
+    return [
+        Figure(
+            name=f"c. {kind} liveness, break to new start, median",
+            ours=value(start, "median"),
+            unit="s",
+            goal=MEDIAN_GOAL,
+            note=f"to the kill: {value(kill, 'median'):.3f}, of which the wait for the next probe is 0.5 on average;"
+            f" {found['unexpected_restarts']} unexpected restarts",
+        ),
+        Figure(name="c. the same, p99", ours=value(start, "p99"), unit="s", goal=WORST_GOAL),
+    ]
+
+
+def steady(agent: Agent, *, quick: bool) -> list[Figure]:
+    """CPU and memory with a liveness probe each second in every pod."""
+    configurations = ("10:http", "10:exec") if quick else tuple(CPU_GOALS)
+    found = measured_steady(agent, configurations, *_OPTIONS, quick=quick)
+    return [figure for one in found for figure in _steady(one)]
+
+
+def _steady(one: dict[str, Any]) -> list[Figure]:
+    what, pods, kind = f"{one['pods']}:{one['probe']}", one["pods"], one["probe"]
+    figures = [
+        cpu(one, f"d. agent and Redis, {pods} pods, {kind} each second", CPU_GOALS.get(what)),
+        memory(one, f"d. resident memory of both, {pods} pods, {kind} each second"),
+        Figure(
+            name=f"d. restarts of healthy containers, {pods} pods, {kind}",
+            ours=one["containers_started_in_window"],
+            unit="",
+            goal=0,
+            note=f"{_probes(one)} a second; load {one['load_start'][0]}",
+        ),
+    ]
+    if kind == "exec":
+        engine = Figure(
+            name=f"d. dockerd and containerd, {pods} pods, exec each second",
+            ours=engine_cpu(one),
+            unit="CPU s/min",
+            goal=ENGINE_GOALS.get(what),
+        )
+        figures.append(engine)
+    return figures
+
+
+def _probes(one: dict[str, Any]) -> str:
+    if one["probe"] == "exec":
+        return f"{one['execs_started_per_s'] or 0:.1f} commands were run"
+    return f"{one['host_tcp_active_opens_per_s']:.1f} connections were opened on this machine"
+
+
+def overload(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
+    """More exec probes than the machine can run: they are spaced out and it is said, and nobody is restarted for it."""
+    store = RedisStore(agent.url, NODE)
+    before = store.last()
+    (one,) = measured_steady(agent, (f"{pods}:exec",), *_OPTIONS, quick=quick)
+    delayed = _delayed(store, before)
+    store.close()
+    return [
+        Figure(
+            name=f"more exec probes than fit, {pods} pods: restarts of healthy containers",
+            ours=one["containers_started_in_window"],
+            unit="",
+            goal=0,
+            note=f"{pods} commands a second were wanted, {_probes(one)}; load {one['load_start'][0]}",
+        ),
+        Figure(
+            name="probes that said that they are late",
+            ours=delayed,
+            unit="",
+            goal=None if quick else 1,
+            bound="at least",
+        ),
+        cpu(one, f"agent and Redis meanwhile, {pods} pods", None),
+    ]
+
+
+def _delayed(store: RedisStore, after: Position) -> int:
+    name = registry.type_of(prober.ProbeDelayed)
+    return sum(entry.type == name for entry in store.scan(after))
