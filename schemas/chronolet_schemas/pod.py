@@ -116,8 +116,6 @@ class FoundContainer(Message, frozen=True, kw_only=True):
     message: str = ""
     started_at: int = 0
     finished_at: int = 0
-    devices: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """What device plugins gave it: ids by resource."""
 
 
 class Ending(Message, frozen=True, kw_only=True):
@@ -596,10 +594,7 @@ class DevicesEvent(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class AdmissionBegan(PodEvent, frozen=True, kw_only=True):
-    """Before its sandbox the pod asks these kinds for what it needs of them: the ones that take part in this node.
-
-    Said once more where others take part than did.
-    """
+    """Before its sandbox the pod asks these kinds for what it needs of them: the ones that take part in this node."""
 
     kinds: tuple[str, ...]
 
@@ -608,15 +603,13 @@ class AdmissionBegan(PodEvent, frozen=True, kw_only=True):
 class DevicesRequested(DevicesEvent, frozen=True, kw_only=True):
     """The container wants so many devices of each resource. The id of the request is `<uid>/<container>`.
 
-    It is said again, in the same words, until it is answered by one of `devices`; and before each `sandbox` (its
-    attempt), for a plugin may have gone since. `held` names devices, by resource, that the container had when a new log
-    began, and runs with.
+    It is said again, in the same words, until it is answered by one of `devices`. `held` names devices, by resource,
+    that the container had when a new log began, and runs with.
     """
 
     role: Literal["init", "sidecar", "app"]
     resources: dict[str, int]
     requested_at: int
-    sandbox: int = 0
     held: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
@@ -653,19 +646,14 @@ class DevicesReleased(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PreStartRequested(DevicesEvent, frozen=True, kw_only=True):
-    """The container's `attempt` is about to be started: its plugins are to be told, and may object.
-
-    `failures`: how often its start has failed before.
-    """
+    """The container's `attempt` is about to be started: its plugins are to be told, and may object."""
 
     attempt: int
-    failures: int = 0
     requested_at: int
 
 
 @registered
 class PreStartAllowed(DevicesEvent, frozen=True, kw_only=True):
-    """The plugins have been told of this attempt, after so many failures of its start."""
+    """The plugins have been told of this attempt."""
 
     attempt: int
-    failures: int = 0

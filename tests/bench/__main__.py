@@ -1,8 +1,7 @@
 """`scripts/bench [NAME...]`: ratios measured in one run, as a table and as JSON.
 
-Comes in: names (`engine`, `pods`, `probes`; all without). Goes out: tables on standard output, JSON in the file that
-`--json` names or below the tables. Exit status 0 whether goals are met or not: the table says; 1 if a benchmark could
-not run.
+Comes in: names (all without). Goes out: tables on standard output, JSON in the file that `--json` names or below the
+tables. Exit status 0 whether goals are met or not: the table says; 1 if a benchmark could not run.
 """
 
 from __future__ import annotations

@@ -107,6 +107,12 @@ class Node:
         return self._agent.wait(20)
 
     @property
+    def pid(self) -> int:
+        """The agent's."""
+        assert self._agent is not None
+        return self._agent.pid
+
+    @property
     def runs(self) -> bool:
         return self._agent is not None and self._agent.poll() is None
 

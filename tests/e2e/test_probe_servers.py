@@ -1,0 +1,214 @@
+"""Probes of servers, as the Kubernetes documentation describes them, with its own times: real HTTP, TCP and gRPC in
+real containers.
+
+The documentation's pods, with this machine's Python for the programs that its images hold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chronolet.pod.status import pod_status
+from chronolet_schemas import kube_events, pod, prober
+from tests.e2e.node import Node, running_node, shell
+from tests.e2e.node import pod as a_pod
+from tests.support.docker import PrivateDocker
+from tests.support.redis import private_redis
+
+SLACK_MS = 900
+"""What a loaded machine may be late by."""
+
+HTTP = """
+import http.server, sys, time
+began, well = time.monotonic(), float(sys.argv[1])
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        awesome = self.headers["Custom-Header"] == "Awesome" and self.path == "/healthz"
+        self.send_response(404 if not awesome else 200 if time.monotonic() - began < well else 500)
+        self.end_headers()
+        self.wfile.write(b"ok")
+http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
+"""
+"""What the documentation's image does: all is well for so many seconds, then 500."""
+
+GRPC = """
+import grpc, os, time
+from concurrent.futures import ThreadPoolExecutor
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+server, servicer = grpc.server(ThreadPoolExecutor(2)), health.HealthServicer()
+health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+server.add_insecure_port("0.0.0.0:2379")
+server.start()
+words = health_pb2.HealthCheckResponse
+while True:
+    for service in ("", "shop"):
+        ill = os.path.exists("/tmp/ill") and service
+        servicer.set(service, words.NOT_SERVING if ill else words.SERVING)
+    time.sleep(0.05)
+"""
+"""Well, but for the service `shop` while there is a file that says so."""
+
+
+def python(name: str, script: str, *words: str, **more: Any) -> dict[str, Any]:
+    """A container that runs a script by the Python that runs the tests."""
+    mounts = [{"name": f"v{number}", "mountPath": path, "readOnly": True} for number, path in enumerate(_folders())]
+    command = [sys.executable, "-c", script, *words]
+    return shell(name, **more) | {"command": command, "volumeMounts": mounts}
+
+
+def _folders() -> list[str]:
+    """Where this Python and its libraries are."""
+    named = {"/usr", "/lib", "/lib64", sys.prefix, sys.base_prefix}
+    return sorted(one for one in named if not any(one.startswith(f"{other}/") for other in named))
+
+
+def served(name: str, *containers: dict[str, Any]) -> dict[str, Any]:
+    volumes = [{"name": f"v{number}", "hostPath": {"path": path}} for number, path in enumerate(_folders())]
+    return a_pod(name, *containers, volumes=volumes)
+
+
+def pods() -> list[dict[str, Any]]:
+    """All that the tests look at, so that they run at once."""
+    http = {
+        "httpGet": {
+            "path": "/healthz",
+            "port": 8080,
+            "httpHeaders": [{"name": "Custom-Header", "value": "Awesome"}],
+        },
+        "initialDelaySeconds": 3,
+        "periodSeconds": 3,
+    }
+    tcp = {"tcpSocket": {"port": 8080}, "initialDelaySeconds": 15, "periodSeconds": 10}
+    serves = "trap 'exit 0' TERM; httpd -f -p 8080 & wait"
+    for_a_while = "trap 'exit 0' TERM; httpd -f -p 8080 & sleep 4; kill $!; sleep 600 & wait"
+    named = {"ports": [{"name": "liveness-port", "containerPort": 8080}]}
+    often = {"periodSeconds": 1, "failureThreshold": 2}
+    return [
+        served("liveness-http", python("liveness", HTTP, "10", livenessProbe=http)),
+        a_pod("goproxy", shell("goproxy", serves, livenessProbe=tcp, readinessProbe=tcp)),
+        a_pod(
+            "closes",
+            shell(
+                "app",
+                for_a_while,
+                **named,
+                livenessProbe={"tcpSocket": {"port": "liveness-port"}, "initialDelaySeconds": 2, **often},
+            ),
+        ),
+        served(
+            "etcd-with-grpc", python("etcd", GRPC, livenessProbe={"grpc": {"port": 2379}, "initialDelaySeconds": 10})
+        ),
+        served(
+            "shop",
+            python(
+                "app",
+                GRPC,
+                startupProbe={"grpc": {"port": 2379}, "periodSeconds": 1, "failureThreshold": 30},
+                readinessProbe={"grpc": {"port": 2379, "service": "shop"}, **often},
+                livenessProbe={"grpc": {"port": 2379}, **often},
+            ),
+        ),
+        a_pod(
+            "no-health",
+            shell("app", serves, readinessProbe={"grpc": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 1}),
+        ),
+    ]
+
+
+@pytest.fixture(scope="module")
+def node(docker_engine: PrivateDocker) -> Iterator[Node]:
+    """One node with all the pods, in the network where they are."""
+    with private_redis() as server:
+        root = server.folder / "agent"
+        with running_node(docker_engine, server.url, "servers", root, in_network=True) as node:
+            node.write("pods.yaml", *pods())
+            yield node
+
+
+def started(node: Node, name: str, attempt: int = 0) -> int:
+    found = node.journal.wait_for_event(pod.ContainerStarted, pod=f"default/{name}", attempt=attempt)
+    return found.started_at
+
+
+def flags(node: Node, name: str) -> tuple[bool | None, bool | None]:
+    (one,) = pod_status(node.journal.pods[f"default/{name}"]).container_statuses
+    return one.started, one.ready
+
+
+def told(node: Node, name: str) -> list[tuple[str, str]]:
+    """Reasons and messages of a pod's KubeEvents, so far."""
+    return [(one.reason, one.message) for one in node.journal.events(kube_events.Recorded, name=name)]
+
+
+def test_liveness_over_http(node: Node) -> None:
+    """Probed from 3 s on every 3 s; well until 10 s: failed at 12, 15 and 18 s, killed then and started again."""
+    began = started(node, "liveness-http")
+    node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-http")
+    good = node.journal.events(prober.ProbeSucceeded, pod="default/liveness-http")[0]
+    assert (good.code, good.output) == (200, "ok")
+    assert 3_000 <= good.at - began <= 3_000 + SLACK_MS
+    bad = node.journal.events(prober.ProbeFailed, pod="default/liveness-http")
+    assert [(one.consecutive, one.code) for one in bad] == [(1, 500), (2, 500), (3, 500)]
+    for one, due in zip(bad, (12_000, 15_000, 18_000), strict=True):
+        assert due <= one.at - began <= due + SLACK_MS
+    assert ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500") in told(node, "liveness-http")
+    killing = ("Killing", "Container liveness failed liveness probe, will be restarted")
+    assert killing in told(node, "liveness-http")
+    started(node, "liveness-http", attempt=1)
+    assert node.restarts("liveness-http") == [1]
+
+
+def test_liveness_and_readiness_over_tcp(node: Node) -> None:
+    """Not ready before the first probe 15 s after the start, and then at once."""
+    began = started(node, "goproxy")
+    ready = node.journal.wait_for_event(
+        prober.ResultChanged, pod="default/goproxy", result="success", probe="Readiness"
+    )
+    assert ready.consecutive == 1
+    for probe in ("Readiness", "Liveness"):
+        first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/goproxy", probe=probe)
+        assert 15_000 <= first.at - began <= 15_000 + SLACK_MS
+        assert (first.output, first.code) == ("", None)
+    node.journal.wait_for("it to be ready", lambda: flags(node, "goproxy") == (True, True))
+    assert node.restarts("goproxy") == [0]
+
+
+def test_a_server_that_no_longer_listens_is_started_again(node: Node) -> None:
+    started(node, "closes")
+    stopped = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/closes")
+    assert stopped.reason == "LivenessFailed"
+    assert node.journal.events(prober.ProbeSucceeded, pod="default/closes")
+    failed = node.journal.events(prober.ProbeFailed, pod="default/closes")
+    assert all("connect: connection refused" in one.output for one in failed[:2])
+    started(node, "closes", attempt=1)
+
+
+def test_liveness_over_grpc(node: Node) -> None:
+    began = started(node, "etcd-with-grpc")
+    first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/etcd-with-grpc")
+    assert first.output == "service healthy"
+    assert 10_000 <= first.at - began <= 10_000 + SLACK_MS
+    assert node.restarts("etcd-with-grpc") == [0]
+
+
+def test_a_service_of_a_grpc_server_is_asked_by_its_name(node: Node) -> None:
+    started(node, "shop")
+    node.journal.wait_for("it to be ready", lambda: flags(node, "shop") == (True, True))
+    container = node.running("shop")["app"]["Id"]
+    node.docker.exec_start(node.docker.exec_create(container, ["/bin/touch", "/tmp/ill"])["Id"])
+    node.journal.wait_for("it to be ready no more", lambda: flags(node, "shop") == (True, False))
+    failed = node.journal.events(prober.ProbeFailed, pod="default/shop", probe="Readiness")[-1]
+    assert failed.output == 'service unhealthy (responded with "NOT_SERVING")'
+    node.docker.exec_start(node.docker.exec_create(container, ["/bin/rm", "/tmp/ill"])["Id"])
+    node.journal.wait_for("it to be ready again", lambda: flags(node, "shop") == (True, True))
+    assert node.restarts("shop") == [0]
+
+
+def test_a_server_without_the_health_service_is_not_ready(node: Node) -> None:
+    failed = node.journal.wait_for_event(prober.ProbeFailed, pod="default/no-health")
+    assert failed.milliseconds <= 1_000 + SLACK_MS
+    assert flags(node, "no-health") == (True, False)
