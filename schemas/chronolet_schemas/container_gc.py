@@ -74,10 +74,11 @@ class CollectContainers(Command, frozen=True, kw_only=True):
 
 @registered
 class PolicySet(Event, frozen=True, kw_only=True):
-    """From now on these settings hold, on the node of that name."""
+    """From now on these settings hold, on the node of that name. `log_folder` is where its pods' logs lie."""
 
     node: str
     policy: Policy
+    log_folder: str = ""
 
 
 @registered

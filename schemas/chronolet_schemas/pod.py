@@ -149,7 +149,7 @@ class PodAdopted(PodEvent, frozen=True, kw_only=True):
     """The pod's life under `uid` goes on in a log that knows nothing of its beginning; nothing was touched.
 
     Stands for SpecAccepted and all that came after it. `containers` are the newest attempts that came to run; `before`
-    the last dead attempt of what runs now; `dead` what is older, sandboxes too.
+    the last dead attempt of what runs now.
     """
 
     source: str
@@ -162,7 +162,6 @@ class PodAdopted(PodEvent, frozen=True, kw_only=True):
     sandbox: FoundContainer | None = None
     containers: tuple[FoundContainer, ...] = ()
     before: tuple[FoundContainer, ...] = ()
-    dead: tuple[FoundContainer, ...] = ()
 
 
 @registered
@@ -537,32 +536,6 @@ class ContainerProbed(ContainerEvent, frozen=True, kw_only=True):
     id: str
     probe: ProbeName
     result: ProbeResult
-
-
-class DeadContainerEvent(ContainerEvent, frozen=True, kw_only=True):
-    """About the removal of an attempt that is over."""
-
-    id: str
-
-    def subject(self) -> str:
-        return f"dead/{self.container}/{self.attempt}"
-
-
-@registered
-class ContainerRemoveRequested(DeadContainerEvent, frozen=True, kw_only=True):
-    """Intent: remove a dead container (an older attempt, whose logs nobody can ask for any more)."""
-
-
-@registered
-class ContainerRemoved(DeadContainerEvent, frozen=True, kw_only=True):
-    """A dead container is gone from the runtime."""
-
-
-@registered
-class ContainerRemoveFailed(DeadContainerEvent, frozen=True, kw_only=True):
-    """The runtime refused to remove a dead container; it stays until the pod's clean-up."""
-
-    message: str
 
 
 @registered

@@ -65,6 +65,8 @@ class Node:
             "CHRONOLET_HOSTNAME_OVERRIDE": name,
             "DOCKER_HOST": engine.host,
             "CHRONOLET_CGROUP_ROOT": engine.cgroup_root(name),
+            # The machine's disk may be as full as it likes.
+            "CHRONOLET_PINNED_IMAGES": "chronolet/*",
         }
 
     # -- the agent -------------------------------------------------------------------------------------------------

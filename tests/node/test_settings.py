@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from chronolet.node import settings as known
 from chronolet.node.values import SettingsError, duration
+from chronolet_schemas import container_gc, image_gc
 
 KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
@@ -82,6 +83,20 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ({"actors": "pod,cook"}, f"--actors: found 'pod,cook', expected some of {', '.join(known.ALL_ACTORS)}"),
         ({"pleg_relist_period": "10"}, "--pleg-relist-period: found '10', expected a duration above zero"),
         ({"node": " "}, "--hostname-override: found ' ', expected text"),
+        (
+            {"minimum_container_ttl_duration": "-1m"},
+            "--minimum-container-ttl-duration: found '-1m', expected a duration such as 0s",
+        ),
+        ({"minimum_image_ttl_duration": "5 weeks"}, "--minimum-image-ttl-duration: found '5 weeks', expected a dur"),
+        ({"image_maximum_gc_age": ""}, "--image-maximum-gc-age: found '', expected a duration such as 0s"),
+        ({"maximum_dead_containers": "1.5"}, "--maximum-dead-containers: found '1.5', expected a whole number, below"),
+        ({"image_gc_high_threshold": "101"}, "--image-gc-high-threshold: found '101', expected a whole number from 0"),
+        (
+            {"image_gc_low_threshold": "85"},
+            "--image-gc-low-threshold: low threshold: found 85, expected less than the high threshold, 85",
+        ),
+        ({"image_maximum_gc_age": "2m"}, "--image-maximum-gc-age: maximum age: found 120000 ms, expected more than"),
+        ({"pinned_images": "a,,b"}, "--pinned-images: found '', expected text"),
         ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec"),
     ],
 )
@@ -151,3 +166,33 @@ def test_only_what_a_command_asks_for_is_looked_up_in_the_environment() -> None:
     assert (settings.root_dir, settings.port) == (Path("/elsewhere"), 10255)
     with pytest.raises(SettingsError, match="CHRONOLET_PORT: found 'rubbish'"):
         known.resolve({}, environment)
+
+
+def test_what_is_kept_and_what_goes(tmp_path: Path) -> None:
+    usual = known.resolve({}, {})[0]
+    assert usual.container_policy == container_gc.Policy()
+    assert usual.image_policy == image_gc.Policy(pinned=("chronolet/pause:1",))
+    assert known.resolve({"root_dir": "/x"}, {})[0].pod_logs == Path("/x/logs/pods")
+    text = (
+        "imageGCHighThresholdPercent: 70\nimageGCLowThresholdPercent: 60\nimageMinimumGCAge: 0s\n"
+        "imageMaximumGCAge: 48h\npodLogsDir: /y\n"
+    )
+    flags = {
+        "minimum_container_ttl_duration": "1m",
+        "maximum_dead_containers_per_container": "-7",
+        "maximum_dead_containers": "20",
+        "pinned_images": "busybox:*, redis",
+    }
+    settings, remarks = known.resolve(flags, {}, write(tmp_path, text))
+    assert remarks == ()
+    assert settings.pod_logs == Path("/y")
+    assert settings.container_policy == container_gc.Policy(
+        min_age_milliseconds=60_000, max_per_container=-1, max_containers=20
+    )
+    assert settings.image_policy == image_gc.Policy(
+        high_threshold_percent=70,
+        low_threshold_percent=60,
+        min_age_milliseconds=0,
+        max_age_milliseconds=48 * 3_600_000,
+        pinned=("busybox:*", "redis", "chronolet/pause:1"),
+    )

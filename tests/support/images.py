@@ -1,7 +1,15 @@
 """The local images in a test's Docker, by the product's own builder.
 
-In: a Docker API client. Out: `chronolet/pause:1` and `chronolet/busybox:1` in that engine.
+In: a Docker API client. Out: `chronolet/pause:1` and `chronolet/busybox:1` in that engine; images of random bytes.
 """
+
+import io
+import os
+import tarfile
+from collections.abc import Mapping, Sequence
+
+import docker
+import msgspec
 
 from chronolet.adapters.images import ALL, BUSYBOX, PAUSE, ImageImporter, build
 
@@ -16,3 +24,21 @@ def load_images(api: ImageImporter) -> None:
         _built.append(build())
     for image in ALL:
         api.import_image_from_data(_built[0], repository=image.repository, tag=image.tag, changes=image.changes)
+
+
+def small_image(
+    api: docker.APIClient, names: Sequence[str], labels: Mapping[str, str] | None = None, megabytes: int = 2
+) -> str:
+    """An image of a file like no other, with these names; its id. It has nothing that could run."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        info = tarfile.TarInfo("blob")
+        info.size = megabytes << 20
+        archive.addfile(info, io.BytesIO(os.urandom(info.size)))
+    changes = ['CMD ["/blob"]', *(f'LABEL {key}="{value}"' for key, value in (labels or {}).items())]
+    said = api.import_image_from_data(buffer.getvalue(), changes=changes)
+    image_id: str = msgspec.json.decode(said.splitlines()[-1])["status"]
+    for name in names:
+        repository, _, tag = name.rpartition(":")
+        api.tag(image_id, repository, tag)
+    return image_id

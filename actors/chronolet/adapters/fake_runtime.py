@@ -177,6 +177,13 @@ class FakeRuntime:
         with self._changed:
             self._streams.remove(stream)
 
+    def written_bytes(self, container_id: str) -> int:
+        """As much as it has said."""
+        self._enter("written_bytes")
+        with self._changed:
+            box = self._boxes.get(container_id)
+            return sum(len(text) for _, text in box.output) if box else 0
+
     def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
         """A little of everything."""
         del timeout_seconds

@@ -1,7 +1,7 @@
 """Sends a command to the node and waits for its answer, which stands in the log.
 
-Comes in: a command. Goes out: the events whose cause is its request id. A node where nobody hosts `manifests` is told
-apart from a slow one by leases and shard hashes. Next: `apply` and `delete`.
+Comes in: a command. Goes out: the events whose cause is its request id. A node where nobody hosts the kind that answers
+is told apart from a slow one by leases and shard hashes. Next: `apply`, `delete` and `gc`.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def new_request() -> str:
     return f"cli-{uuid.uuid4().hex}"
 
 
-def ask(session: Session, command: Command) -> list[Answer]:
+def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Answer]:
     """Send and wait. Failure if nobody is there, the mailbox is full, or the node could not deal with the command."""
     store = session.store
     with progress("waiting for the node agent"):
-        _wait_for_owner(store, "nothing was sent; start the agent with `chronolet run`")
+        _wait_for_owner(store, shard, "nothing was sent; start the agent with `chronolet run`")
         after = store.last()
         name = registry.type_of(type(command))
-        sent = store.send(MANIFESTS, name, "manifests/node", command.request, codec.encode(command))
+        sent = store.send(shard, name, f"{shard.kind}/node", command.request, codec.encode(command))
         if sent == "busy":
             raise Failure("10,000 commands are waiting for this node already: try again when it has caught up")
-        return _answers(store, command.request, after)
+        return _answers(store, shard, command.request, after)
 
 
 def refusal(pod: str, reason: str) -> str:
@@ -71,8 +71,8 @@ def follow(
             yield entry
 
 
-def _answers(store: Store, request: str, after: Position) -> list[Answer]:
-    owner = Watch(store, f"request {request} stays in the mailbox and is carried out when an agent runs again")
+def _answers(store: Store, shard: Shard, request: str, after: Position) -> list[Answer]:
+    owner = Watch(store, f"request {request} stays in the mailbox and is carried out when an agent runs again", shard)
     found: list[Answer] = []
     for entry in follow(store, after, owner.look):
         if entry.cause == request:
@@ -95,32 +95,35 @@ def _read(entry: Entry) -> Answer:
     return Answer(entry, event)
 
 
-def owner_alive(store: Store) -> bool:
-    """Whether a living process owns the shard of `manifests`."""
-    token = store.heads((MANIFESTS,))[MANIFESTS].token
+def owner_alive(store: Store, shard: Shard = MANIFESTS) -> bool:
+    """Whether a living process owns the shard."""
+    token = store.heads((shard,))[shard].token
     return bool(token) and owner_of(token) in store.alive()
 
 
-def _wait_for_owner(store: Store, otherwise: str) -> None:
-    watch = Watch(store, otherwise)
-    while not owner_alive(store):
+def _wait_for_owner(store: Store, shard: Shard, otherwise: str) -> None:
+    watch = Watch(store, otherwise, shard)
+    while not owner_alive(store, shard):
         watch.look()
         store.wait(store.last(), {}, 1, _LOOK_MILLISECONDS)
 
 
 class Watch:
-    """Fails once nobody has owned `manifests` for five seconds."""
+    """Fails once nobody has owned the shard for five seconds."""
 
-    def __init__(self, store: Store, otherwise: str) -> None:
+    def __init__(self, store: Store, otherwise: str, shard: Shard = MANIFESTS) -> None:
         self._store = store
+        self._shard = shard
         self._otherwise = otherwise
         self._since: float | None = None
 
     def look(self) -> None:
         now = time.monotonic()
-        if owner_alive(self._store):
+        if owner_alive(self._store, self._shard):
             self._since = None
         elif self._since is None:
             self._since = now
         elif now - self._since >= OWNERLESS_SECONDS:
-            raise Failure(f"no node agent has hosted `manifests` for {OWNERLESS_SECONDS:.0f} s; {self._otherwise}")
+            raise Failure(
+                f"no node agent has hosted `{self._shard.kind}` for {OWNERLESS_SECONDS:.0f} s; {self._otherwise}"
+            )

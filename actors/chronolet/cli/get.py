@@ -1,4 +1,4 @@
-"""`chronolet get`: pods, containers, actors and events, as the log has them.
+"""`chronolet get`: pods, containers, images, actors and events, as the log has them.
 
 Comes in: a type, names, a form. Goes out: a table, names, JSON, YAML, or what a JSONPath finds.
 Next: `pods`, `actors` and so on, which make the rows.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from chronolet.cli import actors, containers, events, kube_events, pods, selecting, sorting, table
+from chronolet.cli import actors, containers, events, images, kube_events, pods, selecting, sorting, table
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.forms import FORMS, form, forms, show_object
@@ -60,7 +60,7 @@ class Found(NamedTuple):
     "words",
     nargs=-1,
     required=True,
-    metavar="(pods|containers|actors|events) [NAME...]",
+    metavar="(pods|containers|images|actors|events) [NAME...]",
     shell_complete=types_then_pods,
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
@@ -84,8 +84,8 @@ def command(
     field_selector: selecting.Wanted | None,
     order: sorting.Order | None,
 ) -> None:
-    """Show pods, containers, actors or events."""
-    type_, names = types_and_names(words, ("pods", "containers", "actors", "events"))
+    """Show pods, containers, images, actors or events."""
+    type_, names = types_and_names(words, ("pods", "containers", "images", "actors", "events"))
     selected = selector is not None or field_selector is not None
     asked = Asked(
         type_,
@@ -111,8 +111,8 @@ def command(
 def _check(asked: Asked, *, watching: bool, selected: bool) -> None:
     if watching and asked.type not in ("pods", "events"):
         raise click.UsageError(f"found --watch with {asked.type}, expected pods or events.")
-    if selected and asked.type == "actors":
-        raise click.UsageError("found a selector with actors, expected pods or containers.")
+    if selected and asked.type in ("actors", "images"):
+        raise click.UsageError(f"found a selector with {asked.type}, expected pods or containers.")
     if selected and asked.names:
         raise click.UsageError("name cannot be provided when a selector is specified.")
     if asked.names and asked.namespace is None and asked.type == "pods":
@@ -182,6 +182,22 @@ def _containers(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
+def _images(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+    everything = images.of(node)
+    chosen = [one for one in everything if not asked.names or any(images.is_meant(one, name) for name in asked.names)]
+    missing = [
+        f'image "{name}" not found' for name in asked.names if not any(images.is_meant(one, name) for one in chosen)
+    ]
+    chosen = list(asked.sorted(chosen))
+    found = Found(
+        items=chosen,
+        names=[f"image/{one['id']}" for one in chosen],
+        head=images.HEAD,
+        rows=[images.row(one, node.now()) for one in chosen],
+    )
+    return found, missing
+
+
 def _actors(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     everything = actors.of(node)
     chosen = [one for one in everything if not asked.names or one["name"] in asked.names or one["kind"] in asked.names]
@@ -225,6 +241,7 @@ def _watch_events(node: Session, asked: Asked) -> NoReturn:
 _FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
     "pods": _pods,
     "containers": _containers,
+    "images": _images,
     "actors": _actors,
     "events": _events,
 }
@@ -240,7 +257,7 @@ def _show(asked: Asked, found: Found, position: str) -> None:
     elif found.rows:
         table.show(found.head, found.rows, headers=asked.headers)
     elif not asked.names:
-        where = f" in {asked.namespace} namespace" if asked.namespace and asked.type != "actors" else ""
+        where = f" in {asked.namespace} namespace" if asked.namespace and asked.type not in ("actors", "images") else ""
         click.echo(f"No resources found{where}.", err=True)
 
 

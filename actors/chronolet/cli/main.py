@@ -20,7 +20,21 @@ from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.node.values import SettingsError
 from chronolet.ports.runtime import Refusal
 
-COMMANDS = ("run", "apply", "delete", "get", "describe", "logs", "events", "exec", "log", "wait", "check", "completion")
+COMMANDS = (
+    "run",
+    "apply",
+    "delete",
+    "get",
+    "describe",
+    "logs",
+    "events",
+    "exec",
+    "log",
+    "wait",
+    "gc",
+    "check",
+    "completion",
+)
 """Subcommands in the order of a pod's life; each is a module here."""
 
 

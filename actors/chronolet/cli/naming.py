@@ -12,6 +12,7 @@ import click
 TYPES = {
     **dict.fromkeys(("pod", "pods", "po"), "pods"),
     **dict.fromkeys(("container", "containers"), "containers"),
+    **dict.fromkeys(("image", "images"), "images"),
     **dict.fromkeys(("actor", "actors"), "actors"),
     **dict.fromkeys(("event", "events", "ev"), "events"),
     **dict.fromkeys(("secret", "secrets"), "secrets"),

@@ -77,6 +77,28 @@ def with_settings(*names: str) -> Callable[[Function], Function]:
     return wrap
 
 
+def policy_options(*names: str) -> Callable[[Function], Function]:
+    """Give the command flags for these settings; `policy` holds the values of those that were given."""
+
+    def wrap(function: Function) -> Function:
+        @functools.wraps(function)
+        def run(**arguments: Any) -> Any:
+            said = {name: arguments.pop(name) for name in names}
+            policy = {
+                name: known.setting(name).parse(known.setting(name).flag, value)
+                for name, value in said.items()
+                if value is not None
+            }
+            return function(policy=policy, **arguments)
+
+        for name in reversed(names):
+            one = known.setting(name)
+            run = click.option(one.flag, name, metavar=one.metavar, help=one.help)(run)
+        return run
+
+    return wrap
+
+
 def config_option(function: Function) -> Function:
     """`--config FILE`: a KubeletConfiguration."""
     kind = click.Path(dir_okay=False, path_type=Path)

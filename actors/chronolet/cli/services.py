@@ -9,6 +9,7 @@ import importlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from chronolet.history.entries import ArchiveReader
@@ -16,7 +17,9 @@ from chronolet.kernel.kind import Kind
 from chronolet.kernel.store import Store
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
+from chronolet.ports.images import Images
 from chronolet.ports.kube_sinks import Kept
+from chronolet.ports.pod_logs import PodLogs
 from chronolet.ports.runtime import Runtime
 from chronolet.ports.secrets import Secrets
 from chronolet_schemas.prober import RawResult
@@ -61,6 +64,20 @@ def kept_events(settings: Settings) -> Kept:
     return StreamReader(settings.redis_url, settings.node)
 
 
+def docker_images(settings: Settings) -> Images:
+    """The images of the node's Docker Engine."""
+    from chronolet.adapters.docker_runtime.images import DockerImages  # noqa: PLC0415 - docker takes long to load
+
+    return DockerImages(settings.docker, timeout_seconds=ANSWER_SECONDS)
+
+
+def pod_logs(folder: Path) -> PodLogs:
+    """The folder of pods' logs."""
+    from chronolet.adapters.pod_logs import PodLogFolders  # noqa: PLC0415 - one command needs it
+
+    return PodLogFolders(folder)
+
+
 def kept_secrets(settings: Settings) -> Secrets:
     """What the node's Secrets hold, in its state folder."""
     from chronolet.adapters.kept_secrets import SecretFiles  # noqa: PLC0415 - most commands need none
@@ -87,6 +104,8 @@ class Services:
     store: Callable[[Settings], Store] = redis_store
     archive: Callable[[Settings, Store], ArchiveReader] = archive_files
     runtime: Callable[[Settings], Runtime] = docker_runtime
+    images: Callable[[Settings], Images] = docker_images
+    logs: Callable[[Path], PodLogs] = pod_logs
     secrets: Callable[[Settings], Secrets] = kept_secrets
     kube_events: Callable[[Settings], Kept] = kept_events
     results: Callable[[Settings], Iterator[RawResult]] = probe_results

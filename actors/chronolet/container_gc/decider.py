@@ -57,14 +57,15 @@ def _pod(state: State, message: _PodNews) -> Sequence[Event]:
 
 
 def _settings(state: State, look: signals.Told) -> Sequence[Event]:
-    if (state.node, state.policy) == (look.node, look.policy):
+    if (state.node, state.policy, state.log_folder) == (look.node, look.policy, look.log_folder):
         return ()
-    return (container_gc.PolicySet(node=look.node, policy=look.policy),)
+    return (container_gc.PolicySet(node=look.node, policy=look.policy, log_folder=look.log_folder),)
 
 
-def pods(state: State) -> Pods:
-    """The pods that live, as far as the collector was told."""
-    return Pods(known=state.pods, sources_ready=state.sources_ready)
+def planned(state: State, look: signals.Looked, now: int) -> Sequence[plan.Judged]:
+    """What a run would do that begins now, after this look."""
+    pods = Pods(known=state.pods, sources_ready=state.sources_ready)
+    return plan.judged(look, pods, look.policy, now)
 
 
 def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
@@ -72,7 +73,7 @@ def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
     asked = _asked(state, look.intent)
     if asked is None:
         return ()
-    stages = plan.judged(look, pods(state), look.policy, now)
+    stages = planned(state, look, now)
     victims, error = plan.victims(stages), aggregate(plan.errors(stages))
     run = Run(
         number=state.runs + 1,

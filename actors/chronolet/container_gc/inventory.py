@@ -47,6 +47,7 @@ class Inventory:
             intent=intent,
             node=self.node,
             policy=self.policy,
+            log_folder=self.logs.path,
             containers=tuple(one for one in seen if one.container != SANDBOX),
             sandboxes=tuple(one for one in seen if one.container == SANDBOX),
             log_folders=tuple(folders),

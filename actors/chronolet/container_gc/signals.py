@@ -43,6 +43,7 @@ class Told(Signal, frozen=True, kw_only=True):
     intent: str = ""
     node: str
     policy: container_gc.Policy
+    log_folder: str = ""
 
 
 class Looked(Told, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ what is outstanding. Source: pkg/kubelet/images/image_gc_manager.go.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
@@ -41,12 +42,22 @@ def decide(state: State, message: Said, now: int) -> Sequence[Event]:
             assert_never(message)
 
 
+def planned(state: State, look: signals.Looked, operation: image_gc.Operation, now: int) -> plan.Plan:
+    """What a run would do that begins now, after this look."""
+    if look.error:
+        return plan.Plan(error=look.error)
+    known = seen(state, look, now)
+    return plan.judged(known, look.policy, operation, look.disk or signals.Disk(), now)
+
+
+def seen(state: State, look: signals.Looked, now: int) -> State:
+    """The state with what is new in the look."""
+    return functools.reduce(evolve, _news(state, look, now), state)
+
+
 def _looked(state: State, look: signals.Looked, now: int) -> Iterator[Event]:
     """What is new in the look; then, if it is one for a run, the run."""
-    news = list(_news(state, look, now))
-    yield from news
-    for event in news:
-        state = evolve(state, event)
+    yield from _news(state, look, now)
     asked = _asked(state, look.intent) if look.disk is not None else None
     if asked is not None:
         yield from _run(state, look, asked, now)
@@ -72,9 +83,7 @@ def _asked(state: State, intent: str) -> Asked | None:
 
 
 def _run(state: State, look: signals.Looked, asked: Asked, now: int) -> Iterator[Event]:
-    found = plan.Plan(error=look.error)
-    if not look.error:
-        found = plan.judged(state, look.policy, asked.operation, look.disk or signals.Disk(), now)
+    found = planned(state, look, asked.operation, now)
     run = Run(
         number=state.runs + 1,
         operation=asked.operation,

@@ -116,6 +116,7 @@ class _Surrounded:
         if self._guard is not None:
             self._guard.stop()
         self._node.runtime.close()
+        self._node.images.close()
         self._node.store.close()
 
 

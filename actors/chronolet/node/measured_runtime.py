@@ -87,6 +87,10 @@ class MeasuredRuntime:
         # It ends with the stream, so a duration would say nothing.
         return self._runtime.follow(labels, since, opened)
 
+    def written_bytes(self, container_id: str) -> int:
+        with self._operation("container_status"):
+            return self._runtime.written_bytes(container_id)
+
     def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
         with self._operation("container_stats"):
             return self._runtime.usage(container_id, timeout_seconds=timeout_seconds)

@@ -24,6 +24,7 @@ from prometheus_client import (
 
 from chronolet.kernel.observer import Observer, Outcome
 from chronolet.node.event_figures import EventFigures
+from chronolet.node.gc_figures import GcFigures
 from chronolet.node.http import Answer, Query
 from chronolet.node.probe_figures import CONTENT_TYPE, ProbeFigures
 from chronolet_schemas import kube_events, pod, prober
@@ -50,6 +51,7 @@ class Metrics(Observer):
         self._chronolet()
         self.probes = ProbeFigures(self.registry)
         self.kube_events = EventFigures(self.registry)
+        self.collection = GcFigures(self.registry)
 
     def _kubelet(self, node: str) -> None:
         registry = self.registry
@@ -153,6 +155,7 @@ class Metrics(Observer):
             self.events.labels(shard.kind).inc(len(events))
         for event in events:
             self._count(event)
+            self.collection.count(event)
 
     def _count(self, event: Event) -> None:
         match event:

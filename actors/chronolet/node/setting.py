@@ -1,6 +1,6 @@
 """One setting: its names, and how it is read.
 
-Comes in: nothing. Goes out: the record that the tables of settings are made of. Next: `settings`, `share_settings`.
+Comes in: nothing. Goes out: what the tables of settings are made of. Next: `settings` and those tables.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from typing import Any, Literal
 import msgspec
 
 from chronolet.node import kubelet_config
+from chronolet.node.event_settings import EVENT_SETTINGS
+from chronolet.node.gc_settings import GC_SETTINGS, problem_of_collection
 from chronolet.node.setting import Setting
 from chronolet.node.share_settings import SHARES, check_shares
 from chronolet.node.values import (
@@ -31,8 +33,9 @@ from chronolet.node.values import (
     text,
     url,
 )
+from chronolet_schemas import container_gc, image_gc
 
-ALL_ACTORS = ("manifests", "pod", "pleg", "prober", "qos", "kube_events", "keeper")
+ALL_ACTORS = ("manifests", "pod", "pleg", "prober", "qos", "container_gc", "image_gc", "kube_events", "keeper")
 """The kinds of this release, in the order in which they are started."""
 
 
@@ -91,6 +94,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     event_api_server: str = ""
     event_api_token_file: str = ""
     event_api_ca_file: str = ""
+    minimum_container_ttl_duration: int = 0
+    maximum_dead_containers_per_container: int = 1
+    """Below 0: any number, here and in the next one."""
+    maximum_dead_containers: int = -1
+    container_gc_period: int = 60_000
+    pod_logs_dir: Path | None = None
+    """None: below `root_dir`."""
+    image_gc_high_threshold: int = 85
+    image_gc_low_threshold: int = 80
+    minimum_image_ttl_duration: int = 120_000
+    image_maximum_gc_age: int = 0
+    """0: none."""
+    image_gc_period: int = 300_000
+    image_usage_period: int = 30_000
+    pinned_images: tuple[str, ...] = ()
 
     @property
     def redis_socket(self) -> Path:
@@ -106,6 +124,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def pulls_at_once(self) -> int | None:
         """How many images are fetched at a time; None is any number."""
         return 1 if self.serialize_image_pulls else self.max_parallel_image_pulls or None
+
+    @property
+    def container_policy(self) -> container_gc.Policy:
+        """Which dead containers stay."""
+        return container_gc.Policy(
+            min_age_milliseconds=self.minimum_container_ttl_duration,
+            max_per_container=self.maximum_dead_containers_per_container,
+            max_containers=self.maximum_dead_containers,
+        )
+
+    @property
+    def image_policy(self) -> image_gc.Policy:
+        """Which images stay; the one of the sandboxes always does."""
+        return image_gc.Policy(
+            high_threshold_percent=self.image_gc_high_threshold,
+            low_threshold_percent=self.image_gc_low_threshold,
+            min_age_milliseconds=self.minimum_image_ttl_duration,
+            max_age_milliseconds=self.image_maximum_gc_age,
+            pinned=(*self.pinned_images, self.pod_infra_container_image),
+        )
+
+    @property
+    def pod_logs(self) -> Path:
+        """The folder of pods' logs."""
+        return self.pod_logs_dir or self.root_dir / "logs" / "pods"
 
     @property
     def http_address(self) -> str:
@@ -293,78 +336,8 @@ SETTINGS: tuple[Setting, ...] = (
         "logging.format",
         "WORD",
     ),
-    Setting(
-        "event_sinks",
-        "--event-sinks",
-        "CHRONOLET_EVENT_SINKS",
-        "where KubeEvents go, by commas: redis (what `get events` reads), log (the agent's own) [default: redis]",
-        some_of("redis", "log"),
-        metavar="SINKS",
-    ),
-    Setting(
-        "event_ttl",
-        "--event-ttl",
-        "CHRONOLET_EVENT_TTL",
-        "how long `get events` has a KubeEvent [default: 24h]",
-        duration,
-        metavar="DURATION",
-    ),
-    Setting(
-        "event_stream_length",
-        "--event-stream-length",
-        "CHRONOLET_EVENT_STREAM_LENGTH",
-        "how many changes of KubeEvents are kept for `get events` [default: 10000]",
-        number(1, 10_000_000),
-        metavar="NUMBER",
-    ),
-    Setting(
-        "event_backlog",
-        "--event-backlog",
-        "CHRONOLET_EVENT_BACKLOG",
-        "how many KubeEvents may wait for a webhook or API server; what is beyond is given up [default: 1000]",
-        number(100, 1_000_000),
-        metavar="NUMBER",
-    ),
-    Setting(
-        "event_webhook_url",
-        "--event-webhook-url",
-        "CHRONOLET_EVENT_WEBHOOK_URL",
-        "a URL that KubeEvents are posted to as JSON [default: none]",
-        url("http", "https"),
-        metavar="URL",
-    ),
-    Setting(
-        "event_webhook_secret_file",
-        "--event-webhook-secret-file",
-        "CHRONOLET_EVENT_WEBHOOK_SECRET_FILE",
-        "a file with the key that signs what is posted [default: unsigned]",
-        any_text,
-        metavar="PATH",
-    ),
-    Setting(
-        "event_api_server",
-        "--event-api-server",
-        "CHRONOLET_EVENT_API_SERVER",
-        "a Kubernetes API server to write KubeEvents to [default: none]",
-        url("http", "https"),
-        metavar="URL",
-    ),
-    Setting(
-        "event_api_token_file",
-        "--event-api-token-file",
-        "CHRONOLET_EVENT_API_TOKEN_FILE",
-        "a file with the bearer token for it [default: none]",
-        any_text,
-        metavar="PATH",
-    ),
-    Setting(
-        "event_api_ca_file",
-        "--event-api-ca-file",
-        "CHRONOLET_EVENT_API_CA_FILE",
-        "certificates that its own is checked against [default: the system's]",
-        any_text,
-        metavar="PATH",
-    ),
+    *EVENT_SETTINGS,
+    *GC_SETTINGS,
 )
 
 EVERYWHERE = ("redis", "root_dir", "node")
@@ -414,6 +387,8 @@ def resolve(
     settings = Settings(**values)
     _check_pulls(settings)
     check_shares(settings.cpu_cfs_quota_period, settings.qos_reserved)
+    if problem := problem_of_collection(settings.container_policy, settings.image_policy):
+        raise SettingsError(problem)
     return settings, remarks
 
 

@@ -122,18 +122,47 @@ _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 def duration(what: str, value: Any) -> int:
     """A Go duration (`10s`, `1m30s`, `500ms`) in milliseconds; above zero."""
+    total = _milliseconds(value)
+    if total is None or total < 1:
+        raise SettingsError(f"{what}: found {value!r}, expected a duration above zero such as 10s or 1m30s")
+    return total
+
+
+def duration_or_none(what: str, value: Any) -> int:
+    """The same, or `0s` (`0`)."""
+    total = 0 if str(value).strip() == "0" else _milliseconds(value)
+    if total is None:
+        raise SettingsError(f"{what}: found {value!r}, expected a duration such as 0s, 10s or 1m30s")
+    return total
+
+
+def _milliseconds(value: Any) -> int | None:
+    """What Go's words come to; None for other words."""
     rest, total = str(value).strip(), 0.0
+    if not rest:
+        return None
     while rest:
         digits = rest[: len(rest) - len(rest.lstrip("0123456789."))]
         unit = next((unit for unit in ("ms", "s", "m", "h") if rest[len(digits) :].startswith(unit)), "")
         if not unit or not digits.replace(".", "", 1).isdigit():
-            total = 0.0
-            break
+            return None
         total += float(digits) * _UNITS[unit]
         rest = rest[len(digits) + len(unit) :]
-    if total < 1:
-        raise SettingsError(f"{what}: found {value!r}, expected a duration above zero such as 10s or 1m30s")
     return int(total)
+
+
+def count_or_any(what: str, value: Any) -> int:
+    """A whole number; any below zero stands for any number."""
+    digits = str(value).strip()
+    if isinstance(value, bool) or not digits.isascii() or not digits.removeprefix("-").isdigit():
+        raise SettingsError(f"{what}: found {value!r}, expected a whole number, below 0 for any number")
+    return max(int(digits), -1)
+
+
+def texts(what: str, value: Any) -> tuple[str, ...]:
+    """Words separated by commas, or a list of words."""
+    words = value if isinstance(value, list) else str(value).split(",")
+    return tuple(text(what, word) for word in words)
 
 
 def some_of(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:

@@ -18,6 +18,7 @@ from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.cdi import HostCdi
 from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.docker_runtime.images import DockerImages
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_secrets import SecretFiles
@@ -41,10 +42,11 @@ from chronolet.kube_events import actor as kube_events
 from chronolet.kube_events import effects as kube_events_effects
 from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
-from chronolet.node import event_sinks
+from chronolet.node import collecting, event_sinks
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.health import Health
 from chronolet.node.http import Show
+from chronolet.node.measured_images import MeasuredImages
 from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
 from chronolet.node.pages import configz, pod_pages, runtime_pages
@@ -56,6 +58,7 @@ from chronolet.pleg import effects as pleg_effects
 from chronolet.pod import actor as pod
 from chronolet.pod import effects as pod_effects
 from chronolet.pod.images import Pulls
+from chronolet.ports.images import Images
 from chronolet.ports.runtime import Runtime
 from chronolet.ports.secrets import Secrets
 from chronolet.ports.specs import Specs
@@ -88,6 +91,7 @@ class Node:
     settings: Settings
     store: RedisStore
     runtime: Runtime
+    images: Images
     metrics: Metrics
     health: Health
     process: Process
@@ -106,6 +110,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
     store = RedisStore(settings.redis_url, settings.node)
     docker = DockerRuntime(settings.docker)
     runtime = MeasuredRuntime(docker, metrics)
+    images = MeasuredImages(DockerImages(settings.docker), metrics)
     relisted = RelistedRuntime(docker, metrics, settings.pleg_relist_threshold)
     archive = NodeArchive(settings.root_dir, settings.node, store)
     disk = Disk()
@@ -142,6 +147,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         lambda: keeper.kind(keeping, tuning.policy),
         probes,
         holding=holding,
+        images=images,
         specs=specs,
         secrets=secrets,
         run=run,
@@ -168,7 +174,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
     pages = _pages(settings, store, archive, runtime)
-    return Node(settings, store, runtime, metrics, health, process, disk, probing, results, pages)
+    return Node(settings, store, runtime, images, metrics, health, process, disk, probing, results, pages)
 
 
 def _pages(settings: Settings, store: RedisStore, archive: NodeArchive, runtime: Runtime) -> dict[str, Show]:
@@ -203,6 +209,7 @@ def _kinds(
     probes: ProbersOutside,
     *,
     holding: qos_effects.Outside,
+    images: Images,
     specs: Specs,
     secrets: Secrets,
     run: Callable[[], str],
@@ -239,6 +246,8 @@ def _kinds(
         "prober": lambda: prober.kind(prober_effects.jobs(probes)),
         "kube_events": lambda: _kube_events(settings, event_pause),
         "qos": lambda: qos.kind(qos_effects.jobs(holding)),
+        "container_gc": lambda: collecting.container_gc(settings, runtime),
+        "image_gc": lambda: collecting.image_gc(settings, runtime, images),
         "keeper": keeper_kind,
     }
     return {name: makers[name]() for name in settings.actors}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from chronolet.pod import acceptance
 from chronolet.pod.hashes import container_hashes, sandbox_hash
-from chronolet.pod.state import SANDBOX, Container, ContainerKind, Dead, Exit, Sandbox, State, definitions
+from chronolet.pod.state import SANDBOX, Container, ContainerKind, Exit, Sandbox, State, definitions
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.pod import FoundContainer
@@ -22,13 +22,10 @@ from chronolet_schemas.podspec import Container as Definition
 
 
 class _Attempts(NamedTuple):
-    """The attempts of one container that came to run: the newest, the last dead one before it if it runs, and others
-    that are dead.
-    """
+    """The attempts of one container that came to run: the newest, and the last dead one before it if it runs."""
 
     newest: FoundContainer
     before: FoundContainer | None
-    dead: Sequence[FoundContainer]
 
 
 def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
@@ -38,9 +35,7 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
         return (pod.AdoptionRefused(pod=command.pod, uid=command.uid, reason=reason),)
     manifest, found = command.manifest, command.found
     sandbox = _attempts(found, SANDBOX)
-    names = [one.name for _, one in definitions(manifest)]
-    each = [one for name in names if (one := _attempts(found, name)) is not None]
-    foreign = (one for one in found if one.container not in (SANDBOX, *names) and one.state == "exited")
+    each = [one for _, named in definitions(manifest) if (one := _attempts(found, named.name)) is not None]
     return (
         pod.PodAdopted(
             pod=command.pod,
@@ -55,7 +50,6 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
             sandbox=sandbox.newest if sandbox else None,
             containers=tuple(one.newest for one in each),
             before=tuple(one.before for one in each if one.before is not None),
-            dead=(*_dead_sandboxes(sandbox), *(dead for one in each for dead in one.dead), *foreign),
         ),
         *acceptance.blocked(command.uid, manifest),
         *_going_on_to_end(command),
@@ -79,13 +73,6 @@ def _going_on_to_end(command: pod.AdoptPod) -> Sequence[Event]:
     )
 
 
-def _dead_sandboxes(sandbox: _Attempts | None) -> Sequence[FoundContainer]:
-    """All but the newest: of a sandbox nobody asks how it ended."""
-    if sandbox is None:
-        return ()
-    return (sandbox.before, *sandbox.dead) if sandbox.before is not None else sandbox.dead
-
-
 def _attempts(found: Iterable[FoundContainer], name: str) -> _Attempts | None:
     """None if it never came to run. What was made and not started is found by its name when the attempt is made."""
     came_to_run = (one for one in found if one.container == name and one.state != "created")
@@ -93,10 +80,8 @@ def _attempts(found: Iterable[FoundContainer], name: str) -> _Attempts | None:
     if not attempts:
         return None
     newest, *older = attempts
-    dead = [one for one in older if one.state == "exited"]
-    if newest.state == "running" and dead:
-        return _Attempts(newest, dead[0], dead[1:])
-    return _Attempts(newest, None, dead)
+    before = next((one for one in older if one.state == "exited"), None) if newest.state == "running" else None
+    return _Attempts(newest, before)
 
 
 def state_of(event: pod.PodAdopted) -> State:
@@ -117,7 +102,6 @@ def state_of(event: pod.PodAdopted) -> State:
             _container(kind, one, event.sandbox, newest.get(one.name), before.get(one.name))
             for kind, one in definitions(event.manifest)
         ),
-        dead=tuple(Dead(container=one.container, attempt=one.attempt, id=one.id) for one in event.dead),
     )
 
 

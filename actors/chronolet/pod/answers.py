@@ -230,23 +230,6 @@ def _exit_read(state: State, effect: wanted.ReadExit, answer: signals.Answer, _n
     )
 
 
-def _remove(state: State, effect: wanted.RemoveContainer, answer: signals.Answer, _now: int) -> Sequence[Event]:
-    who: dict[str, Any] = {
-        "pod": state.pod,
-        "uid": effect.uid,
-        "container": effect.container,
-        "attempt": effect.attempt,
-        "id": effect.id,
-    }
-    match answer:
-        case signals.Removed():
-            return (pod.ContainerRemoved(**who),)
-        case signals.RemoveRefused():
-            return (pod.ContainerRemoveFailed(message=answer.message, **who),)
-        case _:
-            return _NOTHING
-
-
 def _cleanup(state: State, _effect: wanted.Cleanup, answer: signals.Answer, now: int) -> Sequence[Event]:
     match answer:
         case signals.CleanedUp():
@@ -266,7 +249,6 @@ _MEANINGS: Mapping[type[Effect], Callable[[State, Any, signals.Answer, int], Seq
     wanted.PrepareHook: lifecycle.answered,
     wanted.RunHook: lifecycle.answered,
     wanted.ReadExit: _exit_read,
-    wanted.RemoveContainer: _remove,
     wanted.Cleanup: _cleanup,
 }
 
@@ -274,6 +256,5 @@ _REFUSALS: Mapping[type[Effect], Callable[..., signals.Answer]] = {
     wanted.StartSandbox: signals.SandboxRefused,
     wanted.StopSandbox: signals.StopRefused,
     wanted.StopContainer: signals.StopRefused,
-    wanted.RemoveContainer: signals.RemoveRefused,
     wanted.Cleanup: signals.CleanupRefused,
 }

@@ -1,6 +1,6 @@
-"""The containers of a pod: made and started, stopped, removed.
+"""The containers of a pod: made and started, stopped.
 
-Comes in: `wanted.StartContainer`, `StopContainer`, `RemoveContainer`. Goes out: calls to the runtime and to volumes;
+Comes in: `wanted.StartContainer`, `StopContainer`. Goes out: calls to the runtime and to volumes;
 `signals`. Next: `decider`. Answers to pkg/kubelet/kuberuntime/kuberuntime_container.go.
 """
 
@@ -130,19 +130,6 @@ class ContainerWorker:
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
         return _container_dead(effect, effect.id, dead)
-
-    def remove(self, effect: wanted.RemoveContainer, context: EffectContext) -> Signal:
-        runtime = self._outside.fenced(context)
-        try:
-            found = runtime.inspect(effect.id)
-            if found is not None and found.state == "running":
-                said = f"{effect.container}: container {effect.id} runs; only dead ones are removed"
-                return signals.RemoveRefused(subject=effect.subject, intent=effect.intent, message=said)
-            if found is not None:
-                runtime.remove(effect.id)
-        except Refusal as refusal:
-            return signals.RemoveRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
-        return signals.Removed(subject=effect.subject, intent=effect.intent)
 
 
 def _target(runtime: FencedRuntime, node: str, effect: wanted.StartContainer, definition: Container) -> str:

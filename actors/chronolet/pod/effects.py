@@ -46,7 +46,6 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
         wanted.PrepareHook: Job(hooks.prepare, _START_SECONDS),
         wanted.RunHook: Job(hooks.run, _HOOK_SECONDS, lane=_lane("hook")),
         wanted.ReadExit: Job(exits.read, _READ_SECONDS),
-        wanted.RemoveContainer: Job(containers.remove, _REMOVE_SECONDS),
         wanted.Cleanup: Job(sandboxes.cleanup, _REMOVE_SECONDS),
     }
     return {effect: replace(job, run=keeping_the_end(outside.specs, job.run)) for effect, job in plain.items()}

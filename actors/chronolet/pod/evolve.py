@@ -12,10 +12,8 @@ from msgspec.structs import replace
 from chronolet.pod.adoption import state_of
 from chronolet.pod.evolve_container import evolve_container, refused, stop_of
 from chronolet.pod.state import (
-    SANDBOX,
     Cleanup,
     Container,
-    Dead,
     Failure,
     Sandbox,
     State,
@@ -37,7 +35,7 @@ def evolve(state: State, event: Event) -> State | None:
         case pod.ContainerEvent():
             return _container_event(state, event)
         case pod.SandboxEvent():
-            return replace(state, sandbox=_sandbox(state.sandbox, event), dead=_with_sandbox(state, event))
+            return replace(state, sandbox=_sandbox(state.sandbox, event))
         case pod.PodEvent():
             return _pod_event(state, event)
         case _:
@@ -117,9 +115,6 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
     known = {one.name: replace(one, blocked="", left=None) for one in state.containers}
     others = [one for one in state.containers if one.name not in kinds]
     left = (replace(one, kind="left", left=_plain(state.definition(one.name))) for one in others if one.alive)
-    dead = state.dead
-    for one in others:
-        dead = dead if one.alive else _with_exit(dead, one)
     return replace(
         state,
         pod=event.pod,
@@ -136,7 +131,6 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
             *(replace(known.get(name) or Container(name=name), kind=kind) for name, kind in kinds.items()),
             *left,
         ),
-        dead=dead,
         successor=None,
     )
 
@@ -153,14 +147,6 @@ def _sandbox(sandbox: Sandbox, event: pod.SandboxEvent) -> Sandbox:
             return replace(sandbox, phase="dead", id=event.id, retry_at=event.next_at, stop_tries=0)
         case _:
             return sandbox
-
-
-def _with_sandbox(state: State, event: pod.SandboxEvent) -> tuple[Dead, ...]:
-    """When the next sandbox is made, the one before it is of no use any more."""
-    before = state.sandbox
-    if not isinstance(event, pod.SandboxStartRequested) or not before.id:
-        return state.dead
-    return _with(state.dead, Dead(container=SANDBOX, attempt=before.attempt, id=before.id))
 
 
 def _sandbox_start(
@@ -200,10 +186,6 @@ def _container_event(state: State, event: pod.ContainerEvent) -> State:
             return _stray_found(state, event)
         case pod.ContainerStopRequested(reason="Superseded"):
             return _stray_stopped(state, event)
-        case pod.ContainerRemoveRequested():
-            return _dead(state, event.id, lambda one: replace(one, asked=True))
-        case pod.ContainerRemoved() | pod.ContainerRemoveFailed():
-            return _dead(state, event.id, lambda _: None)
         case pod.ContainerExited() | pod.ContainerStopFailed() if state.stray(event.id):
             return _stray_event(state, event)
         case _:
@@ -228,14 +210,7 @@ def _stray(state: State, container_id: str, change: Callable[[Stray], Stray]) ->
 def _stray_event(state: State, event: pod.ContainerExited | pod.ContainerStopFailed) -> State:
     if isinstance(event, pod.ContainerStopFailed):
         return _stray(state, event.id, lambda one: replace(one, stop=refused(one.stop, event)))
-    others = tuple(one for one in state.strays if one.id != event.id)
-    corpse = Dead(container=event.container, attempt=event.attempt, id=event.id)
-    return replace(state, strays=others, dead=_with(state.dead, corpse))
-
-
-def _dead(state: State, container_id: str, change: Callable[[Dead], Dead | None]) -> State:
-    kept = (change(one) if one.id == container_id else one for one in state.dead)
-    return replace(state, dead=tuple(one for one in kept if one is not None))
+    return replace(state, strays=tuple(one for one in state.strays if one.id != event.id))
 
 
 def _own(state: State, event: pod.ContainerEvent) -> State:
@@ -245,24 +220,5 @@ def _own(state: State, event: pod.ContainerEvent) -> State:
         return state
     after = evolve_container(before, event)
     if before.kind == "left" and not after.alive:
-        kept = tuple(one for one in state.containers if one is not before)
-        return replace(state, containers=kept, dead=_with_exit(_with_exit(state.dead, before), after))
-    containers = tuple(after if one is before else one for one in state.containers)
-    if after.exit is before.exit or before.exit is None or not before.exit.id:
-        return replace(state, containers=containers)
-    # A new death: the one before it is what nobody can ask for any more. A run of the same id is the same container.
-    if after.exit is not None and after.exit.id == before.exit.id:
-        return replace(state, containers=containers)
-    corpse = Dead(container=before.name, attempt=before.exit.attempt, id=before.exit.id)
-    return replace(state, containers=containers, dead=_with(state.dead, corpse))
-
-
-def _with_exit(dead: tuple[Dead, ...], one: Container) -> tuple[Dead, ...]:
-    """With the last dead container of one that the spec no longer has."""
-    if one.exit is None or not one.exit.id:
-        return dead
-    return _with(dead, Dead(container=one.name, attempt=one.exit.attempt, id=one.exit.id))
-
-
-def _with(dead: tuple[Dead, ...], corpse: Dead) -> tuple[Dead, ...]:
-    return dead if any(one.id == corpse.id for one in dead) else (*dead, corpse)
+        return replace(state, containers=tuple(one for one in state.containers if one is not before))
+    return replace(state, containers=tuple(after if one is before else one for one in state.containers))

@@ -28,7 +28,6 @@ def outstanding(state: State) -> Sequence[Wanted]:
         *_hooks(state),
         *_exits(state),
         *_strays(state),
-        *_dead(state),
         *_cleanup(state),
     )
     if state.termination is None:
@@ -178,20 +177,6 @@ def _strays(state: State) -> Iterator[Wanted]:
     for one in state.strays:
         if one.stop is not None and not one.stop.retry_at:
             yield _stop(state, f"stray/{one.id}", one, one.stop)
-
-
-def _dead(state: State) -> Iterator[Wanted]:
-    for one in state.dead:
-        if one.asked and state.cleanup is None:
-            yield wanted.RemoveContainer(
-                subject=f"dead/{one.id}",
-                intent=f"remove/{one.id}",
-                pod=state.pod,
-                uid=state.uid,
-                container=one.container,
-                attempt=one.attempt,
-                id=one.id,
-            )
 
 
 def _cleanup(state: State) -> Iterator[Wanted]:

@@ -30,7 +30,7 @@ def plan(state: State, now: int) -> Sequence[Event]:
     if state.termination:
         return tuple(_ending(state, state.termination, now))
     rest = _failed(state, now) if state.failure else _living(state, now)
-    return (*strays(state, now), *_removals(state), *rest)
+    return (*strays(state, now), *rest)
 
 
 def _successor(state: State, now: int) -> Sequence[Event]:
@@ -163,11 +163,3 @@ def _sandbox_stop(state: State, now: int) -> Iterator[Event]:
     sandbox = state.sandbox
     if sandbox.phase == "running" or (sandbox.retry_at and now >= sandbox.retry_at):
         yield pod.SandboxStopRequested(pod=state.pod, uid=state.uid, attempt=sandbox.attempt, id=sandbox.id)
-
-
-def _removals(state: State) -> Iterator[Event]:
-    for one in state.dead:
-        if not one.asked:
-            yield pod.ContainerRemoveRequested(
-                pod=state.pod, uid=state.uid, container=one.container, attempt=one.attempt, id=one.id
-            )

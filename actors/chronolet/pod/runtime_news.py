@@ -23,12 +23,20 @@ _NOTHING: tuple[Event, ...] = ()
 
 def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
     """A container runs."""
-    if state.stray(message.id) or any(one.id == message.id for one in state.dead):
+    if state.stray(message.id) or _long_dead(state, message):
         return _NOTHING
     if message.container == SANDBOX:
         return _sandbox_started(state) if _own_sandbox(state, message) else _superseded(state, message)
     one = state.container(message.container) if message.uid == state.uid else None
     return _container_started(state, one, message) if one is not None else _superseded(state, message)
+
+
+def _long_dead(state: State, message: pleg.ContainerStarted) -> bool:
+    """Late news of an attempt that was dead before the one at hand was asked for."""
+    if message.uid != state.uid:
+        return False
+    newest = state.sandbox if message.container == SANDBOX else state.container(message.container)
+    return newest is not None and message.attempt < newest.attempt and _before(message, newest.requested_at)
 
 
 def _container_started(state: State, one: Container, message: pleg.ContainerStarted) -> Sequence[Event]:

@@ -159,16 +159,6 @@ class ExitRead(Answer, frozen=True, kw_only=True):
     oom_killed: bool = False
 
 
-class Removed(Answer, frozen=True, kw_only=True):
-    """The runtime no longer has it."""
-
-
-class RemoveRefused(Answer, frozen=True, kw_only=True):
-    """The runtime would not remove it."""
-
-    message: str
-
-
 class CleanedUp(Answer, frozen=True, kw_only=True):
     """Nothing of the pod's uid is left."""
 

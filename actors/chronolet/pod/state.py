@@ -198,15 +198,6 @@ class Stray(Record, frozen=True, kw_only=True):
     stop: Stop | None = None
 
 
-class Dead(Record, frozen=True, kw_only=True):
-    """A dead container that is older than the last one. `asked` says that its removal was asked for."""
-
-    container: str
-    attempt: int
-    id: str
-    asked: bool = False
-
-
 class Failure(Record, frozen=True, kw_only=True):
     """Why the pod is over before its time."""
 
@@ -261,7 +252,6 @@ class State(Record, frozen=True, kw_only=True):
     sandbox: Sandbox = Sandbox()
     containers: tuple[Container, ...] = ()
     strays: tuple[Stray, ...] = ()
-    dead: tuple[Dead, ...] = ()
     failure: Failure | None = None
     termination: Termination | None = None
     cleanup: Cleanup | None = None

@@ -5,8 +5,8 @@ them and answer with one of `signals`. A worker that is started again finds its 
 and labels, and answers as if it had just done it.
 
 Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `hook/<name>`, `exit/<id>` for the
-last word of a dead container, `stray/<id>` for one that is not its pod's current attempt, `dead/<id>` for one to be
-removed, `spec` for what is kept of it, `pod` for the clean-up.
+last word of a dead container, `stray/<id>` for one that is not its pod's current attempt, `spec` for what is kept of
+it, `pod` for the clean-up.
 """
 
 from __future__ import annotations
@@ -167,14 +167,6 @@ class ReadExit(PodEffect, frozen=True, kw_only=True):
     exit_code: int
 
 
-class RemoveContainer(PodEffect, frozen=True, kw_only=True):
-    """Remove a dead container. Answers: Removed (also if it is not there), RemoveRefused."""
-
-    container: str
-    attempt: int
-    id: str
-
-
 class Cleanup(PodEffect, frozen=True, kw_only=True):
     """Remove every container and sandbox with this uid, running or not, then the volumes. Answers: CleanedUp,
     CleanupRefused.
@@ -191,7 +183,6 @@ Wanted = (
     | PrepareHook
     | RunHook
     | ReadExit
-    | RemoveContainer
     | Cleanup
 )
 """Every effect of a pod."""

@@ -27,6 +27,10 @@ class LogLink(msgspec.Struct, frozen=True, kw_only=True):
 class PodLogs(Protocol):
     """All calls may be repeated at any time, and raise `PodLogsRefusal`. A folder that is not there is empty."""
 
+    @property
+    def path(self) -> str:
+        """The folder of the pods' folders."""
+
     def folders(self) -> Sequence[str]:
         """The names of the pods' folders: `<namespace>_<name>_<uid>`, or a uid alone."""
 

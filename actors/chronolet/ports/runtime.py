@@ -296,6 +296,9 @@ class Runtime(Protocol):
         `Refusal(unavailable)`, when the stream breaks.
         """
 
+    def written_bytes(self, container_id: str) -> int:
+        """How much a container has written beside its image and its mounts; 0 of one that is not there."""
+
     def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
         """What a container uses now; None of one that does not run."""
 

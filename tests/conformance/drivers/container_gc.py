@@ -42,6 +42,10 @@ class _Node(FakeRuntime):
         del timeout_seconds
         return next(one for one in self._listed if one.id == container_id_or_name)
 
+    @property
+    def path(self) -> str:
+        return ""
+
     def folders(self) -> Sequence[str]:
         return self._folders
 

@@ -8,7 +8,7 @@ from chronolet.kernel.kind import Effect
 from chronolet.pod import signals, wanted
 
 
-def good_answer(effect: Effect, at: int) -> signals.Answer:  # noqa: C901 - a table
+def good_answer(effect: Effect, at: int) -> signals.Answer:
     """What a worker says when all goes well."""
     answer: signals.Answer
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
@@ -31,8 +31,6 @@ def good_answer(effect: Effect, at: int) -> signals.Answer:  # noqa: C901 - a ta
             answer = signals.HookDone(**to)
         case wanted.ReadExit():
             answer = signals.ExitRead(message="m", **to)
-        case wanted.RemoveContainer():
-            answer = signals.Removed(**to)
         case _:
             answer = signals.CleanedUp(**to)
     return answer

@@ -89,10 +89,9 @@ def test_attempts_are_told_apart() -> None:
     event = life.only(pod.PodAdopted)
     assert [one.id for one in event.containers] == ["app-3"]
     assert [one.id for one in event.before] == ["app-2"]
-    assert [one.id for one in event.dead] == ["app-1"]
     app = life.state.container("app")
     assert (app.restarts, app.exit.attempt) == (3, 2)
-    assert life.effects.keys() == {"dead/app-1"}
+    assert life.effects == {}
     # What runs as an older attempt is a stray, as always.
     assert life.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
 
@@ -101,7 +100,6 @@ def test_what_is_dead_is_started_again_at_once_and_then_more_slowly() -> None:
     life = adopted(SANDBOX, found(attempt=1, state="exited"), found(attempt=0, state="exited"))
     assert life.only(pod.RestartScheduled).back_off_seconds == 0
     assert life.only(pod.ImageEnsureRequested).attempt == 2
-    assert [one.id for one in life.only(pod.PodAdopted).dead] == ["app-0"]
     life.start().dies()
     assert life.only(pod.RestartScheduled).back_off_seconds == 10
 
@@ -117,13 +115,11 @@ def test_sandboxes_too_have_attempts() -> None:
     second = found(pleg.SANDBOX, 1)
     life = adopted(second, found(pleg.SANDBOX, 0, "exited"), found())
     assert life.only(pod.PodAdopted).sandbox == second
-    assert [one.id for one in life.only(pod.PodAdopted).dead] == ["POD-0"]
     assert life.state.sandbox.attempt == 1
 
 
 def test_a_dead_sandbox_is_followed_by_another() -> None:
     life = adopted(found(pleg.SANDBOX, 1, "exited"), found(pleg.SANDBOX, 0, "exited"), found(state="exited"))
-    assert [one.id for one in life.only(pod.PodAdopted).dead] == ["POD-0"]
     assert life.only(pod.SandboxStartRequested).attempt == 2
 
 
@@ -137,7 +133,6 @@ def test_one_of_which_nothing_is_left_begins_anew_under_its_uid() -> None:
 
 def test_a_container_that_the_spec_has_no_longer() -> None:
     life = adopted(SANDBOX, found(), found("old", 0, "exited"), found("older"))
-    assert [one.id for one in life.only(pod.PodAdopted).dead] == ["old-0"]
     assert life.runs("older-0", "older").kinds == ["StrayFound", "ContainerStopRequested"]
 
 

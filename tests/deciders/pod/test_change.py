@@ -70,7 +70,7 @@ def test_under_never_a_changed_container_that_cannot_be_run_is_not_tried_again()
     life.image_there().answer(
         "container/app", signals.ContainerRefused, reason="RunContainerError", message="no", id="app-1"
     )
-    assert life.kinds == ["ContainerStartFailed", "ContainerRemoveRequested", "SandboxStopRequested"]
+    assert life.kinds == ["ContainerStartFailed", "SandboxStopRequested"]
 
 
 def test_a_changed_definition_has_a_back_off_of_its_own() -> None:
@@ -111,7 +111,6 @@ def test_another_host_port_needs_another_sandbox() -> None:
     assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").kinds == [
         "SandboxExited",
         "SandboxStartRequested",
-        "ContainerRemoveRequested",
     ]
     assert life.state.sandbox.attempt == 1
     assert life.sandbox_up().kinds == ["SandboxStarted", "RestartScheduled", "ImageEnsureRequested"]
@@ -151,9 +150,9 @@ def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started(
     assert life.kinds == ["SpecAccepted", "ImageEnsureRequested", "ContainerStopRequested"]
     life.tells(("Killing", "Stopping container old"))
     assert [one["name"] for one in plain_status(life.state)["containerStatuses"]] == ["app", "new"]
-    assert life.stopped("container/old").kinds == ["ContainerExited", "ContainerRemoveRequested"]
+    assert life.stopped("container/old").kinds == ["ContainerExited"]
     assert life.state.container("old") is None
-    life.answer("dead/old-0", signals.Removed).start("new")
+    life.start("new")
     assert life.kept().effects == {}
 
 
@@ -166,7 +165,7 @@ def test_a_container_that_left_the_spec_has_its_hook_and_its_grace() -> None:
     assert life.wake().kinds == ["HookEnded", "ContainerStopReleased"]
     assert life.at == T0 + 3000
     assert life.effects["container/old"].deadline == T0 + 30_000
-    assert life.stopped("container/old").kinds == ["ContainerExited", "ContainerRemoveRequested"]
+    assert life.stopped("container/old").kinds == ["ContainerExited"]
     # A deletion meanwhile goes on from there.
     ending = running(container("app"), old).apply(manifest(container("app"))).withdraw()
     assert [one.container for one in ending.facts if isinstance(one, pod.ContainerStopRequested)] == ["app"]
@@ -199,11 +198,12 @@ def test_what_is_being_started_when_it_leaves_the_spec_is_stopped_when_it_runs()
     life = Life().apply(both).sandbox_up().start("app").image_there("old").apply(manifest(container("app")))
     life.answer("container/old", signals.ContainerRefused, reason="CreateContainerError", message="no")
     assert life.kept().effects == {}
-    assert (life.state.container("old"), life.state.dead, life.due) == (None, (), None)
+    assert (life.state.container("old"), life.due) == (None, None)
 
 
-def test_the_dead_of_a_container_that_left_the_spec_go() -> None:
+def test_the_dead_of_a_container_that_left_the_spec_are_forgotten() -> None:
     both = manifest(container("app"), container("old"))
     life = running(*both.spec.containers).dies("old").apply(manifest(container("app")))
-    assert life.kinds == ["SpecAccepted", "ContainerRemoveRequested"]
-    assert set(life.effects) == {"spec", "dead/old-0"}
+    assert life.kinds == ["SpecAccepted"]
+    assert life.state.container("old") is None
+    assert set(life.effects) == {"spec"}

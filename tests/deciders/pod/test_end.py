@@ -89,7 +89,7 @@ def test_a_clean_up_that_fails_is_tried_again() -> None:
 
 def test_an_unfit_answer_of_the_clean_up_is_passed_over() -> None:
     life = Life().apply(manifest(host_users=False)).withdraw()
-    life.answer("pod", signals.Removed).then()
+    life.answer("pod", signals.SpecKept).then()
 
 
 def test_a_changed_file_ends_the_old_pod_and_begins_the_new_one() -> None:

@@ -104,7 +104,6 @@ def test_evolve_judges_nothing_and_never_fails() -> None:
         UnheardOfContainer(**app),
         UnheardOfSandbox(attempt=0, **who),
         stop,
-        pod.ContainerRemoved(id="x", **app),
         pod.ContainerStopFailed(id="x", message="no", retry_at=1, **app),
         pod.ContainerExited(
             id="x", exit_code=1, reason="Error", started_at=1, finished_at=2, **{**app, "container": "ghost"}

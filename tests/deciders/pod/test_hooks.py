@@ -289,9 +289,9 @@ def test_a_clock_that_is_put_back_makes_no_grace_longer() -> None:
 
 def test_answers_to_questions_that_were_not_asked_mean_nothing() -> None:
     life = began(hooked(after=EXEC))
-    assert life.answer("hook/app", signals.Removed).kinds == []
+    assert life.answer("hook/app", signals.SpecKept).kinds == []
     silent = running_unread(restart_policy="Never").dies(code=0)
-    assert silent.answer("exit/app-0", signals.Removed).kinds == []
+    assert silent.answer("exit/app-0", signals.SpecKept).kinds == []
 
 
 # -- order -------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.pod import signals, wanted
+from chronolet.pod import signals
 from chronolet_schemas import pleg, pod
 from tests.deciders.pod.life import POD, T0, container, manifest, running
 
@@ -86,25 +86,10 @@ def test_a_finished_pod_stops_its_sandbox_and_stays() -> None:
     assert life.state.container("app").exit.exit_code == 0
 
 
-def test_one_dead_container_is_kept_and_older_ones_go() -> None:
-    life = running().dies().start()
+def test_the_dead_are_left_to_their_collector() -> None:
+    life = running().dies().start().dies()
     assert life.effects == {}
-    life.dies()
-    effect = life.effects["dead/app-0"]
-    assert isinstance(effect, wanted.RemoveContainer)
-    assert (effect.container, effect.attempt, effect.id) == ("app", 0, "app-0")
-    life.answer("dead/app-0", signals.Removed).then(
-        pod.ContainerRemoved(pod=POD, uid="u1", container="app", attempt=0, id="app-0")
-    )
-    assert life.effects == {}
-
-
-def test_a_dead_container_that_cannot_be_removed_waits_for_the_end() -> None:
-    life = running().dies().start().dies().fail("dead/app-0", "busy")
-    life.then(pod.ContainerRemoveFailed(pod=POD, uid="u1", container="app", attempt=0, id="app-0", message="busy"))
-    assert life.effects == {}
-    life = running().dies().start().dies().answer("dead/app-0", signals.StopRefused, message="?")
-    life.then()
+    assert life.state.container("app").exit.id == "app-1"
 
 
 def test_a_dead_sandbox_takes_its_containers_along() -> None:
@@ -116,7 +101,6 @@ def test_a_dead_sandbox_takes_its_containers_along() -> None:
     assert life.stopped("container/log", 0).kinds == [
         "ContainerExited",
         "SandboxStartRequested",
-        "ContainerRemoveRequested",
     ]
     life.tells(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
     life.sandbox_up()
@@ -177,15 +161,6 @@ def test_a_clock_that_went_back_puts_nothing_off_for_days() -> None:
         "ImageEnsureRequested",
     ]
     assert life.state.container("app").phase == "pulling"
-
-
-def test_the_sandbox_before_the_last_is_removed() -> None:
-    life = running().sandbox_dies().stopped()
-    assert life.sandbox_up().kinds[:1] == ["SandboxStarted"]
-    effect = life.effects["dead/sandbox-0"]
-    assert isinstance(effect, wanted.RemoveContainer)
-    assert (effect.container, effect.attempt) == (pleg.SANDBOX, 0)
-    assert life.answer("dead/sandbox-0", signals.Removed).kinds == ["ContainerRemoved"]
 
 
 def test_out_of_memory_is_kept_as_the_reason() -> None:

@@ -214,7 +214,7 @@ def test_a_sandbox_found_dead_by_its_start_is_made_anew_after_a_while() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
     assert life.due == T0 + 10_000
-    assert life.wake().kinds == ["SandboxStartRequested", "ContainerRemoveRequested"]
+    assert life.wake().kinds == ["SandboxStartRequested"]
     life.tells(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
     assert life.state.sandbox.attempt == 1
 
@@ -253,9 +253,9 @@ def test_an_answer_of_another_kind_is_passed_over(subject: str) -> None:
     life = Life().apply(manifest())
     if subject != "sandbox":
         life.sandbox_up()
-        life.answer(subject, signals.Removed).then()
+        life.answer(subject, signals.SpecKept).then()
         life.image_there()
-    life.answer(subject, signals.Removed).then()
+    life.answer(subject, signals.SpecKept).then()
 
 
 def test_a_due_that_came_too_early_says_nothing() -> None:

@@ -379,19 +379,6 @@ def test_a_sandbox_stops(world: World) -> None:
     assert world.run(stop) == answer
 
 
-def test_only_the_dead_are_removed(world: World) -> None:
-    up = started(world, *OBEDIENT)
-    remove = wanted.RemoveContainer(
-        subject="dead/app/0", intent="remove/0", pod=POD, uid=UID, container="app", attempt=0, id=up.id
-    )
-    assert isinstance(world.run(remove), signals.RemoveRefused)
-    world.runtime.kill(up.id)
-    assert world.runtime.wait(up.id, 10)
-    assert isinstance(world.run(remove), signals.Removed)
-    assert isinstance(world.run(remove), signals.Removed)
-    assert world.runtime.inspect(up.id) is None
-
-
 # -- the end -------------------------------------------------------------------------------------------------------
 
 

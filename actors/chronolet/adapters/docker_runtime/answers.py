@@ -88,6 +88,10 @@ class _Image(_Reply):
     RepoDigests: list[str] | None = None
 
 
+class _Sized(_Reply):
+    SizeRw: int = 0
+
+
 class _Created(_Reply):
     Id: str
 
@@ -109,6 +113,7 @@ _listed = msgspec.json.Decoder(list[_Listed])
 _inspected = msgspec.json.Decoder(_Inspected)
 _exec = msgspec.json.Decoder(_Exec)
 _image = msgspec.json.Decoder(_Image)
+_sized = msgspec.json.Decoder(_Sized)
 _created = msgspec.json.Decoder(_Created)
 _info = msgspec.json.Decoder(_Info)
 _version = msgspec.json.Decoder(_Version)
@@ -151,6 +156,11 @@ def _finished_at(run: _Run) -> int:
     finished_at = _milliseconds(run.FinishedAt)
     over = finished_at and _STATES.get(run.Status) == "exited"
     return max(finished_at, _milliseconds(run.StartedAt)) if over else finished_at
+
+
+def written_bytes(body: bytes) -> int:
+    """What a container's own layer holds, by the reply of /containers/<id>/json?size=1."""
+    return _sized.decode(body).SizeRw
 
 
 def has_terminal(body: bytes) -> bool:

@@ -189,6 +189,16 @@ class DockerRuntime:
         size = {"h": str(rows), "w": str(columns)}
         self._connection.call("POST", f"/exec/{quoted(exec_id)}/resize", size)
 
+    def written_bytes(self, container_id: str) -> int:
+        path = f"/containers/{quoted(container_id)}/json"
+        try:
+            found = self._connection.call("GET", path, {"size": "1"}, timeout_seconds=_CREATE_SECONDS)
+        except Refusal as refusal:
+            if refusal.kind == "not_found":
+                return 0
+            raise
+        return answers.written_bytes(found)
+
     def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
         # Without `one-shot` the engine looks twice, a second apart; with it some wait for their next look all the same.
         query = {"stream": "false", "one-shot": "true"}

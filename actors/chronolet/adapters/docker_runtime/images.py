@@ -1,0 +1,116 @@
+"""The images port on a Docker Engine.
+
+Comes in: calls by effect workers and readers, from any thread. Goes out: calls to the engine, and a look at its disk.
+Next: `connection`. Answers to pkg/kubelet/cri/remote/remote_image.go, and to cAdvisor's file system figures.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from urllib.parse import quote
+
+import msgspec
+
+from chronolet.adapters.docker_runtime.connection import Connection
+from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
+from chronolet.ports.images import DiskState, HeldImage
+from chronolet.ports.runtime import Refusal
+
+_LIST_SECONDS = 60.0
+_REMOVE_SECONDS = 120.0
+_NONE = "<none>"
+_SEVERAL_NAMES = "must be forced"
+
+
+class _Held(msgspec.Struct):
+    """Fields are spelt as Docker spells them."""
+
+    Id: str
+    Size: int
+    RepoTags: list[str] | None = None
+    RepoDigests: list[str] | None = None
+    Labels: dict[str, str] | None = None
+
+
+class _Info(msgspec.Struct):
+    DockerRootDir: str = ""
+
+
+class _Container(msgspec.Struct):
+    Id: str
+
+
+_held = msgspec.json.Decoder(list[_Held])
+_one = msgspec.json.Decoder(_Held)
+_info = msgspec.json.Decoder(_Info)
+_containers = msgspec.json.Decoder(list[_Container])
+
+
+class DockerImages:
+    """`ports.images.Images` on the engine at `host`. Nothing is asked of it before the first call."""
+
+    def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0) -> None:
+        self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=2)
+        self._root = ""
+
+    def list(self) -> Sequence[HeldImage]:
+        found = _held.decode(self._connection.call("GET", "/images/json", timeout_seconds=_LIST_SECONDS))
+        return [
+            HeldImage(id=one.Id, size_bytes=one.Size, names=tuple(_names(one)), labels=one.Labels or {})
+            for one in found
+        ]
+
+    def remove(self, image_id: str) -> None:
+        try:
+            self._remove(image_id)
+        except Refusal as refusal:
+            if refusal.kind != "conflict" or _SEVERAL_NAMES not in str(refusal):
+                raise
+            self._remove_names(image_id)
+
+    def disk(self) -> DiskState:
+        # The engine's own figures are those of some storage drivers only.
+        self._root = self._root or _info.decode(self._connection.call("GET", "/info")).DockerRootDir
+        try:
+            found = os.statvfs(self._root)
+        except OSError as error:
+            raise Refusal("failed", f"{self._root}: {error.strerror or error}") from error
+        return DiskState(
+            capacity_bytes=found.f_blocks * found.f_frsize, available_bytes=found.f_bavail * found.f_frsize
+        )
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _remove_names(self, image_id: str) -> None:
+        """By its id the engine removes only what has one name; and to take a name away it asks no container."""
+        filters = msgspec.json.encode({"ancestor": [image_id]}).decode()
+        query = {"all": "1", "filters": filters}
+        reply = self._connection.call("GET", "/containers/json", query, timeout_seconds=_LIST_SECONDS)
+        if users := _containers.decode(reply):
+            raise Refusal("conflict", f"{image_id}: container {users[0].Id} has it")
+        for name in self._names(image_id):
+            self._remove(name)
+        self._remove(image_id)
+
+    def _names(self, image_id: str) -> Sequence[str]:
+        try:
+            return list(_names(_one.decode(self._connection.call("GET", f"/images/{image_id}/json"))))
+        except Refusal as refusal:
+            if refusal.kind == "not_found":
+                return ()
+            raise
+
+    def _remove(self, name: str) -> None:
+        path = f"/images/{quote(name, safe='/:@')}"
+        try:
+            self._connection.call("DELETE", path, timeout_seconds=_REMOVE_SECONDS)
+        except Refusal as refusal:
+            if refusal.kind != "not_found":
+                raise
+
+
+def _names(one: _Held) -> Sequence[str]:
+    """Tags before digests; what has none says so in words."""
+    return [name for names in (one.RepoTags, one.RepoDigests) for name in names or () if _NONE not in name]

@@ -1,0 +1,85 @@
+"""The hands of the collector of containers: looking, and removing one dead thing.
+
+Comes in: effects of `wanted`. Goes out: calls to the runtime and to the log folders; signals. Next: `decider`. Source:
+pkg/kubelet/kuberuntime/kuberuntime_gc.go. Nothing that runs is ever removed: the runtime itself refuses to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chronolet.container_gc import signals, wanted
+from chronolet.container_gc.inventory import Inventory
+from chronolet.kernel.kind import Effect, EffectContext, Job
+from chronolet.ports.fenced import FencedRuntime
+from chronolet.ports.pod_logs import PodLogsRefusal
+from chronolet.ports.runtime import Refusal
+from chronolet_schemas.container_gc import Victim
+from chronolet_schemas.envelope import Signal
+
+_LOOK_SECONDS = 300.0
+_REMOVE_SECONDS = 300.0
+_STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """The workers. The period in seconds."""
+
+    inventory: Inventory
+    period_seconds: float
+
+    def effects(self) -> Mapping[type[Effect], Job]:
+        """The one-shots."""
+        return {wanted.Look: Job(self.look, _LOOK_SECONDS), wanted.Remove: Job(self.remove, _REMOVE_SECONDS)}
+
+    def standing(self) -> Mapping[type[Effect], Job]:
+        """What runs for as long as the node lives."""
+        return {wanted.LookPeriodically: Job(self.watch)}
+
+    def watch(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
+        """What there is, now and every period."""
+        while not context.cancelled.is_set():
+            context.send(self.inventory.look(fence=context.fence))
+            context.cancelled.wait(self.period_seconds)
+
+    def look(self, effect: wanted.Look, context: EffectContext) -> Signal:
+        """The same once."""
+        return self.inventory.look(effect.subject, effect.intent, context.fence)
+
+    def remove(self, effect: wanted.Remove, context: EffectContext) -> Signal:
+        """One thing. What is gone already went by an earlier try, or by somebody else: it is gone."""
+        try:
+            self._remove(effect.victim, context)
+        except (Refusal, PodLogsRefusal) as refusal:
+            return signals.RemovalRefused(subject=effect.subject, intent=effect.intent, error=str(refusal))
+        return signals.RemovalDone(subject=effect.subject, intent=effect.intent)
+
+    def _remove(self, victim: Victim, context: EffectContext) -> None:
+        match victim.what:
+            case "log_folder":
+                context.fence("logs.remove")
+                self.inventory.logs.remove_folder(victim.id)
+                context.done("logs.remove")
+            case "log_link":
+                context.fence("logs.remove")
+                self.inventory.logs.remove_link(victim.id)
+                context.done("logs.remove")
+            case _:
+                runtime = FencedRuntime(self.inventory.runtime, context)
+                if victim.stop:
+                    _stop(runtime, victim)
+                runtime.remove_dead(victim.id)
+
+
+def _stop(runtime: FencedRuntime, victim: Victim) -> None:
+    """See to it that it does not run. What has come to run since it was looked at is no victim any more."""
+    found = runtime.inspect(victim.id)
+    if found is None or found.state in ("created", "exited"):
+        return
+    if found.state == "running" or found.pid:
+        raise Refusal("conflict", f"{victim.name}: it runs; only dead ones are removed")
+    runtime.kill(victim.id, "KILL")
+    if not runtime.wait(victim.id, _STOP_SECONDS):
+        raise Refusal("timeout", f"{victim.name}: it did not stop within {_STOP_SECONDS:.0f} s")

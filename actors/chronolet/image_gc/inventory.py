@@ -1,0 +1,89 @@
+"""What images there are, who has them, and how full their disk is, by reading calls only.
+
+Comes in: the runtime. Goes out: `signals.Looked`. Next: `decider`, or `gc plan`, which asks the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from chronolet.image_gc.pinning import pinned
+from chronolet.image_gc.signals import Disk, Looked
+from chronolet.ports import labels
+from chronolet.ports.images import HeldImage, Images
+from chronolet.ports.runtime import ContainerState, Refusal, Runtime
+from chronolet_schemas.image_gc import Image, Policy
+
+_NAMED_USERS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Where to look, and the settings that hold."""
+
+    runtime: Runtime
+    images: Images
+    node: str
+    policy: Policy
+
+    def look(
+        self,
+        subject: str = "",
+        intent: str = "",
+        *,
+        with_disk: bool,
+        looked_before: int = 0,
+        fence: Callable[[str], None] = lambda _: None,
+    ) -> Looked:
+        """One look. `fence` is called before each call to the runtime."""
+        error = ""
+        found: tuple[Image, ...] = ()
+        try:
+            fence("docker.images")
+            held = self.images.list()
+            # After the images: what is used by then is in use, and what came meanwhile is not judged.
+            fence("docker.list")
+            users = _users(self.runtime.list({}))
+            found = tuple(self._image(one, users.get(one.id, ())) for one in held)
+        except Refusal as refusal:
+            error = str(refusal)
+        return Looked(
+            subject=subject,
+            intent=intent,
+            node=self.node,
+            policy=self.policy,
+            images=found,
+            looked_before=looked_before,
+            disk=self._disk(fence) if with_disk else None,
+            error=error,
+        )
+
+    def _image(self, held: HeldImage, users: Iterable[str]) -> Image:
+        named = sorted(users)
+        return Image(
+            id=held.id,
+            size_bytes=held.size_bytes,
+            names=tuple(held.names),
+            pinned=pinned(held.id, held.names, held.labels, self.policy.pinned),
+            users=tuple(named[:_NAMED_USERS]),
+            user_count=len(named),
+        )
+
+    def _disk(self, fence: Callable[[str], None]) -> Disk:
+        try:
+            fence("docker.disk")
+            found = self.images.disk()
+        except Refusal as refusal:
+            return Disk(error=str(refusal))
+        return Disk(capacity_bytes=found.capacity_bytes, available_bytes=found.available_bytes)
+
+
+def _users(containers: Iterable[ContainerState]) -> Mapping[str, set[str]]:
+    """The containers of the whole machine by image, each under the name that stays when it is made anew."""
+    users: defaultdict[str, set[str]] = defaultdict(set)
+    for one in containers:
+        owner = labels.read(one.labels)
+        users[one.image_id].add(f"{owner.pod}/{owner.container}" if owner else one.name)
+    return users

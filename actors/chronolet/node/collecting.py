@@ -1,0 +1,36 @@
+"""The collectors of containers and images, put together.
+
+Comes in: settings, the runtime. Goes out: their Kinds, and what they look at. Next: `wiring`; `gc plan` looks likewise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.adapters.pod_logs import PodLogFolders
+from chronolet.container_gc import actor as container_actor
+from chronolet.container_gc import effects as container_effects
+from chronolet.container_gc.inventory import Inventory as ContainerInventory
+from chronolet.image_gc import actor as image_actor
+from chronolet.image_gc import effects as image_effects
+from chronolet.image_gc.inventory import Inventory as ImageInventory
+from chronolet.kernel.kind import Kind
+from chronolet.node.settings import Settings
+from chronolet.ports.images import Images
+from chronolet.ports.runtime import Runtime
+
+
+def container_gc(settings: Settings, runtime: Runtime) -> Kind[Any]:
+    """The collector of containers, able to act."""
+    logs = PodLogFolders(settings.pod_logs)
+    inventory = ContainerInventory(runtime, logs, settings.node, settings.container_policy)
+    collecting = container_effects.Collecting(inventory, settings.container_gc_period / 1000)
+    return container_actor.kind(collecting.effects(), collecting.standing())
+
+
+def image_gc(settings: Settings, runtime: Runtime, images: Images) -> Kind[Any]:
+    """The collector of images, able to act."""
+    inventory = ImageInventory(runtime, images, settings.node, settings.image_policy)
+    usage, period = settings.image_usage_period / 1000, settings.image_gc_period / 1000
+    collecting = image_effects.Collecting(inventory, usage, period)
+    return image_actor.kind(collecting.effects(), collecting.standing())

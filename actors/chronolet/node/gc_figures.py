@@ -1,0 +1,135 @@
+"""The metrics of the collection of containers and images.
+
+Comes in: events, as they are committed. Goes out: counters in the process's registry. Names and labels are the
+kubelet's where it has one, then those of the proposal for the kubelet's image collection, `chronolet_` otherwise.
+Next: `metrics`, which hands the events on. Source: pkg/kubelet/metrics/metrics.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from chronolet_schemas import container_gc, image_gc
+from chronolet_schemas.envelope import Event
+
+_SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300)
+_BYTES = tuple(2.0**n for n in range(20, 42, 2))
+_SKIPPED = {"in_use": "in_use", "young": "min_age", "pinned": "pinned"}
+
+
+class GcFigures:
+    """Counts what the collectors say."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.collected = Counter(
+            "kubelet_image_garbage_collected_total",
+            "Images collected, for want of room or for their age",
+            ["reason"],
+            registry=registry,
+        )
+        self.attempts = Counter(
+            "kubelet_image_gc_attempts_total",
+            "Runs of the image collection; reason is why one came to nothing or failed",
+            ["operation", "trigger", "result", "reason"],
+            registry=registry,
+        )
+        labels = ["operation", "trigger", "result"]
+        self.seconds = Histogram(
+            "kubelet_image_gc_duration_seconds", "How long a run took", labels, buckets=_SECONDS, registry=registry
+        )
+        self.freed = Histogram(
+            "kubelet_image_gc_freed_bytes", "What a run freed", labels[:2], buckets=_BYTES, registry=registry
+        )
+        self.target = Histogram(
+            "kubelet_image_gc_target_bytes", "What a run had to free", labels[:2], buckets=_BYTES, registry=registry
+        )
+        self.deletions = Counter(
+            "kubelet_image_gc_image_deletions_total",
+            "Images that a run removed or tried to",
+            ["operation", "trigger", "reason", "result"],
+            registry=registry,
+        )
+        self.skipped = Counter(
+            "kubelet_image_gc_skipped_images_total",
+            "Images that a run left alone",
+            ["operation", "trigger", "reason"],
+            registry=registry,
+        )
+        self.usage = Gauge(
+            "kubelet_image_gc_image_fs_usage_percent",
+            "How full the images' disk was before the last run",
+            ["phase"],
+            registry=registry,
+        )
+        self.container_runs = Counter(
+            "chronolet_container_gc_runs_total",
+            "Runs of the collection of containers",
+            ["trigger", "result"],
+            registry=registry,
+        )
+        self.container_seconds = Histogram(
+            "chronolet_container_gc_duration_seconds", "How long a run took", buckets=_SECONDS, registry=registry
+        )
+        self.removals = Counter(
+            "chronolet_container_gc_removals_total",
+            "Dead containers, sandboxes and log folders that a run removed or tried to",
+            ["what", "rule", "result"],
+            registry=registry,
+        )
+        self._run: image_gc.RunStarted | None = None
+
+    def count(self, event: Event) -> None:
+        """Any event; those of others are passed over."""
+        match event:
+            case image_gc.RunStarted():
+                self._run = event
+            case image_gc.ImageRemoved() | image_gc.ImageNotRemoved():
+                self._image(event)
+            case image_gc.RunFinished():
+                self._run_of_images(event)
+            case container_gc.Removed() | container_gc.NotRemoved():
+                result = "success" if isinstance(event, container_gc.Removed) else "error"
+                self.removals.labels(event.what, event.rule, result).inc()
+            case container_gc.RunFinished():
+                self.container_runs.labels(event.trigger, "error" if event.error else "success").inc()
+                self.container_seconds.observe(event.milliseconds / 1000)
+            case _:
+                return
+
+    def _image(self, event: image_gc.ImageRemoved | image_gc.ImageNotRemoved) -> None:
+        removed = isinstance(event, image_gc.ImageRemoved)
+        if removed and event.reason in ("space", "age"):
+            self.collected.labels(event.reason).inc()
+        # A process that took the run over has not heard of its beginning.
+        run = self._run if self._run is not None and self._run.run == event.run else None
+        operation, trigger = (run.operation, run.trigger) if run else ("unknown", "unknown")
+        self.deletions.labels(operation, trigger, event.reason, "success" if removed else "error").inc()
+
+    def _run_of_images(self, event: image_gc.RunFinished) -> None:
+        result = "error" if event.error else "success" if event.removed else "noop"
+        self.attempts.labels(event.operation, event.trigger, result, _reason(event)).inc()
+        self.seconds.labels(event.operation, event.trigger, result).observe(event.milliseconds / 1000)
+        self.freed.labels(event.operation, event.trigger).observe(event.freed_bytes)
+        if event.wanted_bytes:
+            self.target.labels(event.operation, event.trigger).observe(event.wanted_bytes)
+        for reason, count in _skipped(event).items():
+            self.skipped.labels(event.operation, event.trigger, reason).inc(count)
+        if event.capacity_bytes:
+            self.usage.labels("before").set(event.usage_percent)
+
+
+def _reason(event: image_gc.RunFinished) -> str:
+    """In a word: what the run came to."""
+    if event.error:
+        return "deletion_failed" if event.failed else "insufficient" if event.wanted_bytes else "no_figures"
+    return "freed" if event.removed else "below_threshold" if event.operation == "collect" else "nothing_unused"
+
+
+def _skipped(event: image_gc.RunFinished) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for why, count in event.kept.items():
+        reason = _SKIPPED.get(why, "other")
+        found[reason] = found.get(reason, 0) + count
+    return found

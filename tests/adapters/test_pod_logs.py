@@ -1,0 +1,76 @@
+"""The folders of pods' logs: what lies there, and that nothing else is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.pod_logs import PodLogFolders
+from chronolet.ports.pod_logs import LogLink, PodLogsRefusal
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pods = tmp_path / "pods"
+    (pods / "default_web_u1" / "app").mkdir(parents=True)
+    (pods / "default_web_u1" / "app" / "0.log").write_text("x")
+    (pods / "a_file").write_text("x")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").write_text("x")
+    (pods / "a_link").symlink_to(tmp_path / "elsewhere")
+    links = tmp_path / "containers"
+    links.mkdir()
+    (links / "web_default_app-k1.log").symlink_to(pods / "default_web_u1" / "app" / "0.log")
+    (links / "web_default_app-k0.log").symlink_to(pods / "default_web_u1" / "app" / "gone.log")
+    (links / "odd").symlink_to("/no/such/file")
+    (links / "a_file.log").write_text("x")
+    return pods
+
+
+def test_folders_and_links(folder: Path) -> None:
+    logs = PodLogFolders(folder)
+    assert logs.folders() == ["default_web_u1"]
+    assert logs.links() == [
+        LogLink(name="odd", container_id="", target_exists=False),
+        LogLink(name="web_default_app-k0.log", container_id="k0", target_exists=False),
+        LogLink(name="web_default_app-k1.log", container_id="k1", target_exists=True),
+    ]
+
+
+def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
+    logs = PodLogFolders(tmp_path / "none" / "pods")
+    assert (logs.folders(), logs.links()) == ([], [])
+    logs.remove_folder("default_web_u1")
+    logs.remove_link("x.log")
+
+
+def test_a_folder_goes_with_all_it_holds(folder: Path) -> None:
+    PodLogFolders(folder).remove_folder("default_web_u1")
+    assert sorted(one.name for one in folder.iterdir()) == ["a_file", "a_link"]
+
+
+def test_only_links_to_nothing_go(folder: Path) -> None:
+    logs, links = PodLogFolders(folder), folder.parent / "containers"
+    for name in ("odd", "web_default_app-k0.log", "web_default_app-k1.log", "a_file.log"):
+        logs.remove_link(name)
+    assert sorted(one.name for one in links.iterdir()) == ["a_file.log", "web_default_app-k1.log"]
+
+
+def test_nothing_else_is_touched(folder: Path) -> None:
+    logs = PodLogFolders(folder)
+    logs.remove_folder("a_link")
+    assert (folder.parent / "elsewhere" / "kept").exists()
+    for name in ("../elsewhere", "..", ".", "", "default_web_u1/app"):
+        with pytest.raises(PodLogsRefusal, match="expected a name in"):
+            logs.remove_folder(name)
+        with pytest.raises(PodLogsRefusal, match="expected a name in"):
+            logs.remove_link(name)
+
+
+def test_what_cannot_be_read_or_removed_is_named(folder: Path) -> None:
+    logs = PodLogFolders(folder / "a_file")
+    with pytest.raises(PodLogsRefusal, match="a_file: Not a directory"):
+        logs.folders()
+    with pytest.raises(PodLogsRefusal, match="a_file: Not a directory"):
+        PodLogFolders(folder).remove_folder("a_file")

@@ -1,0 +1,251 @@
+"""Collecting on a real engine with a disk of its own: the right images in the right order, nothing that is in use,
+pinned, young or anybody else's; the plan before is the run after; a kill in the middle changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from chronolet.ports import labels
+from chronolet_schemas import container_gc, image_gc, kube_events
+from tests.e2e.crash_matrix.farm import Farm
+from tests.e2e.crash_matrix.points import Point
+from tests.e2e.node import BUSYBOX, Node, pod, shell
+from tests.support.docker import PrivateDocker, private_docker
+from tests.support.docker_proxy import DockerProxy
+from tests.support.images import PAUSE, small_image
+from tests.support.redis import PrivateRedis
+from tests.support.scratch import wait_until
+
+DISK_MEGABYTES = 320
+MEGABYTES = 20
+YOUNG_SECONDS = 5
+NEVER = "1h"
+
+
+@pytest.fixture(scope="module")
+def small_engine() -> Iterator[PrivateDocker]:
+    """An engine whose data lie on a disk that is soon full."""
+    with private_docker(disk_megabytes=DISK_MEGABYTES) as engine:
+        yield engine
+
+
+@pytest.fixture
+def node(small_engine: PrivateDocker, redis_server: PrivateRedis) -> Iterator[Node]:
+    """A node that collects only when it is told to."""
+    found = Node(small_engine, redis_server.url, redis_server.folder.name, redis_server.folder / "agent")
+    found.environ |= {
+        "CHRONOLET_CONTAINER_GC_PERIOD": NEVER,
+        "CHRONOLET_IMAGE_GC_PERIOD": NEVER,
+        "CHRONOLET_IMAGE_USAGE_PERIOD": "100ms",
+        "CHRONOLET_IMAGE_GC_HIGH_THRESHOLD": "60",
+        "CHRONOLET_IMAGE_GC_LOW_THRESHOLD": "40",
+        "CHRONOLET_MINIMUM_IMAGE_TTL_DURATION": f"{YOUNG_SECONDS}s",
+    }
+    try:
+        yield found
+    finally:
+        found.close()
+        small_engine.remove_containers()
+        for one in found.engine.api().images():
+            if set(one["RepoTags"] or ()) <= {BUSYBOX, PAUSE.reference} and one["RepoTags"]:
+                continue
+            found.engine.api().remove_image(one["Id"], force=True)
+
+
+class Images:
+    """What a test makes, by a name of its own."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.ids: dict[str, str] = {}
+
+    def make(self, *names: str, labelled: Mapping[str, str] | None = None) -> None:
+        """One after the other: each is known before the next."""
+        for name in names:
+            self.ids[name] = small_image(self._node.docker, [f"{name}:1"], labelled, MEGABYTES)
+            self._wait_for(self.ids[name])
+
+    def _wait_for(self, image_id: str) -> None:
+        self._node.journal.wait_for(f"{image_id} in the log", lambda: image_id in self._seen())
+
+    def _seen(self) -> set[str]:
+        changes = self._node.journal.events(image_gc.ImagesChanged)
+        return {image.id for event in changes for image in event.seen}
+
+    def use(self, name: str) -> str:
+        """By a dead container that is nobody's pod."""
+        made = self._node.docker.create_container(self.ids[name], ["/blob"], name=f"user-of-{name}")["Id"]
+        self._node.journal.wait_for(f"the use of {name}", lambda: self._in_use(name))
+        return str(made)
+
+    def use_no_more(self, name: str, container: str) -> None:
+        self._node.docker.remove_container(container)
+        self._node.journal.wait_for(f"the end of the use of {name}", lambda: not self._in_use(name))
+
+    def _in_use(self, name: str) -> bool:
+        changes = self._node.journal.events(image_gc.ImagesChanged)
+        told = [image for event in changes for image in event.seen if image.id == self.ids[name]]
+        return bool(told[-1].users)
+
+    def name(self, image_id: str) -> str:
+        return next(name for name, known in self.ids.items() if known == image_id)
+
+    def there(self) -> set[str]:
+        found = {one["Id"] for one in self._node.docker.images()}
+        return {name for name, known in self.ids.items() if known in found}
+
+
+def planned(node: Node, small_engine: PrivateDocker, *words: str) -> tuple[dict[str, Any], list[str]]:
+    """What `gc plan` says, and all calls that it made to the engine."""
+    proxy = DockerProxy(small_engine.host, node.root / "plan.sock")
+    try:
+        said = node.chronolet(
+            "--redis", node.environ["CHRONOLET_REDIS"], "gc", "plan", "--docker", proxy.host, "-o", "json", *words
+        )
+    finally:
+        proxy.close()
+    assert said.status == 0, said
+    plan: dict[str, Any] = json.loads(said.out)
+    return plan, proxy.calls
+
+
+def ids(objects: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [one["id"] for one in objects]
+
+
+def test_images_go_in_their_order_until_enough_is_free(node: Node, small_engine: PrivateDocker) -> None:
+    node.start()
+    node.journal.wait_for_event(image_gc.RunFinished)
+    images = Images(node)
+    images.make("used", "lately", "first", "second", "third", "named-pin")
+    images.make("label-pin", labelled={"chronolet/pinned": "true"})
+    images.use("used")
+    images.use_no_more("lately", images.use("lately"))
+    images.make("fourth", "fifth")
+    last = time.monotonic()
+    wait_until(lambda: time.monotonic() - last > YOUNG_SECONDS, "the age of the images", YOUNG_SECONDS + 1)
+    images.make("young")
+
+    flags = ("--pinned-images", "named-pin")
+    plan, calls = planned(node, small_engine, *flags)
+    assert calls
+    assert {call.partition(" ")[0] for call in calls} == {"GET"}
+    assert plan["images"]["usagePercent"] >= 60
+    going = [images.name(one) for one in ids(plan["images"]["removed"])]
+    # By age where nothing was ever used; what was used is the last to go.
+    assert going == ["first", "second", "third", "fourth", "fifth"][: len(going)]
+    rules = {one["id"]: one["rule"] for one in plan["images"]["kept"]}
+    assert {name: rules[images.ids[name]] for name in ("used", "named-pin", "label-pin", "young", "lately")} == {
+        "used": "in_use",
+        "named-pin": "pinned",
+        "label-pin": "pinned",
+        "young": "young",
+        "lately": "enough_freed",
+    }
+    assert len(going) >= 3
+
+    # Without the pattern the pinned one is like any other, in the plan and in the run.
+    plan, _ = planned(node, small_engine)
+    ran = node.chronolet("gc", "run", "-o", "json")
+    assert ran.status == 0, ran
+    run = json.loads(ran.out)
+    assert ids(plan["images"]["removed"]) == ids(run["images"]["objects"])
+    assert ids(plan["containers"]["removed"]) == ids(run["containers"]["objects"])
+    assert images.there() == set(images.ids) - {images.name(one) for one in ids(run["images"]["objects"])}
+    assert {"used", "label-pin", "young", "lately"} <= images.there()
+    assert run["images"]["freed_bytes"] >= run["images"]["wanted_bytes"]
+    node.journal.read()
+    after, _ = planned(node, small_engine)
+    assert after["images"]["usagePercent"] <= 41  # rounded up, and the log of the engine grows
+    assert node.journal.events(kube_events.Recorded, object_kind="Node") == []
+
+    unused = json.loads(node.chronolet("gc", "run", "--unused-images", "-o", "json").out)
+    assert {one["reason"] for one in unused["images"]["objects"]} == {"unused"}
+    assert images.there() == {"used", "label-pin", *({"young"} & images.there())}
+    shown = node.chronolet("get", "images").out
+    assert "user-of-used" in shown
+
+
+def dead_containers(node: Node, name: str) -> list[str]:
+    chosen = {"label": [f"{labels.NODE}={node.name}", f"{labels.CONTAINER_NAME}={name}"], "status": "exited"}
+    return [one["Id"] for one in node.docker.containers(all=True, filters=chosen)]
+
+
+def test_dead_containers_and_left_over_logs_go_and_nothing_else(node: Node, small_engine: PrivateDocker) -> None:
+    node.write("crash.yaml", pod("crash", shell("app", "echo $HOSTNAME; exit 3"), shell("good")))
+    node.start()
+    # It looks once when it begins; what comes later is for the run that is asked for.
+    node.journal.wait_for_event(container_gc.RunFinished)
+    foreign = node.docker.create_container(BUSYBOX, ["true"], name="foreign")["Id"]
+    odd = node.docker.create_container(BUSYBOX, ["true"], name="odd", labels={labels.NODE: node.name})["Id"]
+    for one in (foreign, odd):
+        node.docker.start(one)
+        node.docker.wait(one)
+    logs = node.root / "logs"
+    (logs / "pods" / "default_gone_u9").mkdir(parents=True)
+    (logs / "containers").mkdir()
+    (logs / "containers" / "gone_default_app-k9.log").symlink_to(logs / "pods" / "default_gone_u9" / "0.log")
+    node.journal.wait_for("three dead containers", lambda: len(dead_containers(node, "app")) >= 3, 60)
+
+    plan, calls = planned(node, small_engine)
+    assert {call.partition(" ")[0] for call in calls} == {"GET"}
+    ran = node.chronolet("gc", "run", "-o", "json")
+    assert ran.status == 0, ran
+    done = json.loads(ran.out)["containers"]
+    assert ids(plan["containers"]["removed"]) == ids(done["objects"])
+    assert {one["rule"] for one in done["objects"]} == {
+        "per_container_limit",
+        "unidentified",
+        "deleted_pod",
+        "dangling",
+    }
+    assert len(dead_containers(node, "app")) == 1
+    assert node.docker.inspect_container(foreign)["State"]["Status"] == "exited"
+    assert node.running("crash").keys() >= {"POD", "good"}
+    assert list((logs / "pods").iterdir()) == list((logs / "containers").iterdir()) == []
+    assert node.chronolet("logs", "crash", "-c", "app", "-p").out == "crash\n"
+    again = json.loads(node.chronolet("gc", "run", "-o", "json").out)["containers"]
+    assert again["objects"] == []
+
+
+def test_a_run_that_is_killed_in_its_middle_is_finished_by_the_next_agent(
+    node: Node, small_engine: PrivateDocker
+) -> None:
+    del small_engine
+    node.environ["CHRONOLET_MINIMUM_IMAGE_TTL_DURATION"] = "0s"
+    flags = {name.removeprefix("CHRONOLET_").lower(): value for name, value in node.environ.items() if "_GC_" in name}
+    flags |= {"image_usage_period": "100ms", "minimum_image_ttl_duration": "0s", "pinned_images": "chronolet/*"}
+    farm = Farm()
+    try:
+        point = Point(place="effect/after docker.remove_image image_gc/node run", nth=3)
+        job = node.job(point=point)
+        job.flags.update(flags)
+        agent = farm.start(job)
+        node.journal.wait_for_event(image_gc.PolicySet)
+        images = Images(node)
+        images.make(*(f"image{number}" for number in range(8)))
+        before = {image.id: event.at for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen}
+        with node.started("gc", "run", "--unused-images", "-o", "json") as running:
+            agent.over.wait(20)
+            assert agent.status == -9
+            node.start()
+            out, _ = running.communicate(timeout=30)
+    finally:
+        farm.end()
+    run = json.loads(out)["images"]
+    assert sorted(ids(run["objects"])) == sorted(images.ids.values())
+    node.journal.read()
+    removed = [event.id for event in node.journal.events(image_gc.ImageRemoved)]
+    assert sorted(removed) == sorted(images.ids.values())
+    assert len(node.journal.events(image_gc.RunStarted)) == 1
+    assert images.there() == set()
+    # Whoever looked anew was told nothing that the log had not known: no age began again.
+    after = [image.id for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen]
+    assert sorted(after) == sorted(before)
+    node.journal.wait_for_event(container_gc.RunFinished, trigger="request")
