@@ -49,6 +49,8 @@ class Life:
     def run(self) -> str:
         """Until `over`; why it was refused, if it was."""
         try:
+            while not self._manner.folder.is_dir() and not self.over.wait(_LOOK_SECONDS):
+                pass  # no node has run here yet
             while not self.over.is_set():
                 seen = _identity(self._node)
                 self._serve()

@@ -160,6 +160,18 @@ def test_without_root_the_state_folder_is_in_the_home_folder() -> None:
     assert known.default_root(root=False) == Path.home() / ".local/state/chronolet"
 
 
+def test_the_sockets_of_another_state_folder_are_in_it() -> None:
+    assert known.resolve({"root_dir": "/elsewhere"}, {})[0].kubelet_dir == Path("/elsewhere/kubelet")
+    assert known.resolve({"root_dir": "/var/lib/chronolet"}, {})[0].kubelet_dir == Path("/var/lib/kubelet")
+    told = known.resolve({"root_dir": "/elsewhere", "kubelet_dir": "/k"}, {})[0]
+    assert told.kubelet_dir == Path("/k")
+
+
+def test_folders_are_separated_by_commas() -> None:
+    assert known.resolve({"cdi_spec_dirs": "/a, /b"}, {})[0].cdi_spec_dirs == (Path("/a"), Path("/b"))
+    assert known.resolve({"cdi_spec_dirs": ""}, {})[0].cdi_spec_dirs == ()
+
+
 def test_only_what_a_command_asks_for_is_looked_up_in_the_environment() -> None:
     environment = {"CHRONOLET_PORT": "rubbish", "CHRONOLET_ROOT_DIR": "/elsewhere"}
     settings, _ = known.resolve({}, environment, names=known.EVERYWHERE)

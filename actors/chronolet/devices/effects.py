@@ -17,6 +17,7 @@ from chronolet.devices import registration, signals, wanted
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.ports.device_plugins import DevicePlugins, Listing, PluginRefusal, Registering
 from chronolet.ports.fenced_plugins import FencedPlugins
+from chronolet.ports.pod_resources import PodResourcesServer
 from chronolet_schemas.envelope import Signal
 
 log = structlog.get_logger("chronolet.devices")
@@ -34,6 +35,7 @@ class Outside:
     """What the workers use. `living` reads the uids of all living pods from the log."""
 
     plugins: DevicePlugins
+    resources: PodResourcesServer
     living: Callable[[], tuple[str, ...]]
 
 
@@ -54,6 +56,7 @@ def standing(outside: Outside) -> Mapping[type[Effect], Job]:
     return {
         wanted.ServeRegistration: Job(watching.serve),
         wanted.WatchPlugins: Job(watching.watch),
+        wanted.ServePodResources: Job(watching.resources),
         wanted.WatchDevices: Job(watching.devices),
         wanted.ListPods: Job(watching.pods),
     }
@@ -133,6 +136,11 @@ class Watching:
         del effect
         plugins = FencedPlugins(self._outside.plugins, context)
         plugins.watch(_desk(context), lambda socket: context.send(signals.PluginLeft(socket=socket)))
+
+    def resources(self, effect: wanted.ServePodResources, context: EffectContext) -> None:
+        del effect
+        context.fence("pod-resources.serve")
+        self._outside.resources.serve(context.cancelled)
 
     def devices(self, effect: wanted.WatchDevices, context: EffectContext) -> None:
         def listed(listing: Listing) -> None:

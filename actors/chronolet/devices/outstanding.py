@@ -18,6 +18,7 @@ def outstanding(state: State) -> Sequence[wanted.Wanted]:
     return (
         wanted.ServeRegistration(subject="registry", intent="serve"),
         wanted.WatchPlugins(subject="watcher", intent="watch"),
+        wanted.ServePodResources(subject="pod-resources", intent="serve"),
         *_of_plugins(state),
         *_of_claims(state),
         *((wanted.ListPods(subject="pods", intent="list"),) if state.claims else ()),

@@ -4,7 +4,7 @@ Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` retur
 gRPC to plugins (v1beta1) and answer with one of `signals`.
 
 Subjects: `registry`, `watcher`, `watch/<resource>` and `options/<resource>`, `claim/<uid>/<container>` for the choice
-and the allocation of devices, `start/<uid>/<container>` for what comes before a start, `pods`.
+and the allocation of devices, `start/<uid>/<container>` for what comes before a start, `pods`, `pod-resources`.
 """
 
 from __future__ import annotations
@@ -81,11 +81,25 @@ class PreStart(Effect, frozen=True, kw_only=True):
     calls: tuple[PreStartCall, ...]
 
 
+class ServePodResources(Effect, frozen=True, kw_only=True):
+    """Standing: serve PodResources v1, from the log, to whoever asks on this machine. Sends nothing."""
+
+
 class ListPods(Effect, frozen=True, kw_only=True):
     """Standing, while anything is held: say which pods live, once a minute. Sends PodsLiving."""
 
     period_seconds: int = 60
 
 
-Wanted = ServeRegistration | WatchPlugins | WatchDevices | AskOptions | Prefer | Allocate | PreStart | ListPods
+Wanted = (
+    ServeRegistration
+    | WatchPlugins
+    | ServePodResources
+    | WatchDevices
+    | AskOptions
+    | Prefer
+    | Allocate
+    | PreStart
+    | ListPods
+)
 """Every effect of devices."""

@@ -23,6 +23,7 @@ from prometheus_client import (
 )
 
 from chronolet.kernel.observer import Observer, Outcome
+from chronolet.node.device_figures import DeviceFigures
 from chronolet.node.event_figures import EventFigures
 from chronolet.node.gc_figures import GcFigures
 from chronolet.node.http import Answer, Query
@@ -52,6 +53,7 @@ class Metrics(Observer):
         self.probes = ProbeFigures(self.registry)
         self.kube_events = EventFigures(self.registry)
         self.collection = GcFigures(self.registry)
+        self.devices = DeviceFigures(self.registry)
 
     def _kubelet(self, node: str) -> None:
         registry = self.registry
@@ -172,7 +174,7 @@ class Metrics(Observer):
             case kube_events.Correlated() | kube_events.SinkEvent():
                 self.kube_events.count(event)
             case _:
-                pass
+                self.devices.count(event)
 
     def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
         """Count it."""

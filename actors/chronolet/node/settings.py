@@ -35,7 +35,18 @@ from chronolet.node.values import (
 )
 from chronolet_schemas import container_gc, image_gc
 
-ALL_ACTORS = ("manifests", "pod", "pleg", "prober", "qos", "container_gc", "image_gc", "kube_events", "keeper")
+ALL_ACTORS = (
+    "manifests",
+    "pod",
+    "pleg",
+    "prober",
+    "devices",
+    "qos",
+    "container_gc",
+    "image_gc",
+    "kube_events",
+    "keeper",
+)
 """The kinds of this release, in the order in which they are started."""
 
 
@@ -295,8 +306,8 @@ SETTINGS: tuple[Setting, ...] = (
         "kubelet_dir",
         "--kubelet-dir",
         "CHRONOLET_KUBELET_DIR",
-        "where device plugins and monitoring agents look for the node's sockets [default: /var/lib/kubelet; "
-        "kubelet in --root-dir without root]",
+        "where device plugins and monitoring agents look for the node's sockets [default: /var/lib/kubelet, or "
+        "kubelet in a --root-dir other than /var/lib/chronolet]",
         folder,
         metavar="FOLDER",
     ),
@@ -373,8 +384,7 @@ def resolve(
     """
     fields = {one.field: (one.name, one.parse) for one in SETTINGS if one.field}
     in_file, remarks = ({}, ()) if config is None else kubelet_config.read(config, fields)
-    is_root = os.geteuid() == 0
-    values: dict[str, Any] = {"node": hostname(), "root_dir": default_root(root=is_root)}
+    values: dict[str, Any] = {"node": hostname(), "root_dir": default_root(root=os.geteuid() == 0)}
     for one in SETTINGS:
         if flags.get(one.name) is not None:
             values[one.name] = one.parse(one.flag, flags[one.name])
@@ -382,7 +392,8 @@ def resolve(
             values[one.name] = one.parse(one.env, environ[one.env])
         elif one.name in in_file:
             values[one.name] = in_file[one.name]
-    if not is_root:
+    if values["root_dir"] != default_root(root=True):
+        # A second node on a machine, or one without root, has sockets of its own.
         values.setdefault("kubelet_dir", values["root_dir"] / "kubelet")
     settings = Settings(**values)
     _check_pulls(settings)

@@ -42,7 +42,7 @@ from chronolet.kube_events import actor as kube_events
 from chronolet.kube_events import effects as kube_events_effects
 from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
-from chronolet.node import collecting, event_sinks
+from chronolet.node import collecting, event_sinks, node_devices
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.health import Health
 from chronolet.node.http import Show
@@ -144,7 +144,10 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         settings,
         runtime,
         relisted,
-        lambda: keeper.kind(keeping, tuning.policy),
+        {
+            "keeper": lambda: keeper.kind(keeping, tuning.policy),
+            "devices": lambda: node_devices.kind(settings, store, archive, metrics.devices),
+        },
         probes,
         holding=holding,
         images=images,
@@ -205,7 +208,7 @@ def _kinds(
     settings: Settings,
     runtime: Runtime,
     relisted: Runtime,
-    keeper_kind: Callable[[], Kind[Any]],
+    others: Mapping[str, Callable[[], Kind[Any]]],
     probes: ProbersOutside,
     *,
     holding: qos_effects.Outside,
@@ -248,7 +251,7 @@ def _kinds(
         "qos": lambda: qos.kind(qos_effects.jobs(holding)),
         "container_gc": lambda: collecting.container_gc(settings, runtime),
         "image_gc": lambda: collecting.image_gc(settings, runtime, images),
-        "keeper": keeper_kind,
+        **others,
     }
     return {name: makers[name]() for name in settings.actors}
 

@@ -9,7 +9,7 @@ from tests.deciders.given import given
 
 
 def test_what_always_runs() -> None:
-    assert set(given(DECIDER).effects) == {"registry", "watcher"}
+    assert set(given(DECIDER).effects) == {"registry", "watcher", "pod-resources"}
 
 
 def test_a_plugin_registers_and_lists() -> None:

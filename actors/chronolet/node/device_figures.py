@@ -1,0 +1,68 @@
+"""What /metrics tells of device plugins and of who reads PodResources.
+
+Comes in: events of devices, calls to PodResources. Goes out: figures by the kubelet's names (pkg/kubelet/metrics,
+pkg/kubelet/apis/podresources). Next: `metrics`.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from chronolet.ports.pod_resources import Method
+from chronolet_schemas import devices
+from chronolet_schemas.envelope import Event
+
+_V1 = "v1"
+_METHODS: tuple[Method, ...] = ("list", "get", "get_allocatable")
+
+
+class DeviceFigures:
+    """Hosts and servers call it on their threads."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registrations = Counter(
+            "kubelet_device_plugin_registration_total",
+            "Registrations of device plugins, the refused ones too",
+            ["resource_name"],
+            registry=registry,
+        )
+        self._allocation = Histogram(
+            "kubelet_device_plugin_alloc_duration_seconds",
+            "How long plugins took to answer Allocate",
+            ["resource_name"],
+            registry=registry,
+        )
+        self._requests = Counter(
+            "kubelet_pod_resources_endpoint_requests_total",
+            "Calls to PodResources",
+            ["server_api_version"],
+            registry=registry,
+        )
+        # The kubelet's counters without `_total`, which only a gauge may be called here.
+        self._by_method = {
+            (method, failed): Gauge(
+                f"kubelet_pod_resources_endpoint_{'errors' if failed else 'requests'}_{method}",
+                f"Calls to PodResources {method}{' that failed' if failed else ''}, cumulative",
+                ["server_api_version"],
+                registry=registry,
+            )
+            for method in _METHODS
+            for failed in (False, True)
+        }
+
+    def count(self, event: Event) -> None:
+        """What the kubelet counts of a step's event."""
+        match event:
+            case devices.PluginRegistered() | devices.RegistrationRefused():
+                self._registrations.labels(event.resource).inc()
+            case devices.DevicesAllocated(allocation=allocation) if allocation is not None:
+                self._allocation.labels(event.resource).observe(event.milliseconds / 1000)
+            case _:
+                pass
+
+    def asked(self, method: Method, failed: bool) -> None:
+        """One call to PodResources."""
+        self._requests.labels(_V1).inc()
+        self._by_method[method, False].labels(_V1).inc()
+        if failed:
+            self._by_method[method, True].labels(_V1).inc()

@@ -1,0 +1,128 @@
+"""The devices kind of this node: its workers bound to gRPC, and what of the log they and PodResources are told.
+
+Comes in: settings, the log, figures. Goes out: `Kind`, `NodeResources`. Next: `wiring`. Importing it loads no grpc:
+that takes 10 MiB, so it is loaded where the kind is hosted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chronolet.devices import actor as devices
+from chronolet.devices import effects
+from chronolet.devices.claims import Policy
+from chronolet.devices.state import State
+from chronolet.history.entries import ArchiveReader
+from chronolet.history.state import Moment, state_at
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
+from chronolet.node.device_figures import DeviceFigures
+from chronolet.node.settings import Settings
+from chronolet.pod import actor as pod
+from chronolet.pod.state import State as PodState
+from chronolet.ports.pod_resources import (
+    ContainerResources,
+    NodeResources,
+    PodResources,
+    ResourceDevice,
+    UnreadableError,
+)
+from chronolet_schemas.envelope import Position
+
+_PATIENCE_SECONDS = 5.0
+
+
+def kind(settings: Settings, store: Store, archive: ArchiveReader, figures: DeviceFigures) -> Kind[State]:
+    """The Kind with its workers."""
+    from chronolet.adapters.device_plugins import GrpcDevicePlugins  # noqa: PLC0415 - loads grpc
+    from chronolet.adapters.pod_resources import GrpcPodResources  # noqa: PLC0415
+
+    log, folder = LogReader(store, archive), settings.kubelet_dir
+    outside = effects.Outside(
+        plugins=GrpcDevicePlugins(folder / "device-plugins", folder / "plugins_registry"),
+        resources=GrpcPodResources(folder / "pod-resources", log.resources, figures.asked),
+        living=log.living,
+    )
+    policy = Policy(
+        node=settings.node,
+        wait_for_resources=settings.wait_for_resources,
+        topology=settings.topology_manager_policy,
+    )
+    return devices.kind(policy, effects.jobs(outside), effects.standing(outside))
+
+
+class LogReader:
+    """Pods and devices as the log tells them now."""
+
+    def __init__(self, store: Store, archive: ArchiveReader) -> None:
+        self._store = store
+        self._archive = archive
+        self._reading = threading.Lock()
+        self._read: tuple[Position, NodeResources] | None = None
+
+    def living(self) -> tuple[str, ...]:
+        """The uids of all pods."""
+        moment = state_at(self._store, self._archive, (pod.kind(),))
+        return tuple(sorted(state.uid for state in moment.states["pod"].values() if state.uid))
+
+    def resources(self) -> NodeResources:
+        """Who has which devices. UnreadableError."""
+        if not self._reading.acquire(timeout=_PATIENCE_SECONDS):
+            raise UnreadableError("still being read for somebody else: ask again")
+        try:
+            return self._resources()
+        except (StoreUnreachable, StoreBroken, HistoryMissing, OSError) as error:
+            raise UnreadableError(str(error)) from error
+        finally:
+            self._reading.release()
+
+    def _resources(self) -> NodeResources:
+        """Folded again only where the log has gone on: monitoring agents ask often, and many at once."""
+        if self._read is None or self._read[0] != self._store.last():
+            moment = state_at(self._store, self._archive, (pod.kind(), devices.kind()))
+            self._read = (moment.position, node_resources(moment))
+        return self._read[1]
+
+
+def node_resources(moment: Moment) -> NodeResources:
+    """All pods with their devices, and all devices that pods may have. Source: pkg/kubelet/cm/devicemanager/manager.go
+    (GetDevices, GetAllocatableDevices), pkg/kubelet/apis/podresources/server_v1.go.
+    """
+    state: State = moment.states["devices"].get(devices.NODE, State())
+    pods: Mapping[str, PodState] = moment.states["pod"]
+    return NodeResources(
+        pods=tuple(_pod(key, one, state) for key, one in sorted(pods.items()) if one.uid),
+        allocatable=tuple(_allocatable(state)),
+    )
+
+
+def _pod(key: str, one: PodState, state: State) -> PodResources:
+    namespace, _, name = key.partition("/")
+    return PodResources(
+        name=name,
+        namespace=namespace,
+        containers=tuple(
+            ContainerResources(name=container.name, devices=tuple(_held(one.uid, container.name, state)))
+            for container in one.of_kind("sidecar", "app")
+        ),
+    )
+
+
+def _held(uid: str, container: str, state: State) -> Iterator[ResourceDevice]:
+    claim = state.claims.get(f"{uid}/{container}")
+    for resource, allocation in sorted(claim.held.items()) if claim is not None else ():
+        for name in sorted(allocation.devices):
+            yield _device(resource, name, state)
+
+
+def _allocatable(state: State) -> Iterator[ResourceDevice]:
+    for resource, one in sorted(state.resources.items()):
+        for name in sorted(one.healthy()):
+            yield _device(resource, name, state)
+
+
+def _device(resource: str, name: str, state: State) -> ResourceDevice:
+    known: Any = state.resources[resource].devices if resource in state.resources else {}
+    return ResourceDevice(resource=resource, id=name, nodes=known[name].nodes if name in known else ())

@@ -1,0 +1,121 @@
+"""What PodResources and the metrics tell of devices."""
+
+from __future__ import annotations
+
+import immutables
+import pytest
+
+from chronolet.devices.state import Claim, Device, Resource, State
+from chronolet.history.state import Moment
+from chronolet.node.metrics import Metrics
+from chronolet.node.node_devices import node_resources
+from chronolet.pod.state import Container
+from chronolet.pod.state import State as PodState
+from chronolet.ports.pod_resources import ContainerResources, NodeResources, PodResources, ResourceDevice
+from chronolet_schemas.devices import (
+    HEALTHY,
+    UNHEALTHY,
+    Allocation,
+    DevicesAllocated,
+    PluginRegistered,
+    RegistrationRefused,
+)
+from chronolet_schemas.envelope import START
+
+GPU = "a.test/gpu"
+
+
+def moment(pods: dict[str, PodState], *claims: Claim) -> Moment:
+    devices = {"g0": Device(health=HEALTHY, nodes=(1,)), "g1": Device(health=UNHEALTHY), "g2": Device(health=HEALTHY)}
+    state = State(
+        resources=immutables.Map({GPU: Resource(phase="listed", devices=immutables.Map(devices))}),
+        claims=immutables.Map({claim.id: claim for claim in claims}),
+    )
+    return Moment(START, {"pod": pods, "devices": {"node": state}})
+
+
+def held(container: str, *ids: str, resource: str = GPU) -> Claim:
+    return Claim(
+        pod="default/web",
+        uid="u",
+        container=container,
+        role="app",
+        wants={resource: len(ids)},
+        phase="granted",
+        held={resource: Allocation(devices=ids)},
+    )
+
+
+def test_pods_are_listed_with_what_their_containers_hold() -> None:
+    containers = (
+        Container(name="begins", kind="init"),
+        Container(name="beside", kind="sidecar"),
+        Container(name="app", kind="app"),
+    )
+    pods = {
+        "default/web": PodState(pod="default/web", uid="u", containers=containers),
+        "shop/idle": PodState(pod="shop/idle", uid="i"),
+        "default/next": PodState(pod="default/next"),
+    }
+    found = node_resources(
+        moment(pods, held("begins", "g1"), held("app", "g1", "g0"), held("old", "x", resource="b/c"))
+    )
+    assert found == NodeResources(
+        pods=(
+            PodResources(
+                name="web",
+                namespace="default",
+                containers=(
+                    ContainerResources(name="beside"),
+                    ContainerResources(
+                        name="app",
+                        devices=(
+                            ResourceDevice(resource=GPU, id="g0", nodes=(1,)),
+                            ResourceDevice(resource=GPU, id="g1"),
+                        ),
+                    ),
+                ),
+            ),
+            PodResources(name="idle", namespace="shop"),
+        ),
+        allocatable=(ResourceDevice(resource=GPU, id="g0", nodes=(1,)), ResourceDevice(resource=GPU, id="g2")),
+    )
+
+
+def test_devices_of_a_resource_that_is_gone_are_still_told() -> None:
+    pods = {"default/web": PodState(pod="default/web", uid="u", containers=(Container(name="app", kind="app"),))}
+    found = node_resources(moment(pods, held("app", "x1", resource="gone.test/x")))
+    assert found.pods[0].containers[0].devices == (ResourceDevice(resource="gone.test/x", id="x1"),)
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics("n")
+
+
+def test_registrations_and_allocations_are_counted(metrics: Metrics) -> None:
+    about = {"pod": "default/web", "uid": "u", "container": "app"}
+    for event in (
+        PluginRegistered(resource=GPU, generation=1, socket="/x", registered_at=1),
+        RegistrationRefused(
+            resource=GPU, endpoint="x", version="v0", reason="unsupported_version", message="requested API version"
+        ),
+        DevicesAllocated(**about, resource=GPU, allocation=Allocation(devices=("g0",)), milliseconds=1500),
+        DevicesAllocated(**about, resource=GPU),
+    ):
+        metrics.devices.count(event)
+    text = metrics.page({}).body.decode()
+    assert f'kubelet_device_plugin_registration_total{{resource_name="{GPU}"}} 2.0' in text
+    assert f'kubelet_device_plugin_alloc_duration_seconds_count{{resource_name="{GPU}"}} 1.0' in text
+    assert f'kubelet_device_plugin_alloc_duration_seconds_sum{{resource_name="{GPU}"}} 1.5' in text
+
+
+def test_calls_to_pod_resources_are_counted(metrics: Metrics) -> None:
+    metrics.devices.asked("list", failed=False)
+    metrics.devices.asked("get", failed=True)
+    text = metrics.page({}).body.decode()
+    name = "kubelet_pod_resources_endpoint_"
+    for line in ("requests_total", "requests_list", "requests_get", "errors_get"):
+        count = 2.0 if line == "requests_total" else 1.0
+        assert f'{name}{line}{{server_api_version="v1"}} {count}' in text
+    assert f"{name}errors_list{{" not in text
