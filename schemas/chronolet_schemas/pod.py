@@ -116,6 +116,8 @@ class FoundContainer(Message, frozen=True, kw_only=True):
     message: str = ""
     started_at: int = 0
     finished_at: int = 0
+    devices: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """What device plugins gave it: ids by resource."""
 
 
 class Ending(Message, frozen=True, kw_only=True):
@@ -567,7 +569,10 @@ class DevicesEvent(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class AdmissionBegan(PodEvent, frozen=True, kw_only=True):
-    """Before its sandbox the pod asks these kinds for what it needs of them: the ones that take part in this node."""
+    """Before its sandbox the pod asks these kinds for what it needs of them: the ones that take part in this node.
+
+    Said once more where others take part than did.
+    """
 
     kinds: tuple[str, ...]
 
@@ -576,13 +581,15 @@ class AdmissionBegan(PodEvent, frozen=True, kw_only=True):
 class DevicesRequested(DevicesEvent, frozen=True, kw_only=True):
     """The container wants so many devices of each resource. The id of the request is `<uid>/<container>`.
 
-    It is said again, in the same words, until it is answered by one of `devices`. `held` names devices, by resource,
-    that the container had when a new log began, and runs with.
+    It is said again, in the same words, until it is answered by one of `devices`; and before each `sandbox` (its
+    attempt), for a plugin may have gone since. `held` names devices, by resource, that the container had when a new log
+    began, and runs with.
     """
 
     role: Literal["init", "sidecar", "app"]
     resources: dict[str, int]
     requested_at: int
+    sandbox: int = 0
     held: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
@@ -619,14 +626,19 @@ class DevicesReleased(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PreStartRequested(DevicesEvent, frozen=True, kw_only=True):
-    """The container's `attempt` is about to be started: its plugins are to be told, and may object."""
+    """The container's `attempt` is about to be started: its plugins are to be told, and may object.
+
+    `failures`: how often its start has failed before.
+    """
 
     attempt: int
+    failures: int = 0
     requested_at: int
 
 
 @registered
 class PreStartAllowed(DevicesEvent, frozen=True, kw_only=True):
-    """The plugins have been told of this attempt."""
+    """The plugins have been told of this attempt, after so many failures of its start."""
 
     attempt: int
+    failures: int = 0

@@ -163,7 +163,7 @@ HONOURED_FIELDS: dict[str, Any] = {
     "workingDir": "/",
     "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
     "ports": [{"containerPort": 80, "hostPort": 81, "hostIP": "127.0.0.1", "protocol": "UDP", "name": "dns"}],
-    "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}},
+    "resources": {"limits": {"cpu": "1", "memory": "1Gi", "example.com/gpu": "1"}, "requests": {"cpu": "1"}},
     "imagePullPolicy": "Never",
     "volumeMounts": [
         {"name": "v", "mountPath": "/v", "mountPropagation": "Bidirectional", "recursiveReadOnly": "IfPossible"},
@@ -201,7 +201,8 @@ def test_nothing_is_said_about_a_containers_honoured_field(field: str) -> None:
         (WARNING, "resources.requests.memory", {"resources": {"limits": {"memory": "2"}, "requests": {"memory": "1"}}}),
         (WARNING, "resources.limits.ephemeral-storage", {"resources": {"limits": {"ephemeral-storage": "1"}}}),
         (WARNING, "securityContext.windowsOptions", {"securityContext": {"windowsOptions": {"runAsUserName": "x"}}}),
-        (BLOCKING, "resources.limits.example.com/gpu", {"resources": {"limits": {"example.com/gpu": "1"}}}),
+        (BLOCKING, "resources.limits.x.kubernetes.io/gpu", {"resources": {"limits": {"x.kubernetes.io/gpu": "1"}}}),
+        (BLOCKING, "resources.requests.x.kubernetes.io/y", {"resources": {"requests": {"x.kubernetes.io/y": "1"}}}),
         (BLOCKING, "resources.limits.hugepages-2Mi", {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}),
         (BLOCKING, "resources.claims", {"resources": {"claims": [{"name": "c"}]}}),
         (

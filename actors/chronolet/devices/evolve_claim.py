@@ -130,8 +130,6 @@ def _pre_start(state: State, event: devices.PreStartAsked | devices.PreStartDone
         case devices.PreStartAsked():
             serial = state.serial + 1
             return replace(_kept(state, replace(claim, starting=event.attempt, start_serial=serial)), serial=serial)
-        case devices.PreStartDone():
-            return _kept(state, replace(claim, starting=None, started=event.attempt))
         case _:
             return _kept(state, replace(claim, starting=None))
 

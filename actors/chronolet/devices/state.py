@@ -69,7 +69,7 @@ class Claim(Record, frozen=True, kw_only=True):
     asked to allocate; `adopted` those, by resource, that the container held before the log and that no plugin was asked
     about yet. All are the container's. `serial` numbers the question that is open.
     `reason`, `message` and `retry_at` say what a waiting claim waits for. `starting` is the attempt that plugins are
-    being told of, None if none is, with a serial of its own; `started` the last that they were told of.
+    being told of, None if none is, with a serial of its own.
     """
 
     pod: str
@@ -92,7 +92,6 @@ class Claim(Record, frozen=True, kw_only=True):
     since: int = 0
     starting: int | None = None
     start_serial: int = 0
-    started: int | None = None
 
     @property
     def id(self) -> str:

@@ -195,6 +195,7 @@ def _found_container(owner: labels.Owner, state: ContainerState) -> pod.FoundCon
         message=state.error if ended else "",
         started_at=state.started_at,
         finished_at=state.finished_at if ended else 0,
+        devices=labels.devices(state.labels),
     )
 
 

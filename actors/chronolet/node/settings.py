@@ -33,6 +33,7 @@ from chronolet.node.values import (
     text,
     url,
 )
+from chronolet.pod.admission import NEEDS
 from chronolet_schemas import container_gc, image_gc
 
 ALL_ACTORS = (
@@ -48,6 +49,8 @@ ALL_ACTORS = (
     "keeper",
 )
 """The kinds of this release, in the order in which they are started."""
+ADMISSION = tuple(NEEDS)
+"""Those that pods may have to ask before they start."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +97,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cpu_cfs_quota_period: int = 100
     memory_reservation_policy: Literal["None", "TieredReservation"] = "None"
     node_capacity: dict[str, str] = {}
+    admission: tuple[str, ...] | None = None
+    """None: what this process hosts of the kinds that pods ask before they start."""
     log_format: Literal["text", "json"] = "text"
     event_sinks: tuple[str, ...] = ("redis",)
     """Beside those that a URL names."""
@@ -120,6 +125,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     image_gc_period: int = 300_000
     image_usage_period: int = 30_000
     pinned_images: tuple[str, ...] = ()
+
+    @property
+    def takes_part(self) -> frozenset[str]:
+        """The kinds that pods ask before they start."""
+        hosted = (kind for kind in ADMISSION if kind in self.actors)
+        return frozenset(hosted if self.admission is None else self.admission)
 
     @property
     def redis_socket(self) -> Path:
@@ -301,6 +312,15 @@ SETTINGS: tuple[Setting, ...] = (
         "how old the last listing may be while the node is healthy [default: 3m]",
         duration,
         metavar="DURATION",
+    ),
+    Setting(
+        "admission",
+        "--admission",
+        "CHRONOLET_ADMISSION",
+        "kinds that pods ask before they start, by commas [default: those of "
+        f"{','.join(ADMISSION)} that this process hosts]",
+        some_of(*ADMISSION),
+        metavar="KINDS",
     ),
     Setting(
         "kubelet_dir",

@@ -236,7 +236,7 @@ def _kinds(
     )
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: manifests.kind(manifests_effects.jobs(folder, node, read_documents, secrets)),
-        "pod": lambda: pod.kind(pod_effects.jobs(outside)),
+        "pod": lambda: pod.kind(pod_effects.jobs(outside), settings.takes_part),
         "pleg": lambda: pleg.kind(
             pleg_effects.jobs(
                 relisted,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from chronolet.kernel.kind import Effect, Job, Kind
-from chronolet.pod.decider import DECIDER
+from chronolet.pod.decider import decider
 from chronolet.pod.state import State
-from chronolet_schemas import manifests, pleg, pod, prober
+from chronolet_schemas import devices, manifests, pleg, pod, prober
 
 SHARDS = 4
 
@@ -22,6 +22,7 @@ _AboutPod = (
     | pleg.ContainerEvent
     | pod.AdoptPod
     | prober.ResultChanged
+    | devices.ClaimEvent
 )
 
 
@@ -29,14 +30,16 @@ def _pod(event: _AboutPod) -> Sequence[str]:
     return (event.pod,)
 
 
-def kind(effects: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
-    """The Kind; `effects` are `effects.jobs(...)`, bound to a runtime."""
+def kind(effects: Mapping[type[Effect], Job] | None = None, takes_part: frozenset[str] = frozenset()) -> Kind[State]:
+    """The Kind; `effects` are `effects.jobs(...)`, bound to a runtime. `takes_part`: the kinds that are asked before a
+    pod is started.
+    """
     return Kind(
         name="pod",
         shards=SHARDS,
         state=State,
         format=1,
-        decider=DECIDER,
+        decider=decider(takes_part),
         subscribes={
             manifests.PodApplied: _pod,
             manifests.PodWithdrawn: _pod,
@@ -44,6 +47,11 @@ def kind(effects: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
             pleg.ContainerStarted: _pod,
             pleg.ContainerDied: _pod,
             prober.ResultChanged: _pod,
+            devices.DevicesAllocated: _pod,
+            devices.DevicesPending: _pod,
+            devices.DevicesRefused: _pod,
+            devices.PreStartDone: _pod,
+            devices.PreStartFailed: _pod,
         },
         commands={pod.AdoptPod: _pod},
         creates=frozenset((manifests.PodApplied,)),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from chronolet.pod import acceptance
 from chronolet.pod.hashes import container_hashes, sandbox_hash
-from chronolet.pod.state import SANDBOX, Container, ContainerKind, Exit, Sandbox, State, definitions
+from chronolet.pod.state import SANDBOX, Container, ContainerKind, Exit, Sandbox, State, Wish, definitions
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.pod import FoundContainer
@@ -102,6 +102,9 @@ def state_of(event: pod.PodAdopted) -> State:
             _container(kind, one, event.sandbox, newest.get(one.name), before.get(one.name))
             for kind, one in definitions(event.manifest)
         ),
+        wishes={
+            one.container: Wish(wants={}, phase="found", held=one.devices) for one in event.containers if one.devices
+        },
     )
 
 

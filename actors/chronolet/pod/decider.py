@@ -1,8 +1,9 @@
 """A pod's decisions. Pure.
 
 Comes in: what the sources want (`manifests`), what runs (`pleg`), how well (`prober`), what ran before the log
-(`pod.AdoptPod`), answers of effects (`signals`), and Due. Goes out: events of the pod. Next: the host, which runs what
-`outstanding` names. Source: pkg/kubelet/pod_workers.go, kuberuntime.
+(`pod.AdoptPod`), answers of effects (`signals`) and of those that take part in its admission (`devices`), and Due. Goes
+out: events of the pod. Next: the host, which runs what `outstanding` names. Source: pkg/kubelet/pod_workers.go,
+kuberuntime.
 
 A decision has two halves. `record`, `answers` and `runtime_news` say which facts follow from the message; then `plan`
 is asked, with the state after them, what the pod does next, again and again until there is nothing. Every event is
@@ -15,13 +16,24 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from chronolet.kernel.decider import Decider, Due, EffectFailed
-from chronolet.pod import adoption, answers, phases, probing, pull_secrets, record, runtime_news, signals, telling
+from chronolet.pod import (
+    admission,
+    adoption,
+    answers,
+    phases,
+    probing,
+    pull_secrets,
+    record,
+    runtime_news,
+    signals,
+    telling,
+)
 from chronolet.pod.evolve import evolve
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.plan import plan
 from chronolet.pod.state import State
 from chronolet.pod.waits import clamped, waits
-from chronolet_schemas import manifests, pleg, pod, prober
+from chronolet_schemas import devices, manifests, pleg, pod, prober
 from chronolet_schemas.envelope import Event
 
 Said = (
@@ -32,6 +44,7 @@ Said = (
     | pleg.ContainerDied
     | pod.AdoptPod
     | prober.ResultChanged
+    | admission.Answer
     | signals.Answer
     | EffectFailed
     | Due
@@ -40,11 +53,6 @@ Said = (
 
 _MOST_ROUNDS = 100
 """More steps without anything happening outside would be a circle in the plan."""
-
-
-def decide(state: State, message: Said, now: int) -> Sequence[Event]:
-    """The events that follow from one message at `now`."""
-    return _settled(state, _facts(state, message, now), now)
 
 
 def due(state: State) -> int | None:
@@ -56,14 +64,12 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
     match message:
         case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PullSecretsChanged() | pod.AdoptPod():
             return _wish(state, message, now)
-        case prober.ResultChanged():
-            return tuple(probing.heard(state, message))
-        case pleg.ContainerStarted():
-            return runtime_news.started(state, message)
-        case pleg.ContainerDied():
-            return runtime_news.died(state, message, now)
+        case pleg.ContainerStarted() | pleg.ContainerDied() | prober.ResultChanged():
+            return _news(state, message, now)
         case signals.Answer() | EffectFailed():
             return answers.answered(state, message, now)
+        case devices.ClaimEvent():
+            return admission.answered(state, message, now)
         case Due():
             return ()
         case _:
@@ -86,12 +92,26 @@ def _wish(
             return adoption.adopted(state, message)
 
 
-def _settled(state: State, facts: Sequence[Event], now: int) -> Sequence[Event]:
+def _news(
+    state: State, message: pleg.ContainerStarted | pleg.ContainerDied | prober.ResultChanged, now: int
+) -> Sequence[Event]:
+    match message:
+        case pleg.ContainerStarted():
+            return runtime_news.started(state, message)
+        case pleg.ContainerDied():
+            return runtime_news.died(state, message, now)
+        case _:
+            return tuple(probing.heard(state, message))
+
+
+def _settled(state: State, facts: Sequence[Event], now: int, takes_part: frozenset[str]) -> Sequence[Event]:
     """The facts, and all that the pod does because of them."""
     found: list[Event] = []
     after = _fold(state, facts, found)
     for _ in range(_MOST_ROUNDS):
-        steps = plan(clamped(after, now), now) if after is not None else ()
+        steps: Sequence[Event] = ()
+        if after is not None:
+            steps = admission.begun(after, takes_part) or plan(clamped(after, now), now)
         if after is None or not steps:
             return found
         after = _fold(after, steps, found)
@@ -107,4 +127,16 @@ def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> S
     return state
 
 
-DECIDER = Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
+def decider(takes_part: frozenset[str]) -> Decider[State]:
+    """The decider of a node in which these kinds take part in admission. Once decided it is an event, so that what is
+    read from the log needs no setting.
+    """
+
+    def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+        return _settled(state, _facts(state, message, now), now, takes_part)
+
+    return Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
+
+
+DECIDER = decider(frozenset())
+"""Of a node in which nobody takes part: pods are let in as they come."""

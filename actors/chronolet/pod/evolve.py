@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from chronolet.pod.adoption import state_of
 from chronolet.pod.evolve_container import evolve_container, refused, stop_of
+from chronolet.pod.evolve_wishes import WishEvent, evolve_wishes
 from chronolet.pod.state import (
     Cleanup,
     Container,
@@ -37,7 +38,7 @@ def evolve(state: State, event: Event) -> State | None:
         case pod.SandboxEvent():
             return replace(state, sandbox=_sandbox(state.sandbox, event))
         case pod.PodEvent():
-            return _pod_event(state, event)
+            return evolve_wishes(state, event) if isinstance(event, WishEvent) else _pod_event(state, event)
         case _:
             return state
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from chronolet.pod import lifecycle, pull_secrets, wanted
+from chronolet.pod import admission, lifecycle, pull_secrets, wanted
 from chronolet.pod.state import ON_ITS_WAY, Container, State, Stop, Stray, Termination
 from chronolet.pod.wanted import Wanted
+from chronolet_schemas.devices import Answer
 from chronolet_schemas.pod import Ending
 
 
@@ -92,7 +93,7 @@ def _containers(state: State) -> Iterator[Wanted]:
         match one.phase:
             case "pulling" if not state.over:
                 yield _ensure_image(state, one)
-            case "starting":
+            case "starting" if admission.told(state, one):
                 # During termination too: its answer says whether there is a container to be stopped.
                 yield _start(state, one)
             case "stopping" if one.stop is not None and not one.stop.held and not one.stop.retry_at:
@@ -142,6 +143,7 @@ def _ensure_image(state: State, one: Container) -> Wanted:
 
 
 def _start(state: State, one: Container) -> Wanted:
+    wish = state.wishes.get(one.name)
     return wanted.StartContainer(
         subject=f"container/{one.name}",
         intent=f"start/{state.uid}/{one.attempt}/{one.start_failures}",
@@ -155,6 +157,8 @@ def _start(state: State, one: Container) -> Wanted:
         image_id=one.image_id,
         manifest=state.manifest,
         origin=_origin(state),
+        devices=wish.answer if wish else Answer(),
+        device_ids=wish.devices if wish else {},
     )
 
 

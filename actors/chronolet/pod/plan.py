@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chronolet.pod import acceptance, probing, pull_secrets
+from chronolet.pod import acceptance, admission, probing, pull_secrets
 from chronolet.pod.actions import Actions, pod_actions
 from chronolet.pod.deadline import DEADLINE_EXCEEDED, DEADLINE_MESSAGE, deadline_passed
 from chronolet.pod.lifecycle import begins
@@ -47,8 +47,10 @@ def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]
     """Containers first, then the sandbox, then everything that is left."""
     yield from strays(state, now)
     yield from stops(state, termination.reason, now)
+    yield from admission.given_up(state, now)
     if state.strays or any(one.alive for one in state.containers):
         return
+    yield from admission.released(state)
     match state.sandbox.phase:
         case "starting":
             return
@@ -64,8 +66,11 @@ def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]
 def _failed(state: State, now: int) -> Iterator[Event]:
     """Nothing is started any more; what is dead stays to be looked at."""
     yield from stops(state, "PodFailed", now)
-    if not any(one.alive for one in state.containers) and state.sandbox.phase in ("running", "stopping"):
-        yield from _sandbox_stop(state, now)
+    yield from admission.given_up(state, now)
+    if not any(one.alive for one in state.containers):
+        yield from admission.released(state)
+        if state.sandbox.phase in ("running", "stopping"):
+            yield from _sandbox_stop(state, now)
 
 
 def _living(state: State, now: int) -> Iterator[Event]:
@@ -97,6 +102,7 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
     Ephemeral ones wait for nobody either: they are there to look at a pod that will not start.
     """
     to_start = {*actions.init_to_start, *actions.app_to_start, *actions.ephemeral_to_start}
+    yield from admission.while_it_runs(state, now)
     in_turn = True
     for one in state.containers:
         steps: Sequence[Event] = ()
@@ -106,7 +112,7 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         elif one.phase == "running" and one.reason == POST_START_ERROR:
             yield from stop(state, one, "FailedPostStartHook", now)
         elif one.name in to_start and not one.blocked and (ready or one.phase != "image_ready"):
-            steps = tuple(advance(state, one, now))
+            steps = tuple(advance(state, one, now)) if admission.lets_start(state, one) else ()
             yield from steps
         elif begins(one):
             yield from steps_of_hook(state, one, now)
@@ -140,14 +146,19 @@ def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
         yield from _stops_of_whole(state, now)
     elif sandbox.phase == "running":
         yield from _sandbox_stop(state, now)
-    elif actions.create_sandbox and not sandbox.blocked and now >= sandbox.retry_at:
-        yield pod.SandboxStartRequested(
-            pod=state.pod,
-            uid=state.uid,
-            attempt=actions.sandbox_attempt,
-            spec_hash=state.sandbox_hash,
-            requested_at=now,
-        )
+    elif not actions.create_sandbox:
+        yield from admission.released(state)
+    elif not sandbox.blocked and now >= sandbox.retry_at:
+        asked = tuple(admission.before_sandbox(state, actions.sandbox_attempt, now))
+        yield from asked
+        if not asked and admission.admitted(state, actions.sandbox_attempt):
+            yield _sandbox_start(state, actions.sandbox_attempt, now)
+
+
+def _sandbox_start(state: State, attempt: int, now: int) -> Event:
+    return pod.SandboxStartRequested(
+        pod=state.pod, uid=state.uid, attempt=attempt, spec_hash=state.sandbox_hash, requested_at=now
+    )
 
 
 def _stops_of_whole(state: State, now: int) -> Iterator[Event]:

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from chronolet_schemas import pleg, pod, prober
+from chronolet_schemas.devices import Answer
 from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import LifecycleHandler, Pod
 
@@ -198,6 +199,29 @@ class Stray(Record, frozen=True, kw_only=True):
     stop: Stop | None = None
 
 
+class Wish(Record, frozen=True, kw_only=True):
+    """What a container wants of device plugins, and has. `wants`: how many devices of each resource.
+
+    It was asked for at `asked_at`, for the `sandbox` of that attempt; awaited, `reason` and `message` say what stands
+    in the way. `held` are devices, by resource, that the container had before the log. Granted: `devices` by resource,
+    and what it is to be started with. `telling` is the start that plugins are being told of, by its attempt and how
+    often that failed before; `told` the last one that they allowed; None if there is none.
+    """
+
+    wants: dict[str, int]
+    phase: Literal["found", "asked", "awaited", "granted"]
+    asked_at: int = 0
+    sandbox: int = 0
+    reason: str = ""
+    message: str = ""
+    held: dict[str, tuple[str, ...]] = {}
+    devices: dict[str, tuple[str, ...]] = {}
+    answer: Answer = Answer()
+    pre_start: bool = False
+    telling: tuple[int, int] | None = None
+    told: tuple[int, int] | None = None
+
+
 class Failure(Record, frozen=True, kw_only=True):
     """Why the pod is over before its time."""
 
@@ -237,6 +261,8 @@ class State(Record, frozen=True, kw_only=True):
     `containers` are in the order of their start: init containers and sidecars, app containers, ephemeral ones; then
     those that are left.
     `unkept`: the spec changed while something of it ran, and the new one is not known to lie beside the log yet.
+    `admission` are the kinds that are asked before its sandbox, None while nothing has been needed of any; `wishes` is
+    what its containers want of device plugins, by their names.
     """
 
     pod: str = ""
@@ -252,6 +278,8 @@ class State(Record, frozen=True, kw_only=True):
     sandbox: Sandbox = Sandbox()
     containers: tuple[Container, ...] = ()
     strays: tuple[Stray, ...] = ()
+    admission: tuple[str, ...] | None = None
+    wishes: dict[str, Wish] = {}
     failure: Failure | None = None
     termination: Termination | None = None
     cleanup: Cleanup | None = None

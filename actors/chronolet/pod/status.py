@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from chronolet.pod import conditions, probing
+from chronolet.pod import admission, conditions, probing
 from chronolet.pod.addresses import pod_ips
 from chronolet.pod.api import (
     ContainerState,
@@ -176,6 +176,9 @@ def _waits_for(state: State, one: Container) -> tuple[str, str]:
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
         return "CreateContainerConfigError", blocked
+    awaited = admission.awaited(state, one)
+    if awaited:
+        return admission.WAITING, awaited
     if one.phase == "exited" or one.reason == FAILED_MOUNT:
         return "", ""
     return one.reason, _waiting_message(state, one)

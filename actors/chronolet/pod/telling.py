@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from chronolet.pod import probing, pull_secrets
+from chronolet.pod import admission, probing, pull_secrets
 from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.state import SANDBOX, Container, State, field_path
 from chronolet.rules.durations import go_duration
@@ -23,8 +23,10 @@ _NO_FACTS: tuple[kube_events.Recorded, ...] = ()
 def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
     """What the kubelet would record when this happens."""
     match event:
-        case pod.SandboxEvent() | pod.SandboxBlocked() | pod.PodFailed() | pod.CleanupFailed():
+        case pod.SandboxEvent() | pod.SandboxBlocked() | pod.CleanupFailed():
             return _about_pod(state, event)
+        case pod.PodFailed() | pod.DevicesAwaited():
+            return (_about_life(state, event),)
         case pod.ImageEnsureRequested():
             return _about_secrets(state)
         case pod.ImageReady() | pod.ImageFailed() | pod.ImageBackOffBegan():
@@ -72,12 +74,18 @@ def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Record
             return (_recorded(state, "Warning", "FailedCreatePodSandBox", text),)
         case pod.SandboxBlocked():
             return (_recorded(state, "Warning", "FailedCreatePodSandBox", f"Error: {event.message}"),)
-        case pod.PodFailed():
-            return (_recorded(state, "Normal", event.reason, event.message),)
         case pod.SandboxStopFailed() | pod.CleanupFailed():
             return (_recorded(state, "Warning", "FailedKillPod", f"error killing pod: {event.message}"),)
         case _:
             return _NO_FACTS
+
+
+def _about_life(state: State, event: pod.PodFailed | pod.DevicesAwaited) -> kube_events.Recorded:
+    if isinstance(event, pod.DevicesAwaited):
+        return _recorded(state, "Warning", admission.WAITING, event.message, event.container)
+    if event.message.startswith(admission.REJECTED):
+        return _recorded(state, "Warning", event.reason, event.message.removeprefix(admission.REJECTED))
+    return _recorded(state, "Normal", event.reason, event.message)
 
 
 def _about_image(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from chronolet.pod import admission
 from chronolet.pod.backoff import MAXIMUM_SECONDS, RESYNC_SECONDS
 from chronolet.pod.deadline import deadline
 from chronolet.pod.starting import IMAGE_FAILED_SHOWN_MS
@@ -27,6 +28,7 @@ def _short(state: State) -> Iterator[int]:
     times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
     stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
     times += [stop.retry_at for stop in stops if stop]
+    times += admission.asked_again(state)
     for one in state.containers:
         times.append(one.retry_at)
         if one.phase == "image_failed":
@@ -67,6 +69,7 @@ def clamped(state: State, now: int) -> State:
         sandbox=replace(state.sandbox, retry_at=_clamped(state.sandbox.retry_at, now)),
         cleanup=_cleanup(state.cleanup, now),
         containers=tuple(_container(one, now) for one in state.containers),
+        wishes={name: replace(one, asked_at=min(one.asked_at, now)) for name, one in state.wishes.items()},
         strays=tuple(replace(one, stop=_stop(one.stop, now)) for one in state.strays),
     )
 

@@ -84,6 +84,14 @@ def read(labels: Mapping[str, str]) -> Owner | None:
     )
 
 
+def devices(labels: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The devices that the container has, ids by resource; none if the label says nothing that makes sense."""
+    try:
+        return msgspec.json.decode(labels.get(DEVICES, "{}"), type=dict[str, tuple[str, ...]])
+    except msgspec.DecodeError:
+        return {}
+
+
 def differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> str | None:
     """The first label that makes `found` another container than `wanted`, in words; None if it is the same."""
     for name in _IDENTITY:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from chronolet.rules.extended_resources import is_extended
 from chronolet.rules.honoured_table import HONOURED, TABLE, Verdict
 from chronolet_schemas.podspec import BLOCKING, Finding, Object, Pod, plain
 
@@ -48,9 +49,11 @@ def blockers(pod: Pod, found: Sequence[Finding]) -> Iterator[tuple[str, Finding]
 def verdict_below(pattern: str, key: str) -> Verdict | None:
     """The table's verdict for a key of the object at `pattern` (a path without indices), None if it has none there.
 
-    The key itself comes first, then `prefix/*` for keys such as annotations, then `*`.
+    The key itself comes first, then `prefix/*` for keys such as annotations, then `*/*` for the name of an extended
+    resource, then `*`.
     """
-    for name in (key, key.partition("/")[0] + "/*", "*"):
+    extended = ("*/*",) if is_extended(key) else ()
+    for name in (key, key.partition("/")[0] + "/*", *extended, "*"):
         found = TABLE.get(f"{pattern}.{name}" if pattern else name)
         if found is not None:
             return found

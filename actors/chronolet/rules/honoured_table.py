@@ -1,6 +1,7 @@
 """Every field of a v1 Pod and how chronolet stands to it: the table behind `honoured`.
 
-A path is written as in findings, without the indices of lists; `*` stands for any key of a map. A field that is not
+A path is written as in findings, without the indices of lists; `*` stands for any key of a map, `*/*` for the name of
+an extended resource. A field that is not
 listed stands as the nearest listed path above it does. Values given as `unless` are what Kubernetes does anyway.
 """
 
@@ -44,7 +45,7 @@ _VOLUME: Final = "this kind of volume is not supported yet"
 _REFERENCE: Final = "values from other objects are not supported yet, only plain values and the pod's own fields"
 _REQUEST: Final = "nothing is reserved for requests yet; limits hold"
 _RESTART: Final = "a container restarts as its pod's restartPolicy says; only a sidecar has one of its own: Always"
-_RESOURCE: Final = "only limits of cpu and memory are supported yet"
+_RESOURCE: Final = "only limits of cpu, memory and what device plugins offer are supported yet"
 
 _TOP: Final = {
     "apiVersion": HONOURED,
@@ -144,11 +145,13 @@ _CONTAINER: Final = {
     "resources.limits.cpu": HONOURED,
     "resources.limits.memory": HONOURED,
     "resources.limits.ephemeral-storage": _warns("the size of what a container writes is not limited yet"),
+    "resources.limits.*/*": HONOURED,
     "resources.limits.*": _blocks(_RESOURCE),
     "resources.requests": HONOURED,
     "resources.requests.cpu": _warns(_REQUEST),
     "resources.requests.memory": _warns(_REQUEST),
     "resources.requests.ephemeral-storage": _warns(_REQUEST),
+    "resources.requests.*/*": HONOURED,
     "resources.requests.*": _blocks(_RESOURCE),
     "resources.claims": _blocks("dynamic resources are not supported"),
     "resizePolicy": _warns("resources are not changed in a running container"),

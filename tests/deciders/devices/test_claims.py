@@ -398,7 +398,6 @@ def test_plugins_are_told_of_a_start() -> None:
     assert told.calls == (wanted.PreStartCall(resource=GPU, socket=f"{FOLDER}/gpu.sock", devices=("a",)),)
     assert scene.starts(0).said == ()
     assert started(scene).kinds == ["PreStartDone"]
-    assert scene.starts(0).kinds == ["PreStartDone"]
     assert scene.now.open == ()
     assert scene.starts(1).kinds == ["PreStartAsked"]
     assert scene.when(signals.PreStartSaid(subject=told.subject, intent=told.intent)).said == ()

@@ -1,0 +1,380 @@
+"""What a pod asks of others before it starts, and what it does with the answers."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import pytest
+
+from chronolet.kernel.decider import Due
+from chronolet.pod import signals
+from chronolet.pod.admission import UNEXPECTED, WAITING
+from chronolet.pod.decider import decider
+from chronolet.pod.hashes import container_hashes, sandbox_hash
+from chronolet.pod.status import pod_status
+from chronolet.pod.wanted import StartContainer
+from chronolet_schemas import devices, pleg, pod
+from chronolet_schemas.podspec import Container, Pod, ResourceRequirements
+from tests.deciders.pod.life import POD, Life, container, manifest
+
+GPU = "vendor.test/gpu"
+KINDS = frozenset({"devices"})
+
+
+def wants(name: str = "app", count: int = 1, **more: Any) -> Container:
+    return container(name, resources=ResourceRequirements(limits={GPU: str(count)}), **more)
+
+
+class Admitted(Life):
+    """A pod of a node in which kinds take part in admission."""
+
+    def __init__(self, kinds: frozenset[str] = KINDS) -> None:
+        super().__init__()
+        self.decider = decider(kinds)
+
+    def who(self, name: str) -> dict[str, Any]:
+        return {"pod": POD, "uid": self.state.uid, "container": name}
+
+    def grants(self, name: str = "app", *ids: str, pre_start: bool = False, **answer: Any) -> Self:
+        allocation = devices.Allocation(devices=ids or ("d1",), answer=devices.Answer(**answer), pre_start=pre_start)
+        return self.when(devices.DevicesAllocated(**self.who(name), resource=GPU, allocation=allocation))
+
+    def puts_off(self, name: str = "app", message: str = "waiting for a plugin", reason: str = "x") -> Self:
+        return self.when(
+            devices.DevicesPending(
+                **self.who(name), role="app", wants={GPU: 1}, at=1, resource=GPU, reason=reason, message=message
+            )
+        )
+
+    def refuses(self, name: str = "app", message: str = "no") -> Self:
+        return self.when(devices.DevicesRefused(**self.who(name), resource=GPU, reason="x", message=message))
+
+    def allows(self, attempt: int = 0, name: str = "app") -> Self:
+        return self.when(devices.PreStartDone(**self.who(name), attempt=attempt))
+
+    def runs(self, **answer: Any) -> Self:
+        return self.apply(manifest(wants())).grants(**answer).sandbox_up().start()
+
+    def when_sandbox_dies(self) -> Self:
+        """The sandbox is gone, and what ran in it is stopped."""
+        self.when(
+            pleg.ContainerDied(
+                pod=POD,
+                uid=self.state.uid,
+                container="POD",
+                attempt=0,
+                id="sandbox-0",
+                exit_code=137,
+                reason="Error",
+                started_at=self.state.sandbox.started_at,
+                finished_at=self.at,
+            )
+        )
+        return self.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
+
+    @property
+    def requested(self) -> list[str]:
+        return [one.container for one in self.facts if isinstance(one, pod.DevicesRequested)]
+
+    def waiting(self, name: str = "app") -> tuple[str, str]:
+        (status,) = (one for one in pod_status(self.state).container_statuses if one.name == name)
+        assert status.state.waiting is not None
+        return status.state.waiting.reason, status.state.waiting.message
+
+
+def test_a_pod_that_needs_nothing_asks_nobody() -> None:
+    assert Admitted().apply(manifest()).kinds == ["SpecAccepted", "SandboxStartRequested"]
+
+
+def test_devices_come_before_the_sandbox() -> None:
+    life = Admitted().apply(manifest(wants(count=2), container("other")))
+    assert life.kinds == ["SpecAccepted", "AdmissionBegan", "DevicesRequested"]
+    asked = life.only(pod.DevicesRequested)
+    assert (asked.container, asked.role, asked.resources, asked.sandbox) == ("app", "app", {GPU: 2}, 0)
+    assert life.effects == {}
+    life.grants("app", "d1", "d2", envs={"A": "1"})
+    assert life.kinds == ["DevicesGranted", "SandboxStartRequested"]
+    life.sandbox_up().image_there()
+    start = life.effects["container/app"]
+    assert isinstance(start, StartContainer)
+    assert (start.device_ids, start.devices.envs) == ({GPU: ("d1", "d2")}, {"A": "1"})
+    life.up().image_there("other")
+    assert life.effects["container/other"].device_ids == {}  # type: ignore[attr-defined]
+
+
+def test_containers_ask_in_the_order_of_their_start() -> None:
+    spec = manifest(wants(), init_containers=(wants("i"), wants("s", restart_policy="Always")))
+    life = Admitted().apply(spec)
+    found = [(one.container, one.role) for one in life.facts if isinstance(one, pod.DevicesRequested)]
+    assert found == [("i", "init"), ("s", "sidecar"), ("app", "app")]
+    life.grants("i").grants("s")
+    assert life.kinds == ["DevicesGranted"]
+    assert life.grants("app").kinds == ["DevicesGranted", "SandboxStartRequested"]
+
+
+def test_several_resources_are_one_answer() -> None:
+    life = Admitted().apply(manifest(wants()))
+    part = devices.DevicesAllocated(
+        **life.who("app"), resource=GPU, allocation=devices.Allocation(devices=("a",)), complete=False
+    )
+    assert life.when(part).facts == ()
+    first = devices.Allocation(devices=("a",), answer=devices.Answer(envs={"A": "1"}))
+    second = devices.Allocation(devices=("n",), answer=devices.Answer(envs={"A": "2", "B": "2"}), pre_start=True)
+    life.when(devices.DevicesAllocated(**life.who("app"), resource="z/z", allocation=second, earlier={GPU: first}))
+    granted = life.only(pod.DevicesGranted)
+    assert granted.devices == {GPU: ("a",), "z/z": ("n",)}
+    assert (granted.answer.envs, granted.pre_start) == ({"A": "1", "B": "2"}, True)
+
+
+def test_not_yet_is_waited_for_and_said() -> None:
+    life = Admitted().apply(manifest(wants(), container("other")))
+    assert life.puts_off(message="waiting for a device plugin").kinds == ["DevicesAwaited"]
+    assert life.told == ((WAITING, "waiting for a device plugin"),)
+    assert life.waiting() == (WAITING, "waiting for a device plugin")
+    assert life.waiting("other") == (WAITING, "container app is waiting for a device plugin")
+    assert life.puts_off(message="waiting for a device plugin").said == ()
+    assert life.puts_off(message="waiting for another thing").kinds == ["DevicesAwaited"]
+    assert life.grants().kinds == ["DevicesGranted", "SandboxStartRequested"]
+    assert life.sandbox_up().waiting("other")[0] != WAITING
+
+
+def test_what_is_not_answered_is_asked_again() -> None:
+    life = Admitted().apply(manifest(wants()))
+    first = life.only(pod.DevicesRequested)
+    assert life.due == life.at + 60_000
+    again = life.wake().only(pod.DevicesRequested)
+    assert (again.requested_at, again.container) == (first.requested_at + 60_000, "app")
+    life.puts_off()
+    assert life.due == life.at + 300_000
+    life.wake()
+    assert life.requested == ["app"]
+    assert life.waiting()[0] == WAITING  # it has been waiting all the time
+    life.grants()
+    assert life.due is None
+
+
+def test_a_clock_that_was_put_back_makes_nobody_wait_longer() -> None:
+    life = Admitted().apply(manifest(wants()))
+    life.at -= 3_600_000
+    life.puts_off()
+    assert life.due is not None
+    life.wake()
+    assert life.requested == ["app"]
+
+
+def test_a_refused_pod_has_failed_in_the_kubelets_words() -> None:
+    life = Admitted().apply(manifest(wants(), wants("second"))).grants()
+    life.refuses("second", "cannot allocate unregistered device x")
+    said = "Allocate failed due to cannot allocate unregistered device x, which is unexpected"
+    assert life.told == ((UNEXPECTED, said),)
+    assert life.recorded[0].severity == "Warning"
+    assert life.kinds == ["PodFailed", "DevicesReleased"]
+    assert life.only(pod.DevicesReleased).containers == ("app", "second")
+    status = pod_status(life.state)
+    assert (status.phase, status.reason, status.message) == ("Failed", UNEXPECTED, f"Pod was rejected: {said}")
+    assert life.grants("second").said == ()
+    assert life.withdraw().kinds == ["TerminationRequested", "CleanupRequested"]
+
+
+def test_answers_to_others_are_passed_over() -> None:
+    life = Admitted().apply(manifest(wants(), container("other")))
+    for name in ("other", "nobody"):
+        assert life.grants(name).said == ()
+    stale = devices.DevicesRefused(pod=POD, uid="u0", container="app", resource=GPU, reason="x", message="x")
+    assert life.when(stale).said == ()
+    assert life.grants().grants().said == ()
+    assert life.puts_off().said == ()
+    assert life.allows().said == ()
+
+
+def test_all_is_given_back_when_nothing_runs_any_more() -> None:
+    life = Admitted().runs()
+    life.withdraw()
+    assert "DevicesReleased" not in life.kinds
+    life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
+    assert "DevicesReleased" in life.kinds
+    assert life.state.wishes == {}
+
+
+def test_a_pod_whose_work_is_done_gives_its_devices_back() -> None:
+    life = Admitted().apply(manifest(wants(), restart_policy="Never")).grants().sandbox_up().start()
+    life.dies(code=0, reason="Completed")
+    life.answer("sandbox", signals.SandboxDown, id="sandbox-0", exit_code=0, finished_at=life.at)
+    assert life.only(pod.DevicesReleased).containers == ("app",)
+    assert pod_status(life.state).phase == "Succeeded"
+
+
+def test_a_failed_pod_gives_its_devices_back() -> None:
+    life = Admitted().apply(manifest(wants(), active_deadline_seconds=5)).grants().sandbox_up().start()
+    life.when(Due(at=life.at + 5_000), at=life.at + 5_000)
+    assert life.kinds == ["PodFailed", "ContainerStopRequested"]
+    life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
+    assert "DevicesReleased" in life.kinds
+
+
+def test_another_sandbox_asks_anew() -> None:
+    life = Admitted().runs()
+    life.when_sandbox_dies().wake()
+    asked = life.only(pod.DevicesRequested)
+    assert asked.sandbox == 1
+    assert "SandboxStartRequested" not in life.kinds
+    assert life.puts_off().kinds == ["DevicesAwaited"]
+    assert life.grants().kinds[:2] == ["DevicesGranted", "SandboxStartRequested"]
+
+
+def test_a_changed_wish_waits_for_the_end_of_what_runs() -> None:
+    life = Admitted().runs()
+    life.apply(manifest(wants(count=2)))
+    assert "DevicesReleased" not in life.kinds
+    life.kept()
+    life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
+    assert life.only(pod.DevicesReleased).containers == ("app",)
+    assert life.only(pod.DevicesRequested).resources == {GPU: 2}
+    assert "container/app" not in life.effects
+    life.puts_off()
+    assert life.waiting()[0] == WAITING
+    assert life.grants("app", "a", "b").effects["container/app"] is not None
+
+
+def test_a_changed_wish_that_is_refused_blocks_its_container_alone() -> None:
+    life = Admitted().apply(manifest(wants(), container("other"))).grants().sandbox_up().start().start("other")
+    life.apply(manifest(wants(count=9), container("other"))).kept()
+    life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
+    life.refuses()
+    blocked = life.only(pod.ContainerBlocked)
+    assert (blocked.reason, blocked.container) == (UNEXPECTED, "app")
+    assert life.only(pod.DevicesReleased).containers == ("app",)
+    assert life.state.container("other").phase == "running"
+
+
+def test_a_container_that_wants_no_more_gives_back() -> None:
+    life = Admitted().runs()
+    life.apply(manifest())
+    assert life.only(pod.AdmissionBegan).kinds == ()
+    life.kept()
+    life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
+    assert life.only(pod.DevicesReleased).containers == ("app",)
+    assert "container/app" in life.effects
+
+
+def test_a_container_that_left_the_spec_gives_back() -> None:
+    life = Admitted().apply(manifest(wants(), wants("b"))).grants().grants("b").sandbox_up().start().start("b")
+    life.apply(manifest(wants())).kept()
+    life.answer("container/b", signals.ContainerDead, id="b-0", exit_code=0, reason="Completed")
+    assert life.only(pod.DevicesReleased).containers == ("b",)
+
+
+def test_where_nobody_gives_devices_the_container_waits_and_says_so() -> None:
+    life = Admitted(frozenset()).apply(manifest(wants(), container("other")))
+    assert life.kinds == ["SpecAccepted", "AdmissionBegan", "SandboxStartRequested"]
+    assert life.only(pod.AdmissionBegan).kinds == ()
+    life.sandbox_up()
+    assert life.waiting()[0] == WAITING
+    assert "`devices` does not take part" in life.waiting()[1]
+    life.start("other")
+    # The node is started again with it.
+    life.decider = decider(KINDS)
+    life.dies("other")
+    assert life.only(pod.AdmissionBegan).kinds == ("devices",)
+    assert life.requested == ["app"]
+
+
+# -- before a start ------------------------------------------------------------------------------------------------
+def told(life: Admitted) -> Admitted:
+    life.apply(manifest(wants())).grants(pre_start=True).sandbox_up().image_there()
+    return life
+
+
+def test_plugins_are_told_before_a_start() -> None:
+    life = told(Admitted())
+    assert life.kinds == ["ImageReady", "ContainerStartRequested", "PreStartRequested"]
+    assert "container/app" not in life.effects
+    assert life.allows(attempt=7).said == ()
+    assert life.allows().kinds == ["PreStartAllowed"]
+    assert life.up().kinds == ["ContainerStarted"]
+    # And before the next.
+    life.dies()
+    assert life.image_there().only(pod.PreStartRequested).attempt == 1
+
+
+def test_who_does_not_answer_before_a_start_is_asked_again() -> None:
+    life = told(Admitted())
+    assert life.due == life.at + 60_000
+    assert life.wake().kinds == ["PreStartRequested"]
+    life.allows()
+    assert life.due is None
+
+
+def test_a_start_that_plugins_do_not_allow_is_tried_again() -> None:
+    life = told(Admitted())
+    life.when(devices.PreStartFailed(**life.who("app"), attempt=0, message="no"))
+    assert life.waiting() == ("CreateContainerConfigError", "no")
+    life.wake()
+    again = life.image_there().only(pod.PreStartRequested)
+    assert (again.attempt, again.failures) == (0, 1)
+    life.allows()
+    # A start that fails otherwise is told anew, too.
+    life.answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message="no", exit_code=1)
+    life.wake()
+    assert life.image_there().only(pod.PreStartRequested).failures == 2
+
+
+def test_a_pod_that_is_over_starts_nothing_that_waits_for_leave() -> None:
+    life = told(Admitted())
+    life.withdraw()
+    assert life.kinds == ["TerminationRequested", "ContainerStartFailed", "DevicesReleased", "SandboxStopRequested"]
+    assert life.allows().said == ()
+
+
+# -- adoption ------------------------------------------------------------------------------------------------------
+def adopted(one: Pod) -> pod.AdoptPod:
+    return pod.AdoptPod(
+        request="r1",
+        pod=POD,
+        uid="u1",
+        source="apply",
+        digest="x",
+        manifest=one,
+        accepted_at=1,
+        found=(
+            pod.FoundContainer(
+                container="POD",
+                attempt=0,
+                id="sandbox-0",
+                state="running",
+                started_at=1,
+                spec_hash=sandbox_hash(one),
+            ),
+            pod.FoundContainer(
+                container="app",
+                attempt=0,
+                id="app-0",
+                state="running",
+                started_at=2,
+                spec_hash=container_hashes(one)["app"],
+                devices={GPU: ("d1",)},
+            ),
+        ),
+    )
+
+
+def test_what_runs_keeps_its_devices_in_a_new_log() -> None:
+    life = Admitted().when(adopted(manifest(wants())))
+    asked = life.only(pod.DevicesRequested)
+    assert (asked.held, asked.sandbox) == ({GPU: ("d1",)}, 0)
+    assert life.grants().kinds == ["DevicesGranted"]
+    assert life.state.wishes["app"].devices == {GPU: ("d1",)}
+
+
+def test_what_was_found_is_kept_until_there_is_somebody_to_tell() -> None:
+    life = Admitted(frozenset()).when(adopted(manifest(wants())))
+    assert life.state.wishes["app"].phase == "found"
+    life.decider = decider(KINDS)
+    life.apply(manifest(wants()), uid="u1")
+    assert life.requested == ["app"]
+
+
+@pytest.mark.parametrize("kinds", [frozenset[str](), KINDS])
+def test_the_setting_is_not_needed_to_read_what_was_decided(kinds: frozenset[str]) -> None:
+    here, there = decider(frozenset()), decider(kinds)
+    assert (here.evolve, here.due, here.outstanding) == (there.evolve, there.due, there.outstanding)
