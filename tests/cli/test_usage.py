@@ -64,7 +64,7 @@ def test_bad_usage_is_one_line_and_exit_status_two(arguments: list[str]) -> None
 def test_a_type_that_is_none_is_told_with_those_that_are() -> None:
     said = run(Services(), "get", "nodes")
     assert said.err.startswith(
-        "error: found 'nodes', expected pods or containers or images or actors or events, as TYPE"
+        "error: found 'nodes', expected pods or containers or devices or images or actors or events, as TYPE NAME"
     )
 
 

@@ -1,4 +1,4 @@
-"""`chronolet describe pod`: everything about a pod on a page, with what was told about it.
+"""`chronolet describe`: everything about a pod, or a device, on a page, with what was told about it.
 
 Comes in: names. Goes out: text in kubectl's form. The events at its end cover the pod's whole life under its uid.
 Next: `description`, which words the page.
@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from chronolet.cli import described_probes, pods, selecting
+from chronolet.cli import described_device, described_probes, devices, pods, selecting
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.description import described
 from chronolet.cli.errors import Failure
@@ -34,7 +34,7 @@ _SLACK = 1_000
 @with_settings()
 @namespace_option
 @click.argument(
-    "words", nargs=-1, required=True, metavar="(pod [NAME...] | pod/NAME...)", shell_complete=types_then_pods
+    "words", nargs=-1, required=True, metavar="((pod|device) [NAME...] | TYPE/NAME...)", shell_complete=types_then_pods
 )
 @selecting.options
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
@@ -47,10 +47,13 @@ def command(
     field_selector: selecting.Wanted | None,
     all_namespaces: bool,
 ) -> None:
-    """Tell everything about pods; about all of the namespace without a name."""
-    _, wanted = types_and_names(words, ("pods",))
+    """Tell everything about pods, all of the namespace without a name; or about devices, with all their owners."""
+    type_, wanted = types_and_names(words, ("pods", "devices"))
     if wanted and (all_namespaces or selector or field_selector):
         raise click.UsageError("expected either names, or a selector or -A.")
+    if type_ == "devices":
+        _describe_devices(settings, wanted)
+        return
     selected = selecting.chosen(selector, field_selector)
     with session(settings) as node:
         moment = node.state("pod", "prober")
@@ -70,6 +73,29 @@ def command(
     missing = [f'pod "{name}" not found in namespace "{namespace}"' for name in wanted if name not in known]
     if missing:
         raise Failure(*missing)
+
+
+def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
+    """By any of their names; one that is no more by its whole one, resource and id."""
+    with session(settings) as node:
+        everything = devices.of(devices.known(node.state("devices")))
+        found = [one for one in everything if not wanted or devices.is_named(one, wanted)]
+        missing = [name for name in wanted if not any(devices.is_named(one, (name,)) for one in found)]
+        found += [devices.gone(name) for name in missing if name.count("/") > 1]
+        shown = 0
+        for one in found:
+            past = list(described_device.history(node.entries(), one["resource"], one["id"]))
+            if not past:
+                continue
+            click.echo("\n\n" if shown else "", nl=False)
+            for line in described_device.described(one, past, node.now()):
+                click.echo(line)
+            shown += 1
+            missing = [name for name in missing if name != devices.name_of(one)]
+    if not wanted and not found:
+        click.echo("No resources found.", err=True)
+    if missing:
+        raise Failure(*(f'device "{name}" not found' for name in missing))
 
 
 def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> described_probes.Probes:

@@ -1,4 +1,4 @@
-"""`chronolet get`: pods, containers, images, actors and events, as the log has them.
+"""`chronolet get`: pods, containers, devices, images, actors and events, as the log has them.
 
 Comes in: a type, names, a form. Goes out: a table, names, JSON, YAML, or what a JSONPath finds.
 Next: `pods`, `actors` and so on, which make the rows.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from chronolet.cli import actors, containers, events, images, kube_events, pods, selecting, sorting, table
+from chronolet.cli import actors, containers, devices, events, images, kube_events, pods, selecting, sorting, table
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.forms import FORMS, form, forms, show_object
@@ -23,6 +23,9 @@ from chronolet.cli.session import Session, session
 from chronolet.cli.watch import follow, shower
 from chronolet.cli.watching import Pods
 from chronolet.node.settings import Settings
+
+_NODE_WIDE = ("devices", "images", "actors")
+"""What belongs to no namespace."""
 
 
 class Asked(NamedTuple):
@@ -60,7 +63,7 @@ class Found(NamedTuple):
     "words",
     nargs=-1,
     required=True,
-    metavar="(pods|containers|images|actors|events) [NAME...]",
+    metavar="(pods|containers|devices|images|actors|events) [NAME...]",
     shell_complete=types_then_pods,
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
@@ -84,8 +87,8 @@ def command(
     field_selector: selecting.Wanted | None,
     order: sorting.Order | None,
 ) -> None:
-    """Show pods, containers, images, actors or events."""
-    type_, names = types_and_names(words, ("pods", "containers", "images", "actors", "events"))
+    """Show pods, containers, devices, images, actors or events."""
+    type_, names = types_and_names(words, ("pods", "containers", "devices", "images", "actors", "events"))
     selected = selector is not None or field_selector is not None
     asked = Asked(
         type_,
@@ -111,7 +114,7 @@ def command(
 def _check(asked: Asked, *, watching: bool, selected: bool) -> None:
     if watching and asked.type not in ("pods", "events"):
         raise click.UsageError(f"found --watch with {asked.type}, expected pods or events.")
-    if selected and asked.type in ("actors", "images"):
+    if selected and asked.type in _NODE_WIDE:
         raise click.UsageError(f"found a selector with {asked.type}, expected pods or containers.")
     if selected and asked.names:
         raise click.UsageError("name cannot be provided when a selector is specified.")
@@ -212,6 +215,24 @@ def _actors(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
+def _devices(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+    everything = devices.of(devices.known(node.state("devices")))
+    chosen = asked.sorted([one for one in everything if not asked.names or devices.is_named(one, asked.names)])
+    missing = [
+        f'device "{name}" not found'
+        for name in asked.names
+        if not any(devices.is_named(one, (name,)) for one in chosen)
+    ]
+    wide = asked.output == "wide"
+    found = Found(
+        items=chosen,
+        names=[f"device/{devices.name_of(one)}" for one in chosen],
+        head=devices.head(wide=wide),
+        rows=[devices.row(one, node.now(), wide=wide) for one in chosen],
+    )
+    return found, missing
+
+
 def _events(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     with closing(kube_events.Stream(node)) as stream:
         chosen = list(asked.sorted([event for event in stream.now() if _is_wanted_event(asked, event)]))
@@ -242,6 +263,7 @@ _FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
     "pods": _pods,
     "containers": _containers,
     "images": _images,
+    "devices": _devices,
     "actors": _actors,
     "events": _events,
 }
@@ -257,7 +279,7 @@ def _show(asked: Asked, found: Found, position: str) -> None:
     elif found.rows:
         table.show(found.head, found.rows, headers=asked.headers)
     elif not asked.names:
-        where = f" in {asked.namespace} namespace" if asked.namespace and asked.type not in ("actors", "images") else ""
+        where = f" in {asked.namespace} namespace" if asked.namespace and asked.type not in _NODE_WIDE else ""
         click.echo(f"No resources found{where}.", err=True)
 
 

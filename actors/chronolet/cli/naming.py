@@ -13,6 +13,7 @@ TYPES = {
     **dict.fromkeys(("pod", "pods", "po"), "pods"),
     **dict.fromkeys(("container", "containers"), "containers"),
     **dict.fromkeys(("image", "images"), "images"),
+    **dict.fromkeys(("device", "devices"), "devices"),
     **dict.fromkeys(("actor", "actors"), "actors"),
     **dict.fromkeys(("event", "events", "ev"), "events"),
     **dict.fromkeys(("secret", "secrets"), "secrets"),

@@ -1,0 +1,194 @@
+"""`get devices` and `describe device`: golden outputs of a history that the decider itself has written."""
+
+import json
+from typing import Any
+
+import pytest
+
+from chronolet.devices import signals
+from chronolet.devices.decider import DECIDER
+from chronolet_schemas import devices, pod
+from tests.cli.written import NOON, WrittenNode
+
+GPU = "vendor.test/gpu"
+SECOND = 1_000
+
+
+class Plugged(WrittenNode):
+    """A node whose devices are told things."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = DECIDER.initial
+
+    def tell(self, message: Any, *, after: int = 10) -> None:
+        self.now += after * SECOND
+        events = DECIDER.decide(self.state, message, self.now)
+        for event in events:
+            self.state = DECIDER.evolve(self.state, event) or DECIDER.initial
+        self.write("devices/node", *events)
+
+    def lists(self, *ids: str, ill: str = "", after: int = 10) -> None:
+        words = dict.fromkeys(ids, "Healthy") | ({ill: "Unhealthy"} if ill else {})
+        said = [
+            devices.DeviceInfo(id=one, health=word, nodes=(1,) if one == "b" else ()) for one, word in words.items()
+        ]
+        generation = self.state.resources[GPU].generation
+        self.tell(signals.DevicesListing(resource=GPU, generation=generation, devices=tuple(said)), after=after)
+
+    def registers(self) -> None:
+        self.tell(
+            signals.PluginRegistering(resource=GPU, versions=("v1beta1",), endpoint="gpu.sock", folder="/plugins")
+        )
+
+    def asks(self, uid: str, name: str, count: int = 1, *, after: int = 10) -> None:
+        self.tell(
+            pod.DevicesRequested(
+                pod=f"default/{name}",
+                uid=uid,
+                container="app",
+                role="app",
+                resources={GPU: count},
+                requested_at=self.now,
+            ),
+            after=after,
+        )
+
+    def allocates(self, uid: str) -> None:
+        claim = self.state.claims[f"{uid}/app"]
+        self.tell(
+            signals.AllocateSaid(
+                subject=f"claim/{uid}/app", intent=f"allocating/{claim.serial}", answers=(devices.Answer(),)
+            )
+        )
+
+
+@pytest.fixture
+def plugged() -> Plugged:
+    """a was web's and is db's, b is ill, c is free; web, which has gone, had b too."""
+    node = Plugged()
+    node.tell(signals.RegistryOpened())
+    node.registers()
+    node.lists("a", "b", "c")
+    node.asks("u1", "web", 2)
+    node.allocates("u1")
+    node.lists("a", "c", ill="b")
+    node.tell(pod.PodEnded(pod="default/web", uid="u1"))
+    node.asks("u2", "db")
+    node.allocates("u2")
+    node.now += 60 * SECOND
+    return node
+
+
+def test_a_table_of_devices(plugged: Plugged) -> None:
+    said = plugged.run("get", "devices")
+    assert (said.status, said.err) == (0, "")
+    assert said.out == (
+        "RESOURCE          ID   HEALTH      NUMA     POD          CONTAINER   SINCE\n"
+        "vendor.test/gpu   a    Healthy     <none>   default/db   app         70s\n"
+        "vendor.test/gpu   b    Unhealthy   1        <none>       <none>      <none>\n"
+        "vendor.test/gpu   c    Healthy     <none>   <none>       <none>      <none>\n"
+    )
+    wide = plugged.run("get", "device", f"{GPU}/a", "-o", "wide").out.splitlines()[1]
+    assert wide.split() == [GPU, "a", "Healthy", "<none>", "default/db", "app", "70s", "listed", "u2"]
+
+
+def test_devices_by_their_names(plugged: Plugged) -> None:
+    assert plugged.run("get", "devices", "b", f"{GPU}/c", "-o", "name").out == (
+        "device/vendor.test/gpu/b\ndevice/vendor.test/gpu/c\n"
+    )
+    assert len(plugged.run("get", f"device/{GPU}", "-o", "name").out.splitlines()) == 3
+    missing = plugged.run("get", "devices", "a", "z", "-o", "name")
+    assert missing == ("device/vendor.test/gpu/a\n", 'error: device "z" not found\n', 1)
+    assert WrittenNode().run("get", "devices") == ("", "No resources found.\n", 0)
+    assert WrittenNode().run("get", "devices", "-l", "a=b").status == 2
+
+
+def test_devices_as_objects(plugged: Plugged) -> None:
+    (one,) = json.loads(plugged.run("get", "devices", "-o", "json").out)["items"][:1]
+    assert one == {
+        "resource": GPU,
+        "id": "a",
+        "health": "Healthy",
+        "numaNodes": [],
+        "plugin": {"phase": "listed", "socket": "/plugins/gpu.sock"},
+        "namespace": "default",
+        "pod": "db",
+        "uid": "u2",
+        "containers": ["app"],
+        "since": "2027-01-15T08:01:20Z",
+        "allocated": True,
+    }
+
+
+def test_health_in_a_word(plugged: Plugged) -> None:
+    plugged.tell(signals.EndpointStopped(resource=GPU, generation=1))
+    assert _health(plugged) == ["Unhealthy"] * 3
+    plugged.tell(signals.RegistryOpened())
+    assert _health(plugged) == ["Unknown"] * 3
+    plugged.registers()
+    plugged.lists("b")
+    assert _health(plugged) == ["Gone", "Healthy"]
+
+
+def _health(node: Plugged) -> list[str]:
+    found = node.run("get", "devices", "-o", "jsonpath={.items[*].health}").out
+    return found.split()
+
+
+def test_a_device_with_all_its_owners(plugged: Plugged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    said = plugged.run("describe", "device", "a")
+    assert (said.status, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert [line.split(":", 1)[0] for line in lines[:10]] == [
+        "Name",
+        "Resource",
+        "Health",
+        "NUMA Nodes",
+        "Plugin",
+        "Pod",
+        "UID",
+        "Containers",
+        "Since",
+        "History",
+    ]
+    assert [line.split("   ")[-1].strip() for line in lines[12:]] == [
+        "health: Healthy",
+        "given to default/web (u1) container app",
+        "free again from default/web (u1) container app: PodEnded",
+        "given to default/db (u2) container app",
+    ]
+    ill = plugged.run("describe", "device/b").out
+    assert "health: Unhealthy" in ill
+    assert "Pod:              <none>" in ill
+
+
+def test_what_else_may_become_of_a_device(plugged: Plugged) -> None:
+    plugged.asks("u3", "job")
+    claim = plugged.state.claims["u3/app"]
+    about = {"subject": "claim/u3/app", "intent": f"allocating/{claim.serial}"}
+    plugged.tell(signals.AllocateRefused(**about, error="gone", away=True), after=1)
+    plugged.asks("u4", "late", after=1)
+    about = {"subject": "claim/u4/app", "intent": f"allocating/{plugged.state.claims['u4/app'].serial}"}
+    plugged.tell(signals.AllocateRefused(**about, error="it burns"), after=1)  # type: ignore[arg-type]
+    plugged.lists("a", after=1)
+    assert [
+        line.split("   ")[-1].strip() for line in plugged.run("describe", "device", f"{GPU}/c").out.splitlines()[-5:]
+    ] == [
+        "given to default/job (u3) container app",
+        "free again from default/job (u3) container app: its plugin has not allocated it",
+        "given to default/late (u4) container app",
+        "free again from default/late (u4) container app: it burns",
+        "not listed any more",
+    ]
+
+
+def test_devices_that_are_not_there(plugged: Plugged) -> None:
+    said = plugged.run("describe", "device", "z")
+    assert (said.status, said.out, said.err) == (1, "", 'error: device "z" not found\n')
+    never = plugged.run("describe", "device", f"{GPU}/z")
+    assert (never.status, never.err) == (1, f'error: device "{GPU}/z" not found\n')
+    assert WrittenNode().run("describe", "devices") == ("", "No resources found.\n", 0)
+    assert plugged.run("describe", "devices").out.count("History:") == 3
+    assert plugged.now > NOON
