@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import engine, events, pods, probes
+from tests.bench import devices, engine, events, pods, probes
 from tests.bench.figures import Figure, as_json, table
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
@@ -18,6 +18,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "pods": pods.figures,
     "events": events.figures,
     "probes": probes.figures,
+    "devices": devices.figures,
 }
 
 

@@ -1,0 +1,112 @@
+"""A node's log with devices in it, and the kind hosted by the real kernel in this process.
+
+Comes in: a redis-server. Goes out: what the parts of the benchmark write and wait for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from chronolet.devices import actor, signals, wanted
+from chronolet.kernel.kind import EffectContext, Job, Kind
+from chronolet.kernel.process import Process, Setup
+from chronolet.kernel.redis_store import RedisStore
+from chronolet_schemas import codec, devices, kernel, pod, registry
+from chronolet_schemas.envelope import Event, Record
+from tests.support import scratch
+
+SHARDS = {"devices": 1, "pod": 1}
+GPU = "vendor.test/gpu"
+DEVICES = 1_000
+ANSWER = devices.Answer(
+    envs={"VISIBLE_DEVICES": "0"},
+    devices=(devices.DeviceNode(container_path="/dev/gpu0", host_path="/dev/gpu0", permissions="rw"),),
+)
+
+
+def begin(store: RedisStore, node: str) -> None:
+    """Load the functions and start the node's log."""
+    store.check()
+    started = kernel.LogStarted(run=uuid.uuid4().hex, node=node, shards=SHARDS)
+    record = Record(registry.type_of(kernel.LogStarted), f"node/{node}", "", "bench", "", codec.encode(started))
+    store.begin(started.run, SHARDS, record)
+
+
+def record(entity: str, event: Event, actor_name: str) -> Record:
+    """The event on its way into the log."""
+    return Record(registry.type_of(type(event)), entity, event.subject(), actor_name, "", codec.encode(event))
+
+
+def listing() -> tuple[devices.DeviceInfo, ...]:
+    """The devices, all well."""
+    return tuple(devices.DeviceInfo(id=f"gpu-{number:05}", health="Healthy") for number in range(DEVICES))
+
+
+def registering() -> signals.PluginRegistering:
+    """The plugin comes."""
+    return signals.PluginRegistering(resource=GPU, versions=("v1beta1",), endpoint="gpu.sock", folder="/plugins")
+
+
+def request(uid: str, count: int) -> pod.DevicesRequested:
+    """A pod asks."""
+    return pod.DevicesRequested(
+        pod=f"default/{uid}", uid=uid, container="app", role="app", resources={GPU: count}, requested_at=1
+    )
+
+
+class Plugin:
+    """Answers at once; `calls` are how long that took, in seconds."""
+
+    def __init__(self) -> None:
+        self.calls: list[float] = []
+
+    def kind(self) -> Kind[Any]:
+        standing = {
+            wanted.ServeRegistration: self._serve,
+            wanted.WatchDevices: self._list,
+        }
+        others = [one for one in wanted.Wanted.__args__ if one not in (*standing, wanted.Allocate)]
+        return actor.kind(
+            effects={wanted.Allocate: Job(self._allocate)},
+            standing={name: Job(run) for name, run in standing.items()} | {one: Job(_wait) for one in others},
+        )
+
+    def _serve(self, _: wanted.ServeRegistration, context: EffectContext) -> None:
+        context.send(signals.RegistryOpened())
+        context.send(registering())
+        context.cancelled.wait()
+
+    def _list(self, effect: wanted.WatchDevices, context: EffectContext) -> None:
+        context.send(signals.DevicesListing(resource=GPU, generation=effect.generation, devices=listing()))
+        context.cancelled.wait()
+
+    def _allocate(self, effect: wanted.Allocate, _: EffectContext) -> signals.AllocateSaid:
+        began = time.perf_counter()
+        said = signals.AllocateSaid(subject=effect.subject, intent=effect.intent, answers=(ANSWER,))
+        self.calls.append(time.perf_counter() - began)
+        return said
+
+
+def _wait(_: object, context: EffectContext) -> None:
+    context.cancelled.wait()
+
+
+@contextmanager
+def hosted(url: str, node: str, kind: Kind[Any], locks: Path) -> Iterator[Process]:
+    """The kernel with this kind, in this process."""
+    process = Process(
+        Setup(node=node, store=RedisStore(url, node), kinds={kind.name: kind}, shards=SHARDS, locks=locks)
+    )
+    process.start()
+    try:
+        scratch.wait_until(lambda: process.phase == "running", "the kernel's process")
+        yield process
+    finally:
+        process.retire()
+        assert not [one for one in threading.enumerate() if one.name.startswith("devices/")]
