@@ -59,6 +59,7 @@ class Node:
         self.journal = Journal(url, name)
         self._log = root / "agent.log"
         self._agent: subprocess.Popen[bytes] | None = None
+        self._others: list[subprocess.Popen[bytes]] = []
         self.environ = os.environ | {
             "CHRONOLET_REDIS": url,
             "CHRONOLET_ROOT_DIR": str(root),
@@ -71,13 +72,25 @@ class Node:
 
     # -- the agent -------------------------------------------------------------------------------------------------
 
-    def start(self, port: int = 0, *, in_network: bool = False) -> None:
-        """`in_network`: in Docker's own network, where the addresses of pods can be reached, as on any host."""
-        command = [*_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port)]
+    def start(self, port: int = 0, *more: str, in_network: bool = False) -> None:
+        """`in_network`: in Docker's own network, where the addresses of pods can be reached, as on any host. `more` are
+        flags of `run`.
+        """
+        command = [*_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port), *more]
         if in_network:
             command = self.engine.namespace.command(*command)
         with self._log.open("ab") as log:
             self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
+
+    def beside(self, name: str, actors: str) -> subprocess.Popen[bytes]:
+        """Another process of the node that hosts these kinds, as if on another machine: with a state folder of its own.
+        Killed at the end if it still runs.
+        """
+        command = [*_CHRONOLET, "run", "--actors", actors, "--port", "0", "--root-dir", str(self.root / name)]
+        with (self.root / f"{name}.log").open("ab") as log:
+            other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
+        self._others.append(other)
+        return other
 
     def job(self, **more: Any) -> AgentJob:
         """How a farm starts this node's agent, with the crash point and so on of `more`."""
@@ -135,6 +148,9 @@ class Node:
         """kill -9, and the containers it leaves."""
         if self._agent is not None:
             self.kill9()
+        for other in self._others:
+            other.kill()
+            other.wait()
         self.journal.close()
         left = self.docker.containers(all=True, filters={"label": f"{labels.NODE}={self.name}"})
         parts = [left[first::_REMOVED_AT_ONCE] for first in range(_REMOVED_AT_ONCE)]
