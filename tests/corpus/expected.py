@@ -29,6 +29,7 @@ class Says(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RUNS: Final = Says(reason="running")
+RESTARTED: Final = Says(reason="running", message="restarted now and then")
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +81,7 @@ _SECCOMP: Final = Taken(
     note="the profile is not on the test's machine",
 )
 _PROBED: Final = Taken()
+_FORGETS: Final = Taken(else_=RESTARTED, note="its command begins to fail after 30 s")
 _LITTLE_CPU: Final = "a kubelet refuses it on a node of fewer CPUs: `OutOfcpu`; here nothing is reserved yet"
 
 EXPECTED: Final[dict[str, Expectation]] = {
@@ -151,7 +153,7 @@ EXPECTED: Final[dict[str, Expectation]] = {
     ),
     "pods_lifecycle-events.yaml": Taken(),
     # -- probes --------------------------------------------------------------------------------------------------------
-    "pods_probe_exec-liveness.yaml": _PROBED,
+    "pods_probe_exec-liveness.yaml": _FORGETS,
     "pods_probe_http-liveness.yaml": _PROBED,
     "pods_probe_pod-with-http-healthcheck.yaml": _PROBED,
     "pods_probe_pod-with-tcp-socket-healthcheck.yaml": _PROBED,

@@ -20,15 +20,24 @@ SHELL: Final = images.BUSYBOX.reference
 SERVER: Final = "corpus/server:1"
 PROGRAM: Final = "corpus/program:1"
 
+LISTENER: Final = "corpus/listener:1"
+LISTENS_ON: Final = (6379, 8080)
+"""A program that serves on the ports of those that its stand-ins are probed at."""
+
 UNREACHABLE: Final = "localhost:1/corpus/shell"
 """A shell in a registry that nobody can reach, without its tag: 1 and latest are there already."""
 
 _GOES_ON = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+_SERVES = "; ".join(f"/bin/httpd -p {port} -h /usr/share/nginx/html" for port in LISTENS_ON)
 _CHANGES: Final = {
+    LISTENER: [f"ENTRYPOINT {json.dumps(['/bin/sh', '-c', f'{_SERVES}; {_GOES_ON}', 'listener'])}"],
     SERVER: ['CMD ["/bin/httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"]'],
     PROGRAM: [f"ENTRYPOINT {json.dumps(['/bin/sh', '-c', _GOES_ON, 'program'])}"],
 }
-_FOLDERS = ("usr", "usr/share", "usr/share/nginx", "usr/share/nginx/html")
+_ROOT = "usr/share/nginx/html"
+_FOLDERS = ("usr", "usr/share", "usr/share/nginx", _ROOT, f"{_ROOT}/_status")
+_PAGES = (f"{_ROOT}/healthz", f"{_ROOT}/_status/healthz")
+"""What is asked for by probes."""
 
 
 def stand_in(image: str) -> str:
@@ -36,6 +45,8 @@ def stand_in(image: str) -> str:
     name = image.rpartition("/")[2].partition(":")[0]
     if name in ("busybox", "testimage"):
         return SHELL
+    if name in ("liveness", "goproxy", "redis"):
+        return LISTENER
     return SERVER if name == "nginx" else PROGRAM
 
 
@@ -56,4 +67,6 @@ def _with_folders(root: bytes) -> bytes:
             info = tarfile.TarInfo(name)
             info.type, info.mode = tarfile.DIRTYPE, 0o755
             archive.addfile(info)
+        for name in _PAGES:
+            archive.addfile(tarfile.TarInfo(name))
     return buffer.getvalue()

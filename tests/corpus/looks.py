@@ -20,6 +20,8 @@ class Look(NamedTuple):
     docker: Mapping[str, Any]
     hooks: Mapping[tuple[str, str], str] = {}
     """(container, hook) -> how it ended."""
+    probes: Mapping[tuple[str, str], Mapping[str, Any]] = {}
+    """(container, Liveness and so on) -> how it is probed, every field written out."""
     container: Mapping[str, Any] = {}
 
     @property
@@ -232,6 +234,26 @@ def _hook_to_come(hook: str) -> Check:
     return lambda _, look: Compared(None, look.hooks.get((str(look.name), hook)))
 
 
+def _probe(name: str) -> Check:
+    """It is probed just so, if it ever ran."""
+
+    def check(value: Any, look: Look) -> Compared:
+        if look.container["State"]["StartedAt"].startswith("0001-"):
+            return Compared(None, None)
+        return Compared(value, _restricted(look.probes.get((str(look.name), name), {}), value))
+
+    return check
+
+
+def _restricted(found: Any, wanted: Any) -> Any:
+    """What is found, as far as it is asked for."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return {key: _restricted(found.get(key), value) for key, value in wanted.items()}
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        return [_restricted(one, other) for one, other in zip(found, wanted, strict=True)]
+    return found
+
+
 _CONTAINER: Final[dict[str, Check]] = {
     "name": lambda value, look: Compared(value, look.name),
     "image": _image,
@@ -264,6 +286,9 @@ _CONTAINER: Final[dict[str, Check]] = {
     "securityContext.seccompProfile": _seccomp,
     "securityContext.seLinuxOptions": _se_linux,
     "securityContext.appArmorProfile": _anything,  # the kernel may have none
+    "livenessProbe": _probe("Liveness"),
+    "readinessProbe": _probe("Readiness"),
+    "startupProbe": _probe("Startup"),
     "lifecycle.postStart": _hook("PostStart"),
     "lifecycle.preStop": _hook_to_come("PreStop"),
 }

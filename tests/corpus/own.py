@@ -18,7 +18,7 @@ from docker.errors import NotFound
 
 from chronolet.pod.status import plain_status
 from chronolet.ports import labels
-from chronolet_schemas import kube_events, pod
+from chronolet_schemas import kube_events, pod, prober
 from tests.corpus.looks import Look
 from tests.corpus.seen import differences
 from tests.e2e.node import BUSYBOX, Node
@@ -82,6 +82,19 @@ def hooks(node: Node, name: str, namespace: str = "default") -> dict[tuple[str, 
     """(container, hook) -> how it ended, of one pod, by the node's log."""
     ended = node.journal.events(pod.HookEnded, pod=f"{namespace}/{name}")
     return {(one.container, one.hook): one.outcome for one in ended}
+
+
+def probes(node: Node, name: str, namespace: str = "default") -> dict[tuple[str, str], Any]:
+    """(container, probe) -> its definition as the prober of one pod has it, every field written out."""
+    added = node.journal.events(prober.ProbeAdded, pod=f"{namespace}/{name}")
+    return {(one.container, one.probe): _whole(one.definition) for one in added}
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        fields = msgspec.structs.fields(type(value))
+        return {field.encode_name: _whole(getattr(value, field.name)) for field in fields}
+    return [_whole(one) for one in value] if isinstance(value, tuple) else value
 
 
 class Ran:
@@ -179,7 +192,8 @@ class Ran:
 
     def differences(self, name: str) -> list[str]:
         """What is honoured and shows nowhere in Docker."""
-        return differences(Look(self.manifest(name), self.pod(name), self.inspected(name), hooks(self.node, name)))
+        hooked, probed = hooks(self.node, name), probes(self.node, name)
+        return differences(Look(self.manifest(name), self.pod(name), self.inspected(name), hooked, probed))
 
     def told(self, reason: str, name: str, container: str = "") -> str:
         """The message of the first KubeEvent of that reason about the pod, or about one of its containers."""

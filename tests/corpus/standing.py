@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.corpus.expected import RUNS, Says
+from tests.corpus.expected import RESTARTED, RUNS, Says
 
 
 def stands_as(status: Mapping[str, Any], said: Says) -> bool:
@@ -16,6 +16,8 @@ def stands_as(status: Mapping[str, Any], said: Says) -> bool:
     state = status.get("state", {})
     if said == RUNS:
         return "running" in state and status["restartCount"] == 0
+    if said == RESTARTED:
+        return "running" in state or state.get("waiting", {}).get("reason") == "CrashLoopBackOff"
     part = state.get("waiting") or state.get("terminated") or {}
     ended = state.get("terminated") or status.get("lastState", {}).get("terminated") or {}
     if said.exit_code is not None and ended.get("exitCode") != said.exit_code:

@@ -29,6 +29,10 @@ BY_SERVERS = {
 """Fields of metadata that an API server writes: nothing here acts on them."""
 
 ELSEWHERE = {
+    # Whatever a probe can say: tests/e2e/test_probes*.py and tests/integration/probes.
+    "containers.livenessProbe",
+    "containers.readinessProbe",
+    "containers.startupProbe",
     # Put into a pod that runs already: test_own_lives.
     "containers.targetContainerName",
     # The worker is the one of preStop; before its start is over nothing here answers for sure.

@@ -20,7 +20,7 @@ from tests.corpus.expected import CONFIG_ERROR, EXPECTED, Taken
 from tests.corpus.looks import Look
 from tests.corpus.manifests import batches, content, paths, rewritten
 from tests.corpus.manifests import images as images_of
-from tests.corpus.own import hooks
+from tests.corpus.own import hooks, probes
 from tests.corpus.seen import differences
 from tests.corpus.standing import stands_as
 from tests.e2e.node import Node, running_node
@@ -45,6 +45,7 @@ class One(NamedTuple):
     docker: Mapping[str, Any]
     """Docker's inspect by container name, the sandbox as POD."""
     hooks: Mapping[tuple[str, str], str]
+    probes: Mapping[tuple[str, str], Any]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_what_is_honoured_is_seen(became: Mapping[str, One], file: str) -> None:
         return
     names = (each["name"] for each in _definitions(one.manifest))
     assert set(one.docker) == {"POD", *(name for name in names if expected.end(name).reason not in NEVER_MADE)}
-    assert differences(Look(one.manifest, one.pod, one.docker, one.hooks), expected.warns) == []
+    assert differences(Look(one.manifest, one.pod, one.docker, one.hooks, one.probes), expected.warns) == []
 
 
 # -- applying ----------------------------------------------------------------------------------------------------------
@@ -110,9 +111,9 @@ def _applied(node: Node) -> dict[str, One]:
     }
 
 
-def _found(node: Node, key: str, pods: Mapping[str, Any], docker: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+def _found(node: Node, key: str, pods: Mapping[str, Any], docker: Mapping[str, Any]) -> tuple[Any, ...]:
     namespace, _, name = key.partition("/")
-    return pods[key], docker.get(key, {}), hooks(node, name, namespace)
+    return pods[key], docker.get(key, {}), hooks(node, name, namespace), probes(node, name, namespace)
 
 
 def _apply(node: Node, folder: Path, namespace: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:

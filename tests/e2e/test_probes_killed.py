@@ -17,9 +17,9 @@ STARTING_MS = 4_000
 """What a process may take until the first probe of what it took over, on a loaded machine."""
 
 
-def a_probed(name: str, milliseconds: int, script: str = STAYS, **probes: Any) -> dict[str, Any]:
+def a_probed(name: str, milliseconds: int, **probes: Any) -> dict[str, Any]:
     """A pod with these probes, so often."""
-    one = a_pod(name, shell("app", script, **probes))
+    one = a_pod(name, shell("app", STAYS, **probes))
     one["metadata"]["annotations"] = {"chronolet/period-milliseconds": str(milliseconds)}
     return one
 
@@ -54,7 +54,7 @@ def test_a_failing_streak_goes_on_after_each_kill(own_node: Node) -> None:
 def test_ready_and_started_outlive_the_agent(own_node: Node) -> None:
     """After a restart no container turns Ready or NotReady by itself, and no startup probe is run again."""
     own_node.start()
-    probes = {"startupProbe": cat("/etc/passwd"), "readinessProbe": cat("/etc/passwd")}
+    probes: dict[str, Any] = {"startupProbe": cat("/etc/passwd"), "readinessProbe": cat("/etc/passwd")}
     liveness = cat("/none", failureThreshold=1_000)  # something that can be seen to go on
     own_node.write("p.yaml", a_probed("ready", 200, livenessProbe=liveness, **probes))
     own_node.write("q.yaml", a_probed("unready", 200, readinessProbe=cat("/none")))

@@ -167,6 +167,7 @@ _CONTAINER: Final = {
     "volumeDevices": _blocks("raw block volumes are not supported"),
     "livenessProbe": HONOURED,
     "readinessProbe": HONOURED,
+    "readinessProbe.terminationGracePeriodSeconds": _blocks("the failure of a readiness probe stops no container"),
     "startupProbe": HONOURED,
     "lifecycle": HONOURED,
     "lifecycle.postStart": HONOURED,
