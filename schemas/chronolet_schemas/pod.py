@@ -532,6 +532,19 @@ class ProbingWithdrawn(ContainerEvent, frozen=True, kw_only=True):
 
 
 @registered
+class ProbingSkipped(ContainerEvent, frozen=True, kw_only=True):
+    """Nobody in this node probes: the probe of the container `id` counts as if it had succeeded.
+
+    `digest` and `started_at` as in ProbingRequested.
+    """
+
+    id: str
+    digest: str
+    started_at: int
+    probe: ProbeName
+
+
+@registered
 class ContainerProbed(ContainerEvent, frozen=True, kw_only=True):
     """What counts for the container `id` is another result of this probe now."""
 

@@ -77,7 +77,7 @@ def test_ready_and_started_outlive_the_agent(own_node: Node) -> None:
 
 def test_another_process_takes_over(own_node: Node) -> None:
     """Two processes can host probers: one dies in the middle of a streak, the other goes on with it after the lease."""
-    own_node.start(0, "--actors", "manifests,pod,pleg,keeper")
+    own_node.start(0, "--actors", "manifests,pod,pleg,keeper", "--admission", "prober")
     first = own_node.beside("one", "prober")
     own_node.write("p.yaml", a_probed("moved", 1_000, livenessProbe=cat("/none", failureThreshold=6)))
     own_node.journal.wait_for_event(prober.ProbeFailed, pod="default/moved", consecutive=1)

@@ -34,6 +34,7 @@ from chronolet.node.values import (
     url,
 )
 from chronolet.pod.admission import NEEDS
+from chronolet.pod.probing import KIND as PROBER
 from chronolet_schemas import container_gc, image_gc
 
 ALL_ACTORS = (
@@ -49,8 +50,8 @@ ALL_ACTORS = (
     "keeper",
 )
 """The kinds of this release, in the order in which they are started."""
-ADMISSION = tuple(NEEDS)
-"""Those that pods may have to ask before they start."""
+ADMISSION = (*NEEDS, PROBER)
+"""Those that pods may have to ask before they start, and who probes them."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +99,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memory_reservation_policy: Literal["None", "TieredReservation"] = "None"
     node_capacity: dict[str, str] = {}
     admission: tuple[str, ...] | None = None
-    """None: what this process hosts of the kinds that pods ask before they start."""
+    """None: what this process hosts of the kinds that pods wait for."""
     log_format: Literal["text", "json"] = "text"
     event_sinks: tuple[str, ...] = ("redis",)
     """Beside those that a URL names."""
@@ -128,7 +129,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def takes_part(self) -> frozenset[str]:
-        """The kinds that pods ask before they start."""
+        """The kinds that pods ask before they start, and `prober` where somebody probes."""
         hosted = (kind for kind in ADMISSION if kind in self.actors)
         return frozenset(hosted if self.admission is None else self.admission)
 
@@ -317,7 +318,7 @@ SETTINGS: tuple[Setting, ...] = (
         "admission",
         "--admission",
         "CHRONOLET_ADMISSION",
-        "kinds that pods ask before they start, by commas [default: those of "
+        "kinds whose word pods wait for, before they start or until they are ready, by commas [default: those of "
         f"{','.join(ADMISSION)} that this process hosts]",
         some_of(*ADMISSION),
         metavar="KINDS",

@@ -111,7 +111,9 @@ def _settled(state: State, facts: Sequence[Event], now: int, takes_part: frozens
     for _ in range(_MOST_ROUNDS):
         steps: Sequence[Event] = ()
         if after is not None:
-            steps = admission.begun(after, takes_part) or plan(clamped(after, now), now)
+            steps = (
+                admission.begun(after, takes_part) or probing.steps(after, takes_part) or plan(clamped(after, now), now)
+            )
         if after is None or not steps:
             return found
         after = _fold(after, steps, found)
@@ -128,8 +130,8 @@ def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> S
 
 
 def decider(takes_part: frozenset[str]) -> Decider[State]:
-    """The decider of a node in which these kinds take part in admission. Once decided it is an event, so that what is
-    read from the log needs no setting.
+    """The decider of a node in which these kinds take part in admission, or probe. Once decided it is an event, so that
+    what is read from the log needs no setting.
     """
 
     def decide(state: State, message: Said, now: int) -> Sequence[Event]:
@@ -138,5 +140,5 @@ def decider(takes_part: frozenset[str]) -> Decider[State]:
     return Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
 
 
-DECIDER = decider(frozenset())
-"""Of a node in which nobody takes part: pods are let in as they come."""
+DECIDER = decider(frozenset((probing.KIND,)))
+"""Of a node that lets pods in as they come, and probes them."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronolet.pod.probing import asked, with_result, without
+from chronolet.pod.probing import asked, skipped, with_result, without
 from chronolet.pod.state import POST_START_ERROR, BackOff, Container, Exit, Hook, Stop
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
@@ -230,6 +230,7 @@ _CHANGES: Mapping[type[Event], Callable[[Container, Any], Container]] = {
     pod.ExitRead: _exit_read,
     pod.ContainerStopFailed: _stop_failed,
     pod.ProbingRequested: lambda one, event: replace(one, probing=asked(one.probing, event)),
+    pod.ProbingSkipped: lambda one, event: replace(one, probing=skipped(one.probing, event)),
     pod.ProbingWithdrawn: lambda one, event: replace(one, probing=without(one.probing, event.probe)),
     pod.ContainerProbed: lambda one, event: replace(one, probing=with_result(one.probing, event)),
 }

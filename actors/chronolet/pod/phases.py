@@ -27,6 +27,7 @@ passed over.
     running         HookRequested, -Prepared, -Ended    running     postStart
     stopping        HookRequested, -Prepared, -Ended    stopping    preStop
     running         ProbingRequested               running
+    running         ProbingSkipped                 running
     running         ContainerProbed                running
     stopping        ContainerProbed                stopping
     exited          RestartScheduled               backing_off      CrashLoopBackOff unless at once
@@ -72,6 +73,7 @@ CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
     pod.HookEnded: frozenset(("running", "stopping")),
     pod.ContainerExited: frozenset(("running", "stopping")),
     pod.ProbingRequested: frozenset(("running",)),
+    pod.ProbingSkipped: frozenset(("running",)),
     pod.ContainerProbed: frozenset(("running", "stopping")),
     pod.RestartScheduled: frozenset(("exited", "backing_off")),
 }

@@ -79,7 +79,6 @@ def _living(state: State, now: int) -> Iterator[Event]:
     if not over and deadline_passed(state, now):
         yield pod.PodFailed(pod=state.pod, uid=state.uid, reason=DEADLINE_EXCEEDED, message=DEADLINE_MESSAGE)
     else:
-        yield from probing.steps(state)
         yield from _acting(state, actions, now)
 
 

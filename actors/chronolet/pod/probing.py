@@ -1,7 +1,7 @@
 """A pod's side of probing: which probes its containers want, and what their results are to it. Pure.
 
-Comes in: State; `prober.ResultChanged`. Goes out: `pod.ProbingRequested`, `pod.ProbingWithdrawn`,
-`pod.ContainerProbed`. Next: `plan`, `decider`; `views` and `status` ask what the results are.
+Comes in: State; `prober.ResultChanged`. Goes out: `pod.ProbingRequested`, `-Withdrawn`, `-Skipped`,
+`pod.ContainerProbed`. Next: `decider`; `views` and `status` ask what the results are.
 Source: pkg/kubelet/prober/prober_manager.go (AddPod, UpdatePodStatus), prober.go (runProbe).
 
 A probe is asked for when its container runs and its postStart hook is over, and again when the pod's spec changes: the
@@ -10,7 +10,7 @@ prober knows what it has heard. Plain init containers and ephemeral ones are not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
@@ -76,21 +76,27 @@ def results(one: Container) -> dict[prober.ProbeName, prober.ProbeResult]:
     return {name: found for name in names if (found := result(one, name)) is not None}
 
 
-def steps(state: State) -> Iterator[Event]:
-    """What the prober is to be told of containers that run."""
-    for one in state.containers:
-        if one.phase == "running" and not begins(one):
-            yield from _asking(state, one, wanted(state, one))
+KIND = "prober"
 
 
-def _asking(state: State, one: Container, probes: Mapping[prober.ProbeName, Probe]) -> Iterator[Event]:
-    up_to_date = {each.probe for each in one.probing if _is_of_run(each, one) and each.digest == state.digest}
+def steps(state: State, takes_part: Collection[str]) -> Sequence[Event]:
+    """What the prober is to be told of containers that run; where nobody probes, that it was told nothing."""
+    if state.over:
+        return ()
+    running = (one for one in state.containers if one.phase == "running" and not begins(one))
+    return tuple(event for one in running for event in _asking(state, one, skips=KIND not in takes_part))
+
+
+def _asking(state: State, one: Container, *, skips: bool) -> Iterator[Event]:
+    probes = wanted(state, one)
+    here = [each for each in one.probing if _is_of_run(each, one) and each.digest == state.digest]
+    done = {each.probe for each in here if skips or not each.skipped}
     for each in one.probing:
         if each.probe not in probes:
             yield _withdrawn(state, one, each.probe)
     for name, definition in probes.items():
-        if name not in up_to_date:
-            yield _request(state, one, name, definition)
+        if name not in done:
+            yield _skip(state, one, name) if skips else _request(state, one, name, definition)
 
 
 def withdrawals(state: State, names: Collection[str] | None = None) -> Iterator[Event]:
@@ -136,7 +142,20 @@ def asked(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Prob
         id=event.id,
         started_at=event.started_at,
         digest=event.digest,
-        result=before.result if before is not None and same else "",
+        result=before.result if before is not None and same and not before.skipped else "",
+    )
+    return (*without(known, event.probe), now)
+
+
+def skipped(known: tuple[Probing, ...], event: pod.ProbingSkipped) -> tuple[Probing, ...]:
+    """The probes of a container after one was passed over."""
+    now = Probing(
+        probe=event.probe,
+        id=event.id,
+        started_at=event.started_at,
+        digest=event.digest,
+        result="success",
+        skipped=True,
     )
     return (*without(known, event.probe), now)
 
@@ -170,6 +189,12 @@ def _request(state: State, one: Container, probe: prober.ProbeName, definition: 
         definition=resolved(state.definition(one.name), definition),
         period_milliseconds=period,
         **_who(state, one),
+    )
+
+
+def _skip(state: State, one: Container, probe: prober.ProbeName) -> Event:
+    return pod.ProbingSkipped(
+        id=one.id, digest=state.digest, started_at=one.started_at, probe=probe, **_who(state, one)
     )
 
 

@@ -101,7 +101,7 @@ class BackOff(Record, frozen=True, kw_only=True):
 class Probing(Record, frozen=True, kw_only=True):
     """A probe that was asked for: of the run of container `id` that began at `started_at`, by the spec of `digest`.
 
-    `result` is the last that was heard of it, empty before there is one.
+    `result` is the last that was heard of it, empty before there is one. `skipped`: there was nobody to be asked.
     """
 
     probe: prober.ProbeName
@@ -109,6 +109,7 @@ class Probing(Record, frozen=True, kw_only=True):
     started_at: int
     digest: str
     result: prober.ProbeResult | Literal[""] = ""
+    skipped: bool = False
 
 
 class Container(Record, frozen=True, kw_only=True):

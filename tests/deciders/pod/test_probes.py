@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from chronolet.kernel.kind import Due
 from chronolet.pod.actor import kind
+from chronolet.pod.decider import DECIDER, decider
 from chronolet.pod.status import pod_status
 from chronolet_schemas import pod, prober
 from chronolet_schemas.podspec import (
@@ -253,6 +255,25 @@ def test_another_definition_is_the_reason_before_the_probe() -> None:
     assert life.only(pod.ContainerStopRequested).reason == "SpecChanged"
     result(life, "Liveness", "failure")
     assert life.kinds == ["ContainerProbed"]
+
+
+def test_where_nobody_probes_each_probe_counts_as_a_success() -> None:
+    life = Life()
+    life.decider = decider(frozenset())
+    life.apply(manifest(container(liveness_probe=EXEC, readiness_probe=EXEC, startup_probe=EXEC))).sandbox_up().start()
+    assert [one.probe for one in life.facts if isinstance(one, pod.ProbingSkipped)] == [
+        "Startup",
+        "Readiness",
+        "Liveness",
+    ]
+    assert asked(life) == []
+    assert (flags(life), ready(life)) == ((True, True), "True")
+    life.apply(manifest(container(readiness_probe=EXEC)))
+    assert "ProbingSkipped" in life.kinds
+    life.decider = DECIDER
+    life.when(Due(at=0))
+    assert asked(life) == [("app", "Readiness")], "somebody probes now"
+    assert flags(life) == (True, False)
 
 
 def test_the_prober_is_heard() -> None:
