@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.probes import Probing
-from chronolet.ports.probes import Finding, HttpTarget, Target
+from chronolet.ports.probes import HttpTarget, Reading, Target
 from chronolet.ports.requests import Request
 from chronolet.ports.runtime import ContainerSpec, SandboxSpec
 
@@ -26,15 +26,15 @@ class Probes:
     def __init__(self, prober: Probing) -> None:
         self.prober = prober
 
-    def ask(self, target: Target, seconds: float = 5.0) -> Finding:
-        found: queue.Queue[Finding] = queue.Queue()
+    def ask(self, target: Target, seconds: float = 5.0) -> Reading:
+        found: queue.Queue[Reading] = queue.Queue()
         self.prober.soon(lambda: self.prober.begin(target, seconds, found.put))
-        finding = found.get(timeout=seconds + 5)
-        assert finding.seconds <= seconds + 0.5, "later than its time"
+        reading = found.get(timeout=seconds + 5)
+        assert reading.seconds <= seconds + 0.5, "later than its time"
         assert found.empty()
-        return finding
+        return reading
 
-    def get(self, port: int, path: str = "/", seconds: float = 5.0, **more: object) -> Finding:
+    def get(self, port: int, path: str = "/", seconds: float = 5.0, **more: object) -> Reading:
         request = Request(host=str(more.pop("host", "127.0.0.1")), port=port, path=path, **more)  # type: ignore[arg-type]
         return self.ask(HttpTarget(request=request), seconds)
 

@@ -1,6 +1,6 @@
 """Probing a container from outside: what to ask, how it went, and the one thread that all probes of a process share.
 
-Comes in: a target and a time. Goes out: one `Finding` an attempt, in Go's and the kubelet's words. Next: the
+Comes in: a target and a time. Goes out: one `Reading` an attempt, in Go's and the kubelet's words. Next: the
 prober's workers. Answers to pkg/probe. Implementation: `adapters.probes`.
 """
 
@@ -53,7 +53,7 @@ OUTPUT_LIMIT = 10 * 1024
 """How many bytes of a body, or of a command's output, are kept."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """How one attempt went. `code` is an exit code or an HTTP status, None where there was none.
 
     `started` is by the clock of `time.monotonic`: it may have waited for its turn before.
@@ -89,7 +89,7 @@ class Prober(Protocol):
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call `action` on the prober's thread at a time of `time.monotonic`. From the prober's thread only."""
 
-    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Finding], None]) -> Attempt:
+    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Reading], None]) -> Attempt:
         """Ask once. `done` is called on the prober's thread, once, within the time after `started`; never after
         `cancel`. From the prober's thread only.
         """

@@ -1,6 +1,6 @@
 """The ProbeWorker: one pykka actor for each probe of a container, all of them on the prober's one thread.
 
-Comes in: ticks of its own timer, findings of its attempts. Goes out: `signals`, raw results, figures. Next: `decider`.
+Comes in: ticks of its own timer, readings of its attempts. Goes out: `signals`, raw results, figures. Next: `decider`.
 Answers to pkg/kubelet/prober/worker.go (run) and prober.go (runProbeWithRetries); what an outcome means is not decided
 here.
 
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from chronolet.kernel.effects import Fenced
 from chronolet.kernel.kind import EffectContext, Ended
 from chronolet.kernel.shared_actors import SharedActor
-from chronolet.ports.probes import Attempt, Finding, Prober, Target, Timer
+from chronolet.ports.probes import Attempt, Prober, Reading, Target, Timer
 from chronolet.prober import schedule, signals
 from chronolet.prober.attempts import asks_again
 from chronolet.prober.outside import Outside
@@ -38,7 +38,7 @@ class Tick(NamedTuple):
 class Found(NamedTuple):
     """An attempt has ended."""
 
-    finding: Finding
+    reading: Reading
 
 
 class ProbeWorker(SharedActor):
@@ -75,7 +75,7 @@ class ProbeWorker(SharedActor):
             case Tick():
                 self._tick(message.at)
             case Found():
-                self._found(message.finding)
+                self._found(message.reading)
 
     def on_stop(self) -> None:
         """Nothing is asked any more."""
@@ -112,22 +112,22 @@ class ProbeWorker(SharedActor):
     def _ask(self) -> None:
         self._tries += 1
         if isinstance(self._target, str):
-            self._found(Finding(result="error", output=self._target, started=time.monotonic(), seconds=0.0))
+            self._found(Reading(result="error", output=self._target, started=time.monotonic(), seconds=0.0))
             return
         self._attempt = self._prober.begin(self._target, self._timeout, self._tell_found)
 
-    def _tell_found(self, finding: Finding) -> None:
-        self.actor_ref.tell(Found(finding))
+    def _tell_found(self, reading: Reading) -> None:
+        self.actor_ref.tell(Found(reading))
 
-    def _found(self, finding: Finding) -> None:
+    def _found(self, reading: Reading) -> None:
         self._attempt = None
         if self._tries == 1:
-            self._started = finding.started
-            self._look_at_lateness(finding.started - self._due)
-        if asks_again(finding.result, self._tries):
+            self._started = reading.started
+            self._look_at_lateness(reading.started - self._due)
+        if asks_again(reading.result, self._tries):
             self._ask()
         else:
-            self._conclude(finding)
+            self._conclude(reading)
 
     def _look_at_lateness(self, late: float) -> None:
         """More than a period: others were at work for so long that this one was passed over at least once."""
@@ -137,37 +137,37 @@ class ProbeWorker(SharedActor):
         self._late_told = self._started
         self._context.send(signals.ProbeLate(intent=self._effect.intent, late_milliseconds=round(late * 1000)))
 
-    def _conclude(self, finding: Finding) -> None:
+    def _conclude(self, reading: Reading) -> None:
         effect = self._effect
         since = time.monotonic() - self._started
         at, milliseconds = _now() - round(since * 1000), round(since * 1000)
-        self._outside.figures.probed(effect, finding.result, since)
-        self._outside.results.add(_raw(effect, finding, at, milliseconds, self._started - self._due))
-        if self._streak.is_news(finding.result, at):
+        self._outside.figures.probed(effect, reading.result, since)
+        self._outside.results.add(_raw(effect, reading, at, milliseconds, self._started - self._due))
+        if self._streak.is_news(reading.result, at):
             outcome = signals.ProbeOutcome(
                 intent=effect.intent,
-                outcome=finding.result,
+                outcome=reading.result,
                 at=at,
                 milliseconds=milliseconds,
-                output=finding.output,
-                code=finding.code,
+                output=reading.output,
+                code=reading.code,
             )
             self._context.send(outcome)
 
 
-def _raw(effect: RunProbe, finding: Finding, at: int, milliseconds: int, late: float) -> RawResult:
+def _raw(effect: RunProbe, reading: Reading, at: int, milliseconds: int, late: float) -> RawResult:
     return RawResult(
         pod=effect.pod,
         uid=effect.uid,
         container=effect.container,
         probe=effect.probe,
         id=effect.id,
-        outcome=finding.result,
-        code="" if finding.code is None else str(finding.code),
+        outcome=reading.result,
+        code="" if reading.code is None else str(reading.code),
         at=str(at),
         milliseconds=str(milliseconds),
         late_milliseconds=f"{late * 1000:.1f}",
-        output=finding.output,
+        output=reading.output,
     )
 
 

@@ -25,7 +25,7 @@ from chronolet.adapters import http_texts
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.adapters.probes import Probing
 from chronolet.adapters.probes.http import head
-from chronolet.ports.probes import ExecTarget, Finding, GrpcTarget, HttpTarget, Target, TcpTarget
+from chronolet.ports.probes import ExecTarget, GrpcTarget, HttpTarget, Reading, Target, TcpTarget
 from chronolet.ports.requests import Request
 from chronolet.ports.runtime import Refusal
 from chronolet.prober.attempts import asks_again
@@ -50,23 +50,23 @@ def _prober(runtime: FakeRuntime | None = None) -> Iterator[Probing]:
         prober.stop()
 
 
-def _asked(asked: Target, seconds: float = 5.0, runtime: FakeRuntime | None = None) -> Finding:
-    found: queue.Queue[Finding] = queue.Queue()
+def _asked(asked: Target, seconds: float = 5.0, runtime: FakeRuntime | None = None) -> Reading:
+    found: queue.Queue[Reading] = queue.Queue()
     with _prober(runtime) as prober:
         prober.soon(lambda: prober.begin(asked, seconds, found.put))
         return found.get(timeout=20)
 
 
-def _told(finding: Finding) -> dict[str, Any]:
+def _told(reading: Reading) -> dict[str, Any]:
     """As the vectors write it: an error stands beside a result."""
     return {
-        "result": "unknown" if finding.result == "error" else finding.result,
-        "published": "success" if finding.result == "warning" else finding.result,
-        "error": finding.result == "error",
-        "events": ["ProbeWarning"] if finding.result == "warning" else [],
-        "output": "" if finding.result == "error" else finding.output,
-        "output_bytes": len(finding.output),
-        "body_bytes_kept": len(finding.output),
+        "result": "unknown" if reading.result == "error" else reading.result,
+        "published": "success" if reading.result == "warning" else reading.result,
+        "error": reading.result == "error",
+        "events": ["ProbeWarning"] if reading.result == "warning" else [],
+        "output": "" if reading.result == "error" else reading.output,
+        "output_bytes": len(reading.output),
+        "body_bytes_kept": len(reading.output),
     }
 
 
@@ -91,9 +91,9 @@ def _http_probe(case: Case) -> Iterable[str]:
         action = HTTPGetAction(port=server.port, scheme=given.get("scheme", "HTTP"), http_headers=headers)
         wanted = target(Probe(http_get=action), container_id="c", ip=_HERE)
         assert isinstance(wanted, HttpTarget)
-        finding = _asked(wanted, given.get("timeout_seconds", 50) / _SHORTER)
+        reading = _asked(wanted, given.get("timeout_seconds", 50) / _SHORTER)
     hosts = [_fields(request)["Host"][0] for request in asked]
-    found = _told(finding) | {"requests": len(asked), "host_header_on_each_request": hosts}
+    found = _told(reading) | {"requests": len(asked), "host_header_on_each_request": hosts}
     return differences(case["expect"], found)
 
 
@@ -146,8 +146,8 @@ def _tcp_probe(case: Case) -> Iterable[str]:
         port = listener.getsockname()[1]
         if not case["given"]["connects"]:
             listener.close()
-        finding = _asked(TcpTarget(host=_HERE, port=port))
-    return differences(case["expect"], _told(finding))
+        reading = _asked(TcpTarget(host=_HERE, port=port))
+    return differences(case["expect"], _told(reading))
 
 
 def _grpc_probe(case: Case) -> Iterable[str]:
@@ -158,8 +158,8 @@ def _grpc_probe(case: Case) -> Iterable[str]:
             port = listener.getsockname()[1]
         else:
             port = stack.enter_context(_health_server(given))
-        finding = _asked(GrpcTarget(host=_HERE, port=port), given.get("timeout_seconds", 50) / _SHORTER)
-    return differences(case["expect"], _told(finding))
+        reading = _asked(GrpcTarget(host=_HERE, port=port), given.get("timeout_seconds", 50) / _SHORTER)
+    return differences(case["expect"], _told(reading))
 
 
 @contextlib.contextmanager
@@ -189,8 +189,8 @@ def _exec_probe(case: Case) -> Iterable[str]:
     if given.get("other_error"):
         runtime.refuse("create_exec", Refusal("failed", "the runtime is ill"))
     seconds = given.get("timeout_seconds", 50) / _SHORTER
-    finding = _asked(ExecTarget(container_id=container, command=("probe",)), seconds, runtime)
-    return differences(case["expect"], _told(finding))
+    reading = _asked(ExecTarget(container_id=container, command=("probe",)), seconds, runtime)
+    return differences(case["expect"], _told(reading))
 
 
 # -- tries -------------------------------------------------------------------------------------------------------------

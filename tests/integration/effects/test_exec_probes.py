@@ -8,7 +8,7 @@ import pytest
 
 from chronolet.adapters.probes import Probing
 from chronolet.pod import signals
-from chronolet.ports.probes import ExecTarget, Finding
+from chronolet.ports.probes import ExecTarget, Reading
 from tests.integration.effects.support import OBEDIENT, SHELL, World, container, pod, start_container
 from tests.support.probing import Probes
 from tests.support.scratch import wait_until
@@ -66,39 +66,39 @@ def execs(world: World, container_id: str) -> list[int]:
     return sorted(inside(world, container_id).keys() - main)
 
 
-def ask(probes: Probes, container_id: str, *command: str, seconds: float = 10.0) -> Finding:
+def ask(probes: Probes, container_id: str, *command: str, seconds: float = 10.0) -> Reading:
     return probes.ask(ExecTarget(container_id=container_id, command=command), seconds)
 
 
 def test_the_exit_code_decides_and_the_output_is_kept(probes: Probes, app: str) -> None:
-    finding = ask(probes, app, SHELL, "-c", "echo out; echo err >&2")
-    assert (finding.result, finding.code, sorted(finding.output.split())) == ("success", 0, ["err", "out"])
-    finding = ask(probes, app, "cat", "/tmp/healthy")
-    assert (finding.result, finding.code) == ("failure", 1)
-    assert "can't open '/tmp/healthy': No such file or directory" in finding.output
-    finding = ask(probes, app, SHELL, "-c", "yes | head -c 20000")
-    assert len(finding.output) == 10_240
+    reading = ask(probes, app, SHELL, "-c", "echo out; echo err >&2")
+    assert (reading.result, reading.code, sorted(reading.output.split())) == ("success", 0, ["err", "out"])
+    reading = ask(probes, app, "cat", "/tmp/healthy")
+    assert (reading.result, reading.code) == ("failure", 1)
+    assert "can't open '/tmp/healthy': No such file or directory" in reading.output
+    reading = ask(probes, app, SHELL, "-c", "yes | head -c 20000")
+    assert len(reading.output) == 10_240
 
 
 def test_a_binary_that_is_not_there(probes: Probes, app: str) -> None:
-    finding = ask(probes, app, "/no/such/command")
-    assert finding.result == "failure"
-    assert finding.code in (126, 127)
-    assert "no such file or directory" in finding.output
+    reading = ask(probes, app, "/no/such/command")
+    assert reading.result == "failure"
+    assert reading.code in (126, 127)
+    assert "no such file or directory" in reading.output
 
 
 def test_when_its_time_is_up_it_is_gone_with_all_its_children(probes: Probes, world: World, app: str) -> None:
-    finding = ask(probes, app, SHELL, "-c", STUBBORN, seconds=1.0)
-    assert finding.result == "failure"
-    assert finding.output.endswith("timed out")
-    assert finding.seconds < 1.5
+    reading = ask(probes, app, SHELL, "-c", STUBBORN, seconds=1.0)
+    assert reading.result == "failure"
+    assert reading.output.endswith("timed out")
+    assert reading.seconds < 1.5
     wait_until(lambda: not execs(world, app), "the end of the command and its children")
     wait_until(lambda: "Z" not in inside(world, app).values(), "the last zombie's funeral")
     assert ask(probes, app, "true").result == "success"
 
 
 def test_one_that_is_cancelled_is_gone_too(probes: Probes, world: World, app: str) -> None:
-    told: list[Finding] = []
+    told: list[Reading] = []
     target = ExecTarget(container_id=app, command=(SHELL, "-c", STUBBORN))
     attempts = []
     probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, told.append)))
@@ -113,13 +113,13 @@ def test_a_container_that_dies_in_mid_probe(probes: Probes, world: World, app: s
         target=lambda: (wait_until(lambda: bool(execs(world, app)), "the command"), world.runtime.kill(app))
     )
     killer.start()
-    finding = ask(probes, app, "sleep", "60")
+    reading = ask(probes, app, "sleep", "60")
     killer.join()
-    assert finding.result in ("failure", "error")
-    assert finding.seconds < 10
-    finding = ask(probes, app, "true")
-    assert finding.result == "error"
-    assert "is not running" in finding.output
+    assert reading.result in ("failure", "error")
+    assert reading.seconds < 10
+    reading = ask(probes, app, "true")
+    assert reading.result == "error"
+    assert "is not running" in reading.output
 
 
 def test_no_thread_and_no_file_is_left(probes: Probes, app: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
-from chronolet.ports.probes import Attempt, ExecTarget, Finding
+from chronolet.ports.probes import Attempt, ExecTarget, Reading
 from chronolet.ports.runtime import Refusal
 from tests.support.probing import Probes, running
 from tests.support.scratch import wait_until
@@ -48,15 +48,15 @@ def at_work(runtime: FakeRuntime) -> Sequence[str]:
     ],
 )
 def test_the_exit_code_decides(probes: Probes, container: str, command: str, expected: tuple[str, str, int]) -> None:
-    finding = probes.ask(ExecTarget(container_id=container, command=(command,)))
-    assert (finding.result, finding.output, finding.code) == expected
+    reading = probes.ask(ExecTarget(container_id=container, command=(command,)))
+    assert (reading.result, reading.output, reading.code) == expected
 
 
 def test_a_command_whose_time_is_up_is_killed(probes: Probes, runtime: FakeRuntime, container: str) -> None:
     # The first kill is refused: it is tried again.
     runtime.refuse("kill_exec", Refusal("unavailable", "away"))
-    finding = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
-    assert (finding.result, finding.output, finding.code) == ("failure", 'command "lasts" timed out', None)
+    reading = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
+    assert (reading.result, reading.output, reading.code) == ("failure", 'command "lasts" timed out', None)
     assert len(runtime.execs.all) == 1
     wait_until(lambda: not at_work(runtime), "the end of the command")
 
@@ -65,12 +65,12 @@ def test_what_the_runtime_refuses_says_nothing_of_the_container(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
     runtime.refuse("create_exec", Refusal("failed", "no"))
-    finding = probes.ask(ExecTarget(container_id=container, command=("well",)))
-    assert (finding.result, finding.output) == ("error", "no")
+    reading = probes.ask(ExecTarget(container_id=container, command=("well",)))
+    assert (reading.result, reading.output) == ("error", "no")
     runtime.kill(container)
-    finding = probes.ask(ExecTarget(container_id=container, command=("well",)))
-    assert finding.result == "error"
-    assert "is not running" in finding.output
+    reading = probes.ask(ExecTarget(container_id=container, command=("well",)))
+    assert reading.result == "error"
+    assert "is not running" in reading.output
 
 
 def test_a_container_that_dies_meanwhile(probes: Probes, runtime: FakeRuntime, container: str) -> None:
@@ -78,15 +78,15 @@ def test_a_container_that_dies_meanwhile(probes: Probes, runtime: FakeRuntime, c
         target=lambda: (wait_until(lambda: bool(at_work(runtime)), "exec"), runtime.kill(container))
     )
     begun.start()
-    finding = probes.ask(ExecTarget(container_id=container, command=LASTS))
+    reading = probes.ask(ExecTarget(container_id=container, command=LASTS))
     begun.join()
-    assert finding.result in ("failure", "error")
+    assert reading.result in ("failure", "error")
 
 
 def test_more_than_the_machine_can_run_wait_for_their_turn(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
-    found: queue.Queue[Finding] = queue.Queue()
+    found: queue.Queue[Reading] = queue.Queue()
     attempts: list[Attempt] = []
     total = 2 * EXECS_AT_ONCE + 1
 
@@ -97,17 +97,17 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
     probes.prober.soon(begin)
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
     probes.prober.soon(attempts[-1].cancel)
-    findings = [found.get(timeout=10) for _ in range(total - 1)]
+    readings = [found.get(timeout=10) for _ in range(total - 1)]
     assert len(runtime.execs.all) == total - 1, "the one that was cancelled never began"
-    spread = max(one.started for one in findings) - min(one.started for one in findings)
+    spread = max(one.started for one in readings) - min(one.started for one in readings)
     assert spread >= 0.3
-    assert all(one.seconds < 0.5 for one in findings), "the time of each begins with it"
+    assert all(one.seconds < 0.5 for one in readings), "the time of each begins with it"
     wait_until(lambda: not at_work(runtime), "the end of all commands")
     assert found.empty()
 
 
 def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: FakeRuntime, container: str) -> None:
-    found: queue.Queue[Finding] = queue.Queue()
+    found: queue.Queue[Reading] = queue.Queue()
     attempts: list[Attempt] = []
     target = ExecTarget(container_id=container, command=LASTS)
     probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.put)))
@@ -127,6 +127,6 @@ def test_a_runtime_that_hangs_is_not_waited_for(
         raise Refusal("timeout", "no answer")
 
     monkeypatch.setattr(runtime, "create_exec", hang)
-    finding = probes.ask(ExecTarget(container_id=container, command=("well",)), 0.2)
-    assert (finding.result, finding.output) == ("error", "it did not end within 200ms")
+    reading = probes.ask(ExecTarget(container_id=container, command=("well",)), 0.2)
+    assert (reading.result, reading.output) == ("error", "it did not end within 200ms")
     release.set()

@@ -1,4 +1,4 @@
-"""HTTP probes against real servers, good and bad: one finding each, in time, in the kubelet's words."""
+"""HTTP probes against real servers, good and bad: one reading each, in time, in the kubelet's words."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def chain(*answers: bytes) -> Script:
 
 @pytest.mark.parametrize(("number", "result"), [(200, "success"), (201, "success"), (304, "warning"), (400, "failure")])
 def test_the_status_decides(probes: Probes, serve: Serve, number: int, result: str) -> None:
-    finding = probes.get(serve(says(status(number, body=b"words" if number != 304 else b""))).port)
-    assert (finding.result, finding.code) == (result, number)
+    reading = probes.get(serve(says(status(number, body=b"words" if number != 304 else b""))).port)
+    assert (reading.result, reading.code) == (result, number)
     if result == "failure":
-        assert finding.output == f"HTTP probe failed with statuscode: {number}"
+        assert reading.output == f"HTTP probe failed with statuscode: {number}"
     if result == "success":
-        assert finding.output == "words"
+        assert reading.output == "words"
 
 
 def test_what_is_asked(probes: Probes, serve: Serve) -> None:
@@ -63,16 +63,16 @@ def test_what_is_asked(probes: Probes, serve: Serve) -> None:
 
 def test_a_field_that_would_end_the_head_is_not_sent(probes: Probes, serve: Serve) -> None:
     server = serve(says(status(200)))
-    finding = probes.get(server.port, headers=(("X", "a\r\nY: b"),))
-    assert (finding.result, server.requests) == ("failure", [])
-    assert 'invalid header field name or value for "X"' in finding.output
+    reading = probes.get(server.port, headers=(("X", "a\r\nY: b"),))
+    assert (reading.result, server.requests) == ("failure", [])
+    assert 'invalid header field name or value for "X"' in reading.output
 
 
 def test_redirects_within_the_host_are_followed_with_the_same_headers(probes: Probes, serve: Serve) -> None:
     other = serve(says(status(200, body=b"there")))
     server = serve(chain(status(301, "Location: /new"), status(308, f"Location: http://127.0.0.1:{other.port}/ok")))
-    finding = probes.get(server.port, headers=(("Host", "shop.test"),))
-    assert (finding.result, finding.output) == ("success", "there")
+    reading = probes.get(server.port, headers=(("Host", "shop.test"),))
+    assert (reading.result, reading.output) == ("success", "there")
     asked = [request.split(b"\r\n")[:2] for request in (*server.requests, *other.requests)]
     hosts = b"Host: shop.test"
     assert asked == [[b"GET / HTTP/1.1", hosts], [b"GET /new HTTP/1.1", hosts], [b"GET /ok HTTP/1.1", hosts]]
@@ -80,22 +80,22 @@ def test_redirects_within_the_host_are_followed_with_the_same_headers(probes: Pr
 
 def test_a_redirect_to_another_host_is_a_warning(probes: Probes, serve: Serve) -> None:
     server = serve(says(status(302, "Location: http://example.test/fail", body=b"moved")))
-    finding = probes.get(server.port)
-    assert (finding.result, finding.output) == ("warning", "Probe terminated redirects, Response body: moved")
+    reading = probes.get(server.port)
+    assert (reading.result, reading.output) == ("warning", "Probe terminated redirects, Response body: moved")
     assert len(server.requests) == 1
 
 
 def test_redirects_in_a_circle_end(probes: Probes, serve: Serve) -> None:
     server = serve(says(status(302, "Location: /round")))
-    finding = probes.get(server.port)
-    assert (finding.result, len(server.requests)) == ("failure", 10)
-    assert finding.output == f'Get "http://127.0.0.1:{server.port}/round": stopped after 10 redirects'
+    reading = probes.get(server.port)
+    assert (reading.result, len(server.requests)) == ("failure", 10)
+    assert reading.output == f'Get "http://127.0.0.1:{server.port}/round": stopped after 10 redirects'
 
 
 def test_a_redirect_that_cannot_be_read(probes: Probes, serve: Serve) -> None:
-    finding = probes.get(serve(says(status(302, "Location: http://[oops/"))).port)
-    assert finding.result == "failure"
-    assert 'failed to parse Location header "http://[oops/"' in finding.output
+    reading = probes.get(serve(says(status(302, "Location: http://[oops/"))).port)
+    assert reading.result == "failure"
+    assert 'failed to parse Location header "http://[oops/"' in reading.output
 
 
 def endless(piece: bytes, head: bytes = b"HTTP/1.1 200 OK\r\n", pause: float = 0.0) -> Script:
@@ -130,36 +130,36 @@ BAD: dict[str, tuple[Script, str]] = {
 @pytest.mark.parametrize("how", BAD)
 def test_a_bad_server_is_a_failure_within_the_time(probes: Probes, serve: Serve, how: str) -> None:
     script, said = BAD[how]
-    finding = probes.get(serve(script).port, seconds=1.0)
-    assert finding.result == "failure"
-    assert said in finding.output
+    reading = probes.get(serve(script).port, seconds=1.0)
+    assert reading.result == "failure"
+    assert said in reading.output
 
 
 def test_a_body_without_end_is_enough_of_one(probes: Probes, serve: Serve) -> None:
-    finding = probes.get(serve(endless(b"x" * 5000, b"HTTP/1.1 200 OK\r\n\r\n")).port)
-    assert (finding.result, len(finding.output)) == ("success", 10_240)
+    reading = probes.get(serve(endless(b"x" * 5000, b"HTTP/1.1 200 OK\r\n\r\n")).port)
+    assert (reading.result, len(reading.output)) == ("success", 10_240)
 
 
 def test_a_server_that_does_not_read_runs_out_of_time(probes: Probes, serve: Serve) -> None:
     server = serve(stays_silent)
-    finding = probes.get(server.port, seconds=0.5, headers=tuple((f"X-{n}", "x" * 8000) for n in range(1500)))
-    assert finding.result == "failure"
+    reading = probes.get(server.port, seconds=0.5, headers=tuple((f"X-{n}", "x" * 8000) for n in range(1500)))
+    assert reading.result == "failure"
 
 
 def test_nobody_there(probes: Probes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as once:
         port = once.getsockname()[1]
-    finding = probes.get(port)
-    assert finding.result == "failure"
-    assert finding.output == (f'Get "http://127.0.0.1:{port}/": dial tcp 127.0.0.1:{port}: connect: connection refused')
+    reading = probes.get(port)
+    assert reading.result == "failure"
+    assert reading.output == (f'Get "http://127.0.0.1:{port}/": dial tcp 127.0.0.1:{port}: connect: connection refused')
 
 
 def test_names_are_looked_up(probes: Probes, serve: Serve) -> None:
     server = serve(says(status(200)))
     assert probes.get(server.port, host="localhost").result == "success"
-    finding = probes.get(server.port, host="no-such-host.invalid")
-    assert finding.result == "failure"
-    assert "dial tcp: lookup no-such-host.invalid: " in finding.output
+    reading = probes.get(server.port, host="no-such-host.invalid")
+    assert reading.result == "failure"
+    assert "dial tcp: lookup no-such-host.invalid: " in reading.output
     assert probes.get(server.port, host="x" * 70 + ".test").result == "failure"
 
 
@@ -194,16 +194,16 @@ def certificate(tmp_path: Path) -> ssl.SSLContext:
 def test_a_certificate_is_not_checked(probes: Probes, serve: Serve, certificate: ssl.SSLContext) -> None:
     server = serve(says(status(200, body=b"x" * 30_000)))
     server.tls = certificate
-    finding = probes.get(server.port, scheme="https")
-    assert (finding.result, len(finding.output)) == ("success", 10_240)
+    reading = probes.get(server.port, scheme="https")
+    assert (reading.result, len(reading.output)) == ("success", 10_240)
     assert probes.get(server.port, scheme="https", host="localhost").result == "success"
     assert probes.get(server.port, seconds=1.0).result == "failure"
 
 
 def test_a_server_without_tls_and_one_that_is_silent(probes: Probes, serve: Serve) -> None:
     plain = serve(says(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
-    finding = probes.get(plain.port, scheme="https")
-    assert finding.result == "failure"
-    assert "server gave HTTP response to HTTPS client" in finding.output
+    reading = probes.get(plain.port, scheme="https")
+    assert reading.result == "failure"
+    assert "server gave HTTP response to HTTPS client" in reading.output
     assert probes.get(serve(stays_silent).port, scheme="https", seconds=0.5).result == "failure"
     assert "EOF" in probes.get(serve(says(b"")).port, scheme="https").output

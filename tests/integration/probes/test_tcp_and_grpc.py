@@ -25,8 +25,8 @@ def free_port() -> int:
 def test_a_connection_is_enough(probes: Probes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        finding = probes.ask(TcpTarget(host="127.0.0.1", port=port))
-        assert (finding.result, finding.output, finding.code) == ("success", "", None)
+        reading = probes.ask(TcpTarget(host="127.0.0.1", port=port))
+        assert (reading.result, reading.output, reading.code) == ("success", "", None)
         connection, _ = listener.accept()
         with connection:
             assert connection.recv(1) == b"", "it was closed again"
@@ -34,9 +34,9 @@ def test_a_connection_is_enough(probes: Probes) -> None:
 
 def test_no_connection_is_a_failure(probes: Probes) -> None:
     port = free_port()
-    finding = probes.ask(TcpTarget(host="127.0.0.1", port=port))
-    assert finding.result == "failure"
-    assert finding.output == f"dial tcp 127.0.0.1:{port}: connect: connection refused"
+    reading = probes.ask(TcpTarget(host="127.0.0.1", port=port))
+    assert reading.result == "failure"
+    assert reading.output == f"dial tcp 127.0.0.1:{port}: connect: connection refused"
 
 
 @contextlib.contextmanager
@@ -53,8 +53,8 @@ def full() -> Iterator[int]:
 
 def test_a_connection_that_never_stands_is_a_failure_in_time(probes: Probes) -> None:
     with full() as port:
-        finding = probes.ask(TcpTarget(host="127.0.0.1", port=port), 0.5)
-    assert (finding.result, finding.output) == ("failure", f"dial tcp 127.0.0.1:{port}: i/o timeout")
+        reading = probes.ask(TcpTarget(host="127.0.0.1", port=port), 0.5)
+    assert (reading.result, reading.output) == ("failure", f"dial tcp 127.0.0.1:{port}: i/o timeout")
 
 
 # -- gRPC --------------------------------------------------------------------------------------------------------------
@@ -104,34 +104,34 @@ def test_what_the_health_service_says(probes: Probes, server: Health) -> None:
     server.says("SERVING")
     server.says("NOT_SERVING", "slow")
     assert probes.ask(server.target()).output == "service healthy"
-    finding = probes.ask(server.target("slow"))
-    assert (finding.result, finding.output) == ("failure", 'service unhealthy (responded with "NOT_SERVING")')
+    reading = probes.ask(server.target("slow"))
+    assert (reading.result, reading.output) == ("failure", 'service unhealthy (responded with "NOT_SERVING")')
     server.says("SERVING", "slow")
     assert probes.ask(server.target("slow")).result == "success"
-    finding = probes.ask(server.target("none"))
-    assert finding.result == "failure"
-    assert "code = NotFound" in finding.output
+    reading = probes.ask(server.target("none"))
+    assert reading.result == "failure"
+    assert "code = NotFound" in reading.output
 
 
 def test_a_server_without_the_health_service(probes: Probes) -> None:
     bare = Health(with_service=False)
-    finding = probes.ask(bare.target())
+    reading = probes.ask(bare.target())
     bare.close()
-    assert finding.result == "failure"
-    assert finding.output.startswith("error: this server does not implement the grpc health protocol")
+    assert reading.result == "failure"
+    assert reading.output.startswith("error: this server does not implement the grpc health protocol")
 
 
 def test_no_server_and_one_that_comes_late(probes: Probes) -> None:
     port = free_port()
-    finding = probes.ask(GrpcTarget(host="127.0.0.1", port=port), 0.5)
-    assert finding.result == "failure"
-    assert finding.output.startswith(f'timeout: failed to connect service "127.0.0.1:{port}" within 500ms')
+    reading = probes.ask(GrpcTarget(host="127.0.0.1", port=port), 0.5)
+    assert reading.result == "failure"
+    assert reading.output.startswith(f'timeout: failed to connect service "127.0.0.1:{port}" within 500ms')
 
 
 def test_a_server_that_is_silent_or_speaks_no_grpc(probes: Probes, serve: Serve) -> None:
     silent = serve(lambda connection, _: connection.recv(1) and None)
-    finding = probes.ask(GrpcTarget(host="127.0.0.1", port=silent.port), 0.5)
-    assert finding.result == "failure"
-    assert finding.output.startswith("timeout: ")
+    reading = probes.ask(GrpcTarget(host="127.0.0.1", port=silent.port), 0.5)
+    assert reading.result == "failure"
+    assert reading.output.startswith("timeout: ")
     other = serve(lambda connection, _: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     assert probes.ask(GrpcTarget(host="127.0.0.1", port=other.port), 0.5).result == "failure"

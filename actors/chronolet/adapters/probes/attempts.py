@@ -1,6 +1,6 @@
 """What every attempt on the loop shares: it ends once, within its time, and gives back what it holds.
 
-Comes in: a time, whom to tell. Goes out: one `Finding`. Next: `http`, `tcp`.
+Comes in: a time, whom to tell. Goes out: one `Reading`. Next: `http`, `tcp`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from chronolet.adapters.probes.loop import Loop
-from chronolet.ports.probes import Finding, Result
+from chronolet.ports.probes import Reading, Result
 
-Done = Callable[[Finding], None]
+Done = Callable[[Reading], None]
 
 
 class LoopAttempt(ABC):
@@ -36,7 +36,7 @@ class LoopAttempt(ABC):
             return
         self.cancel()
         seconds = time.monotonic() - self._started
-        done(Finding(result=result, output=output, code=code, started=self._started, seconds=seconds))
+        done(Reading(result=result, output=output, code=code, started=self._started, seconds=seconds))
 
     def _expire(self) -> None:
         self._end("failure", self._said_late())

@@ -1,6 +1,6 @@
 """A command in the container that is to end with 0, or is killed when its time is up.
 
-Comes in: `ExecTarget`. Goes out: a `Finding`; afterwards the command does not run any more. Next: the prober's worker.
+Comes in: `ExecTarget`. Goes out: a `Reading`; afterwards the command does not run any more. Next: the prober's worker.
 Answers to pkg/probe/exec/exec.go, pkg/kubelet/cri/remote (ExecSync).
 """
 

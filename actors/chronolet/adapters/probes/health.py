@@ -1,6 +1,6 @@
 """gRPC's own health check, `grpc.health.v1.Health/Check`.
 
-Comes in: `GrpcTarget`. Goes out: a `Finding`; the connection is closed by then. Next: the prober's worker. Answers to
+Comes in: `GrpcTarget`. Goes out: a `Reading`; the connection is closed by then. Next: the prober's worker. Answers to
 pkg/probe/grpc/grpc.go. grpc is imported by the first probe that needs it: it takes ten MiB. A connection of its own for
 each probe, as the kubelet has it: one that is kept would hide for a while that a server has gone, or come back.
 """

@@ -1,6 +1,6 @@
 """An HTTP GET on the loop: connected, asked, answered, redirected within the same host.
 
-Comes in: `HttpTarget`. Goes out: a `Finding`. Next: the prober's worker. Answers to pkg/probe/http/http.go and
+Comes in: `HttpTarget`. Goes out: a `Reading`. Next: the prober's worker. Answers to pkg/probe/http/http.go and
 request.go. One connection a request, no certificate is checked; every trouble on the way is a failure.
 
     dialling -> (TLS hand-shake) -> asking -> reading -> redirected: dialling again | ended

@@ -1,6 +1,6 @@
 """All probing of one process: the loop, and the lanes beside it for what would block it.
 
-Comes in: targets. Goes out: findings. Next: the prober's workers. Implements `ports.probes.Prober`.
+Comes in: targets. Goes out: readings. Next: the prober's workers. Implements `ports.probes.Prober`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.names import Names
 from chronolet.adapters.probes.tcp import TcpAttempt
 from chronolet.adapters.probes.threads import Lane
-from chronolet.ports.probes import Attempt, ExecTarget, Finding, GrpcTarget, HttpTarget, Target, TcpTarget, Timer
+from chronolet.ports.probes import Attempt, ExecTarget, GrpcTarget, HttpTarget, Reading, Target, TcpTarget, Timer
 from chronolet.ports.runtime import Runtime
 
 EXECS_AT_ONCE = max(2 * (os.cpu_count() or 1), 4)
@@ -40,7 +40,7 @@ class Probing:
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         return self._loop.at(when, action)
 
-    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Finding], None]) -> Attempt:
+    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Reading], None]) -> Attempt:
         match target:
             case HttpTarget():
                 return HttpAttempt(self._loop, self._names, target, timeout_seconds, done)

@@ -1,6 +1,6 @@
 """A connection that only has to open. Answers to pkg/probe/tcp/tcp.go.
 
-Comes in: `TcpTarget`. Goes out: a `Finding`. Next: the prober's worker.
+Comes in: `TcpTarget`. Goes out: a `Reading`. Next: the prober's worker.
 """
 
 from __future__ import annotations

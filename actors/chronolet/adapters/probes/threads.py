@@ -1,6 +1,6 @@
 """Attempts that block: each on a thread of its own, in each lane so many at once, the rest in order.
 
-Comes in: what to do. Goes out: its `Finding` on the loop's thread, in time even where the thread hangs. Next: `execs`,
+Comes in: what to do. Goes out: its `Reading` on the loop's thread, in time even where the thread hangs. Next: `execs`,
 `health`. A thread lives as long as its attempt and what that leaves to tidy up, and keeps its place in the lane.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from chronolet.adapters.probes.loop import Loop, Timer
-from chronolet.ports.probes import Finding, Result
+from chronolet.ports.probes import Reading, Result
 from chronolet.rules.durations import go_duration
 
 
@@ -41,7 +41,7 @@ class Lane:
         self._at_work = 0
         self._waiting: deque[ThreadAttempt] = deque()
 
-    def submit(self, work: Work, timeout_seconds: float, done: Callable[[Finding], None]) -> ThreadAttempt:
+    def submit(self, work: Work, timeout_seconds: float, done: Callable[[Reading], None]) -> ThreadAttempt:
         """Begin it, now or in its turn: its time begins with it."""
         attempt = ThreadAttempt(self, self._loop, work, timeout_seconds, done)
         if self._at_work < self._at_once:
@@ -70,13 +70,13 @@ class ThreadAttempt:
     """`ports.probes.Attempt`."""
 
     def __init__(
-        self, lane: Lane, loop: Loop, work: Work, timeout_seconds: float, done: Callable[[Finding], None]
+        self, lane: Lane, loop: Loop, work: Work, timeout_seconds: float, done: Callable[[Reading], None]
     ) -> None:
         self._lane = lane
         self._loop = loop
         self._work = work
         self._timeout = timeout_seconds
-        self._done: Callable[[Finding], None] | None = done
+        self._done: Callable[[Reading], None] | None = done
         self._started = 0.0
         self._deadline: Timer | None = None
         self._cancelled = threading.Event()
@@ -106,20 +106,20 @@ class ThreadAttempt:
             self._loop.soon(self._lane.left)
 
     def _tell(self, result: Result, output: str, code: int | None = None) -> None:
-        finding = self._finding(result, output, code)
-        self._loop.soon(lambda: self._told(finding))
+        reading = self._reading(result, output, code)
+        self._loop.soon(lambda: self._told(reading))
 
-    def _finding(self, result: Result, output: str, code: int | None) -> Finding:
+    def _reading(self, result: Result, output: str, code: int | None) -> Reading:
         seconds = time.monotonic() - self._started
-        return Finding(result=result, output=output, code=code, started=self._started, seconds=seconds)
+        return Reading(result=result, output=output, code=code, started=self._started, seconds=seconds)
 
     def _expire(self) -> None:
         """The thread hangs in a call that is not bounded by the attempt's time."""
         output = f"it did not end within {go_duration(round(self._timeout * 1000))}"
-        self._told(self._finding("error", output, None))
+        self._told(self._reading("error", output, None))
 
-    def _told(self, finding: Finding) -> None:
+    def _told(self, reading: Reading) -> None:
         done = self._done
         self.cancel()
         if done is not None:
-            done(finding)
+            done(reading)
