@@ -27,7 +27,7 @@ from tests.support import scratch
 from tests.support.sample_plugin import sample_plugin
 
 RESOURCE = "example.com/thing"
-SHORT = Patience(connect=1, options=0.5, preferred=0.5, allocate=0.5, pre_start=0.5)
+SHORT = Patience(connect=1, allocate=0.5)
 
 
 @dataclass
@@ -85,8 +85,14 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", 0.05)  # how long it takes to see that one is to end
     root = scratch.create("devices")
     folder, watched = root / "device-plugins", root / "plugins_registry"
-    yield Desk(GrpcDevicePlugins(folder, watched, SHORT), folder, watched)
+    yield Desk(GrpcDevicePlugins(folder, watched), folder, watched)
     shutil.rmtree(root)
+
+
+@pytest.fixture
+def hasty(desk: Desk) -> Desk:
+    """The same desk for whoever waits until it has waited long enough."""
+    return Desk(GrpcDevicePlugins(desk.folder, desk.watched, SHORT), desk.folder, desk.watched)
 
 
 @contextmanager
@@ -336,8 +342,8 @@ def test_a_plugin_that_does_not_listen_yet_is_waited_for(desk: Desk) -> None:
         assert len(listed(said)) == 4
 
 
-def test_a_plugin_that_never_listens_is_given_up(desk: Desk) -> None:
-    with listing(desk, str(desk.folder / "nobody.sock")) as said:
+def test_a_plugin_that_never_listens_is_given_up(hasty: Desk) -> None:
+    with listing(hasty, str(hasty.folder / "nobody.sock")) as said:
         refusal = ended(said)
         assert refusal.kind == "away"
         assert "nobody answered within 1 s" in str(refusal)
@@ -392,11 +398,11 @@ def test_a_refusal_has_the_plugins_words(desk: Desk) -> None:
         assert (raised.value.kind, str(raised.value)) == ("failed", "rpc error: code = Unknown desc = no more")
 
 
-def test_an_answer_after_the_time_is_none(desk: Desk) -> None:
+def test_an_answer_after_the_time_is_none(desk: Desk, hasty: Desk) -> None:
     with sample_plugin("--do", "slow allocate 1", folder=_made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         with pytest.raises(PluginRefusal) as raised:
-            desk.plugins.allocate(path, ["thing-0"])
+            hasty.plugins.allocate(path, ["thing-0"])
         assert raised.value.kind == "late"
         plugin.do("usual")
         assert len(desk.plugins.allocate(path, ["thing-1"])) == 1
@@ -418,7 +424,7 @@ def test_a_plugin_that_dies_in_a_call_is_away(desk: Desk, how: str) -> None:
         assert len(desk.plugins.allocate(path, ["thing-0"])) == 1
 
 
-def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk) -> None:
+def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk, hasty: Desk) -> None:
     folder = _made(desk.folder)
     with (
         sample_plugin("--do", "hang allocate", "--socket", "hangs.sock", folder=folder) as hangs,
@@ -427,7 +433,7 @@ def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk) -> None:
     ):
         hangs.wait_for("serves")
         works.wait_for("serves")
-        hanging = [pool.submit(desk.plugins.allocate, str(folder / "hangs.sock"), ["thing-0"]) for _ in range(10)]
+        hanging = [pool.submit(hasty.plugins.allocate, str(folder / "hangs.sock"), ["thing-0"]) for _ in range(10)]
         hangs.wait_for("allocate", times=10)
         assert len(desk.plugins.allocate(str(folder / "works.sock"), ["thing-0"])) == 1
         assert all(isinstance(one.exception(), PluginRefusal) for one in hanging)
