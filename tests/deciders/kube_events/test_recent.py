@@ -1,0 +1,18 @@
+"""What leaves a cache of the latest, and what stays."""
+
+import pytest
+
+from chronolet.kube_events.recent import remembered
+from chronolet.kube_events.state import Cache
+
+
+@pytest.mark.parametrize(
+    ("put", "left"),
+    [("abc", "bc"), ("abac", "ac"), ("abbc", "bc"), ("abcba", "ba"), ("abcbad", "ad")],
+    ids=["the oldest", "seen again first", "seen again last", "put in again", "after a gap"],
+)
+def test_the_one_that_was_not_seen_for_longest_leaves(put: str, left: str) -> None:
+    cache: Cache[int] = Cache(size=2)
+    for key in put:
+        cache = remembered(cache, {key: 1})
+    assert set(cache.entries) == set(left)
