@@ -9,6 +9,7 @@ from chronolet.pod.status import pod_status
 from chronolet_schemas import pod, prober
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
+from tests.support.redis import PrivateRedis
 
 STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
 FAILURES = 4
@@ -51,7 +52,7 @@ def test_a_failing_streak_goes_on_after_each_kill(own_node: Node) -> None:
     assert [one.attempt for one in starts] == [0, 1], "no restart is doubled"
 
 
-def test_ready_and_started_outlive_the_agent(own_node: Node) -> None:
+def test_ready_and_started_outlive_the_agent_and_redis(own_node: Node, redis_server: PrivateRedis) -> None:
     """After a restart no container turns Ready or NotReady by itself, and no startup probe is run again."""
     own_node.start()
     probes: dict[str, Any] = {"startupProbe": cat("/etc/passwd"), "readinessProbe": cat("/etc/passwd")}
@@ -62,11 +63,18 @@ def test_ready_and_started_outlive_the_agent(own_node: Node) -> None:
     own_node.journal.wait_for("it to be ready", lambda: is_ready(own_node, "ready"))
     own_node.journal.wait_for_event(prober.ProbeFailed, pod="default/unready", consecutive=3)
     seen = len(own_node.journal.events(prober.ResultChanged))
-    for _ in range(2):
-        own_node.kill9()
+    for killed in ("agent", "Redis", "both"):
+        if killed != "Redis":
+            own_node.kill9()
+        if killed != "agent":
+            redis_server.kill9()
+            redis_server.restart()
         count = own_node.journal.events(prober.ProbeFailed, pod="default/ready")[-1].consecutive
-        own_node.start()
+        if killed != "Redis":
+            own_node.start()
         own_node.journal.wait_for_event(prober.ProbeFailed, pod="default/ready", consecutive=count + 5)
+    counts = [one.consecutive for one in own_node.journal.events(prober.ProbeFailed, pod="default/ready")]
+    assert counts == list(range(1, len(counts) + 1)), "none forgotten, none twice"
     assert len(own_node.journal.events(prober.ResultChanged)) == seen
     assert is_ready(own_node, "ready")
     assert not is_ready(own_node, "unready")

@@ -80,7 +80,7 @@ def _of_container(
     now: int,
 ) -> Iterable[Event]:
     """What becomes of the container that is probed; of any other one it is no news."""
-    if not state.running or (message.uid, message.attempt) != (state.uid, state.attempt):
+    if not state.running or not _is_about(state, message):
         return ()
     match message:
         case pod.ContainerProbed():
@@ -93,6 +93,16 @@ def _of_container(
             return _not_running(state, again=True)
         case _:
             assert_never(message)
+
+
+def _is_about(
+    state: State,
+    message: pod.ContainerProbed | pod.ContainerStopRequested | pod.ContainerExited | pod.RestartScheduled,
+) -> bool:
+    """By the container's id, for an engine that was killed may have two of one attempt."""
+    if isinstance(message, pod.RestartScheduled):
+        return (message.uid, message.attempt) == (state.uid, state.attempt)
+    return message.id == state.id
 
 
 def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterator[Event]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chronolet.kernel.kind import Due
 from chronolet.pod import decider, signals
 from chronolet.pod.status import plain_status
-from chronolet_schemas import pleg
+from chronolet_schemas import pleg, prober
 from chronolet_schemas.podspec import (
     Container,
     EphemeralContainer,
@@ -20,6 +20,7 @@ from chronolet_schemas.podspec import (
     Lifecycle,
     LifecycleHandler,
     Pod,
+    Probe,
     SleepAction,
 )
 from tests.deciders.pod.answering import bad_answer, good_answer
@@ -42,7 +43,14 @@ ORDERED = manifest(
         container("debug", restart_policy="Always"),
     ),
 )
+PROBE = Probe(exec=ExecAction(command=("x",)), termination_grace_period_seconds=3)
+PROBED = manifest(
+    container("app", liveness_probe=PROBE, readiness_probe=Probe(exec=PROBE.exec)),
+    init_containers=(container("log", restart_policy="Always", startup_probe=PROBE, liveness_probe=PROBE),),
+)
 MANIFESTS = (
+    PROBED,
+    manifest(container("app", startup_probe=PROBE), restart_policy="Never"),
     manifest(container("app"), container("log")),
     manifest(container("app", "busybox:2"), container("log")),
     manifest(container("app"), container("new"), restart_policy="OnFailure"),
@@ -72,7 +80,7 @@ def step(life: Life, data: st.DataObject) -> None:
     life.at += data.draw(st.sampled_from((0, 1, 900, 11_000, 400_000)))
     uid = data.draw(st.sampled_from(("u1", "u2")))
     what = data.draw(
-        st.sampled_from(("good", "good", "good", "bad", "raise", "wake", "apply", "withdraw", "up", "die"))
+        st.sampled_from(("good", "good", "good", "bad", "raise", "wake", "apply", "withdraw", "up", "die", "probe"))
     )
     effects = sorted(life.effects)
     if what in ("good", "bad", "raise") and effects:
@@ -90,8 +98,25 @@ def step(life: Life, data: st.DataObject) -> None:
         life.apply(data.draw(st.sampled_from(MANIFESTS)), uid=uid)
     elif what == "withdraw" and life.state is not None:
         life.withdraw(uid, data.draw(st.sampled_from((None, 0, 60))))
+    elif what == "probe" and life.state is not None:
+        probed(life, data, uid)
     elif what in ("up", "die") and life.state is not None:
         news(life, data, uid, what)
+
+
+def probed(life: Life, data: st.DataObject, uid: str) -> None:
+    """Something that the prober may say, true or outdated."""
+    name, attempt = data.draw(st.sampled_from(NAMES[:-1])), data.draw(st.integers(0, 2))
+    who: dict[str, Any] = {
+        "pod": POD,
+        "uid": uid,
+        "container": name,
+        "attempt": attempt,
+        "id": f"{name}-{uid}-{attempt}",
+    }
+    probe: Any = data.draw(st.sampled_from(("Liveness", "Readiness", "Startup")))
+    result: Any = data.draw(st.sampled_from(("success", "failure", "unknown")))
+    life.when(prober.ResultChanged(probe=probe, result=result, **who))
 
 
 def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
@@ -135,7 +160,7 @@ def test_no_sequence_of_messages_fails_and_every_end_ends(data: st.DataObject) -
 
 
 @settings(max_examples=40, deadline=None)
-@with_data(data=st.data(), wanted_one=st.sampled_from((*MANIFESTS[:2], HOOKED, ORDERED)))
+@with_data(data=st.data(), wanted_one=st.sampled_from((*MANIFESTS[:4], HOOKED, ORDERED)))
 def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: Pod) -> None:
     life = Watched().apply(wanted_one)
     for _ in range(data.draw(st.integers(0, 25))):
@@ -147,6 +172,9 @@ def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: 
             life.when(good_answer(life.effects[min(life.effects)], life.at))
         elif life.due is not None:
             life.wake()
+        for one in life.state.containers:
+            who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": one.name, "attempt": one.attempt, "id": one.id}
+            life.when(prober.ResultChanged(probe="Startup", result="success", **who))
     phases = [one.phase for one in life.state.containers]
     assert phases == ["running"] * len(phases)
 

@@ -59,10 +59,10 @@ def changed(probe: prober.ProbeName, result: prober.ProbeResult, **changes: Any)
     return prober.ResultChanged(**{"probe": probe, "attempt": 0, "id": "k0", "result": result, **WHO} | changes)
 
 
-def exited(code: int = 0, attempt: int = 0) -> pod.ContainerExited:
+def exited(code: int = 0) -> pod.ContainerExited:
     """The container is dead."""
     return pod.ContainerExited(
-        attempt=attempt, id="k0", exit_code=code, reason="Error", started_at=1_000, finished_at=2_000, **WHO
+        attempt=0, id="k0", exit_code=code, reason="Error", started_at=1_000, finished_at=2_000, **WHO
     )
 
 

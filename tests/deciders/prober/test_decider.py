@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet.kernel.decider import Due
 from chronolet.prober import signals, wanted
@@ -247,13 +248,10 @@ def test_readiness_is_probed_to_the_end() -> None:
 
 def test_other_containers_and_lives_are_no_news() -> None:
     scene = probing.probed()
-    for message in (exited(attempt=7), pod.ContainerExited(**{**_fields(exited()), "uid": "u0"})):
+    waits = pod.RestartScheduled(attempt=3, at=5_000, back_off_seconds=10, next_back_off_seconds=20, **WHO)
+    for message in (replace(exited(), id="k9"), replace(stopping("Superseded"), id="k9"), waits):
         scene.when(message).then()
     assert scene.effects
-
-
-def _fields(message: Any) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in message.__struct_fields__}
 
 
 def test_an_outdated_worker_is_not_heard() -> None:
