@@ -7,7 +7,9 @@ import pytest
 
 from chronolet.devices import signals
 from chronolet.devices.decider import DECIDER
+from chronolet.kernel.decider import Due
 from chronolet_schemas import devices, pod
+from tests.cli.histories import UID, accepted
 from tests.cli.written import NOON, WrittenNode
 
 GPU = "vendor.test/gpu"
@@ -164,6 +166,22 @@ def test_a_device_with_all_its_owners(plugged: Plugged, monkeypatch: pytest.Monk
     assert "Pod:              <none>" in ill
 
 
+def test_a_pod_as_an_object_has_the_health_of_its_devices(plugged: Plugged) -> None:
+    plugged.write("pod/default/db", accepted("db"))
+    plugged.asks(UID, "db", 2)
+    plugged.tell(pod.PodEnded(pod="default/db", uid="u2"))
+    plugged.asks(UID, "db", 2)
+    plugged.allocates(UID)
+    plugged.lists("a", ill="c")
+    (status,) = json.loads(plugged.run("get", "pod", "db", "-o", "json").out)["status"]["containerStatuses"]
+    assert status["allocatedResourcesStatus"] == [
+        {
+            "name": GPU,
+            "resources": [{"resourceID": "a", "health": "Healthy"}, {"resourceID": "c", "health": "Unhealthy"}],
+        }
+    ]
+
+
 def test_what_else_may_become_of_a_device(plugged: Plugged) -> None:
     plugged.asks("u3", "job")
     claim = plugged.state.claims["u3/app"]
@@ -191,4 +209,19 @@ def test_devices_that_are_not_there(plugged: Plugged) -> None:
     assert (never.status, never.err) == (1, f'error: device "{GPU}/z" not found\n')
     assert WrittenNode().run("describe", "devices") == ("", "No resources found.\n", 0)
     assert plugged.run("describe", "devices").out.count("History:") == 3
+
+
+def test_what_the_node_has_of_each_resource(plugged: Plugged) -> None:
+    assert plugged.run("describe", "devices").out.splitlines()[:3] == [
+        "Resources:",
+        "  Resource          Capacity   Allocatable   Allocated   Plugin   Since",
+        "  --------          --------   -----------   ---------   ------   -----",
+    ]
+    row = plugged.run("describe", "devices").out.splitlines()[3].split()
+    assert row == [GPU, "3", "2", "1", "listed", "2m10s"]
+    plugged.tell(signals.EndpointStopped(resource=GPU, generation=1))
+    plugged.now += 301 * SECOND
+    plugged.tell(Due(at=plugged.now))
+    row = plugged.run("describe", "devices").out.splitlines()[3].split()
+    assert row == [GPU, "0", "1", "1", "removed", "<none>"]
     assert plugged.now > NOON

@@ -78,11 +78,14 @@ def command(
 def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
     """By any of their names; one that is no more by its whole one, resource and id."""
     with session(settings) as node:
-        everything = devices.of(devices.known(node.state("devices")))
+        state = devices.known(node.state("devices"))
+        everything = devices.of(state)
+        for line in described_device.resources(state, node.now()) if everything and not wanted else ():
+            click.echo(line)
         found = [one for one in everything if not wanted or devices.is_named(one, wanted)]
         missing = [name for name in wanted if not any(devices.is_named(one, (name,)) for one in found)]
         found += [devices.gone(name) for name in missing if name.count("/") > 1]
-        shown = 0
+        shown = 0 if wanted else 1
         for one in found:
             past = list(described_device.history(node.entries(), one["resource"], one["id"]))
             if not past:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from chronolet.cli import ages, devices, table
 from chronolet.cli.devices import Object
 from chronolet.cli.layout import line, moment
+from chronolet.devices import capacity
 from chronolet.devices.actor import NODE
 from chronolet.devices.decider import DECIDER
 from chronolet.devices.state import State
@@ -19,6 +20,7 @@ from chronolet_schemas import codec
 from chronolet_schemas.devices import DevicesFreed, DevicesRefused
 from chronolet_schemas.envelope import Entry, Event
 
+_RESOURCES = ("Resource", "Capacity", "Allocatable", "Allocated", "Plugin", "Since")
 _HISTORY = ("Age", "When", "What")
 _ENTITY = f"devices/{NODE}"
 _UNLISTED = ""
@@ -34,6 +36,18 @@ class Moment(NamedTuple):
 class _Look(NamedTuple):
     health: str
     holders: tuple[str, ...]
+
+
+def resources(state: State, now: int) -> Iterator[str]:
+    """What the node has of each resource."""
+    there, may, held = capacity.capacity(state), capacity.node_allocatable(state), capacity.allocated(state)
+    rows = []
+    for name in sorted({*there, *may}):
+        known = state.resources.get(name)
+        plugin = (known.phase, ages.ago(known.since, now)) if known is not None else ("removed", devices.NOBODY)
+        rows.append((name, str(there.get(name, 0)), str(may[name]), str(len(held.get(name, ()))), *plugin))
+    yield "Resources:"
+    yield from table.lines(_RESOURCES, [["-" * len(name) for name in _RESOURCES], *rows], indent="  ")
 
 
 def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]:

@@ -146,7 +146,8 @@ def _missing(asked: Asked, chosen: Sequence[Any]) -> list[str]:
 
 
 def _pods(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    everything = api_pods(node.state("pod"), node.settings.node)
+    kinds = ("pod",) if asked.output in (None, "wide", "name") else ("pod", "devices")
+    everything = api_pods(node.state(*kinds), node.settings.node)
     chosen = [
         pod for pod in everything if asked.namespace in (None, pod["metadata"]["namespace"]) and asked.wanted(pod)
     ]

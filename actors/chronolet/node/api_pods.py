@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from chronolet.devices.actor import NODE
+from chronolet.devices.capacity import health
+from chronolet.devices.state import State as Devices
 from chronolet.history.state import Moment
 from chronolet.pod.state import State
 from chronolet.pod.status import plain_status, rfc3339
@@ -39,4 +42,26 @@ def _api_pod(state: State, node: str, moment: Moment) -> Object:
     if state.termination:
         metadata["deletionTimestamp"] = rfc3339(state.termination.deadline)
         metadata["deletionGracePeriodSeconds"] = state.termination.grace_period_seconds
-    return {**plain, "metadata": metadata, "spec": {**plain["spec"], "nodeName": node}, "status": plain_status(state)}
+    status = _with_devices(plain_status(state), state.uid, moment)
+    return {**plain, "metadata": metadata, "spec": {**plain["spec"], "nodeName": node}, "status": status}
+
+
+def _with_devices(status: Object, uid: str, moment: Moment) -> Object:
+    """The status with the health of the devices that each container has, where the moment knows of devices.
+
+    Source: UpdateAllocatedResourcesStatus in pkg/kubelet/cm/devicemanager/manager.go.
+    """
+    known: Devices = moment.states.get("devices", {}).get(NODE, Devices())
+    held = {claim.container: claim.devices() for claim in known.of_pod(uid)}
+    for field in ("containerStatuses", "initContainerStatuses"):
+        for one in status.get(field, ()):
+            if held.get(one["name"]):
+                one["allocatedResourcesStatus"] = [
+                    {"name": name, "resources": [_health(known, name, device) for device in ids]}
+                    for name, ids in sorted(held[one["name"]].items())
+                ]
+    return status
+
+
+def _health(known: Devices, resource: str, device: str) -> Object:
+    return {"resourceID": device, "health": health(known, resource, device)}

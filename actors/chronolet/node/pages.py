@@ -44,11 +44,11 @@ _LOOK_SECONDS = 10.0
 _AT_ONCE = 4
 
 
-def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, kind: Kind[Any]) -> dict[str, Show]:
+def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: Kind[Any]) -> dict[str, Show]:
     """/pods."""
 
     def pods() -> Object:
-        moment = state_at(store, archive, (kind,))
+        moment = state_at(store, archive, kinds)
         return _list(api_pods(moment, settings.node), str(moment.position))
 
     return {"/pods": _shown(Fresh(pods, PODS_SECONDS, PATIENCE_SECONDS))}

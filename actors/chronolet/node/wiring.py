@@ -29,6 +29,7 @@ from chronolet.adapters.probes import Probing
 from chronolet.adapters.probes.results import RedisResults
 from chronolet.adapters.registry_keys import HostKeyring, docker_folder
 from chronolet.adapters.volumes import HostVolumes
+from chronolet.devices import actor as devices
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
 from chronolet.keeper import actor as keeper
@@ -184,7 +185,7 @@ def _pages(settings: Settings, store: RedisStore, archive: NodeArchive, runtime:
     """Node-wide pages where the node's pods and containers are looked after."""
     pages = {"/configz": configz(settings)}
     if "pod" in settings.actors:
-        pages |= pod_pages(settings, store, archive, pod.kind())
+        pages |= pod_pages(settings, store, archive, pod.kind(), devices.kind())
     if "pleg" in settings.actors:
         pages |= runtime_pages(settings, runtime)
     return pages
