@@ -110,11 +110,16 @@ class ProbeWorker(SharedActor):
     # -- one probe ---------------------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
+        """All tries together have the probe's time: its outcome is never later than that."""
         self._tries += 1
         if isinstance(self._target, str):
             self._found(Reading(result="error", output=self._target, started=time.monotonic(), seconds=0.0))
             return
-        self._attempt = self._prober.begin(self._target, self._timeout, self._tell_found)
+        left = self._timeout if self._tries == 1 else self._left()
+        self._attempt = self._prober.begin(self._target, left, self._tell_found)
+
+    def _left(self) -> float:
+        return self._started + self._timeout - time.monotonic()
 
     def _tell_found(self, reading: Reading) -> None:
         self.actor_ref.tell(Found(reading))
@@ -124,7 +129,7 @@ class ProbeWorker(SharedActor):
         if self._tries == 1:
             self._started = reading.started
             self._look_at_lateness(reading.started - self._due)
-        if asks_again(reading.result, self._tries):
+        if asks_again(reading.result, self._tries) and self._left() > 0:
             self._ask()
         else:
             self._conclude(reading)

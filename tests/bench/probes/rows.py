@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import redis
+
 from chronolet.kernel.redis_store import RedisStore
 from chronolet_schemas import prober, registry
 from chronolet_schemas.envelope import Position
+from chronolet_schemas.keys import Keys
 from tests.bench.figures import Figure
 from tests.bench.pods.agent import NODE, Agent
 from tests.bench.pods.parts import cpu, engine_cpu, measured_steady, memory, value
@@ -45,11 +48,24 @@ def _broken(kind: str, found: dict[str, Any]) -> list[Figure]:
 def steady(agent: Agent, *, quick: bool) -> list[Figure]:
     """CPU and memory with a liveness probe each second in every pod."""
     configurations = ("10:http", "10:exec") if quick else tuple(CPU_GOALS)
-    found = measured_steady(agent, configurations, *_OPTIONS, quick=quick)
-    return [figure for one in found for figure in _steady(one)]
+    return [figure for one in configurations for figure in _steady(*_counted(agent, one, quick=quick))]
 
 
-def _steady(one: dict[str, Any]) -> list[Figure]:
+def _counted(agent: Agent, configuration: str, *, quick: bool) -> tuple[dict[str, Any], int]:
+    """What test d found, and how many outcomes there were from the pods' start to their end."""
+    before = _outcomes(agent)
+    (found,) = measured_steady(agent, (configuration,), *_OPTIONS, quick=quick)
+    return found, _outcomes(agent) - before
+
+
+def _outcomes(agent: Agent) -> int:
+    """Since the log began."""
+    with redis.Redis.from_url(agent.url) as client:
+        key = Keys(NODE).probe_results
+        return int(client.xinfo_stream(key)["entries-added"]) if client.exists(key) else 0
+
+
+def _steady(one: dict[str, Any], outcomes: int) -> list[Figure]:
     what, pods, kind = f"{one['pods']}:{one['probe']}", one["pods"], one["probe"]
     figures = [
         cpu(one, f"d. agent and Redis, {pods} pods, {kind} each second", CPU_GOALS.get(what)),
@@ -59,7 +75,7 @@ def _steady(one: dict[str, Any]) -> list[Figure]:
             ours=one["containers_started_in_window"],
             unit="",
             goal=0,
-            note=f"{_probes(one)} a second; load {one['load_start'][0]}",
+            note=f"{outcomes} outcomes were recorded from the pods' start to their end; load {one['load_start'][0]}",
         ),
     ]
     if kind == "exec":
@@ -71,12 +87,6 @@ def _steady(one: dict[str, Any]) -> list[Figure]:
         )
         figures.append(engine)
     return figures
-
-
-def _probes(one: dict[str, Any]) -> str:
-    if one["probe"] == "exec":
-        return f"{one['execs_started_per_s'] or 0:.1f} commands were run"
-    return f"{one['host_tcp_active_opens_per_s']:.1f} connections were opened on this machine"
 
 
 def overload(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
@@ -92,7 +102,8 @@ def overload(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
             ours=one["containers_started_in_window"],
             unit="",
             goal=0,
-            note=f"{pods} commands a second were wanted, {_probes(one)}; load {one['load_start'][0]}",
+            note=f"{pods} commands a second were wanted, {one['execs_started_per_s'] or 0:.1f} were run;"
+            f" load {one['load_start'][0]}",
         ),
         Figure(
             name="probes that said that they are late",

@@ -16,6 +16,7 @@ from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.kernel.effects import Fenced
 from chronolet.ports.probes import Result
+from chronolet.ports.runtime import Refusal
 from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeLate, ProbeOutcome
 from chronolet.prober.wanted import RunProbe
@@ -182,6 +183,24 @@ def test_an_error_of_the_asking_is_tried_three_times(world: World) -> None:
     assert (outcome.outcome, outcome.code) == ("error", None)
     assert world.runtime.calls.count("create_exec") == 3
     assert world.told.counted == ["error"]
+
+
+def test_all_tries_together_have_the_probes_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    calls: list[str] = []
+
+    def hang(*_: object) -> str:
+        calls.append("create_exec")
+        release.wait(0.7)
+        raise Refusal("failed", "slow and wrong")
+
+    monkeypatch.setattr(world.runtime, "create_exec", hang)
+    began = time.monotonic()
+    context = world.begin(Probe(exec=ExecAction(command=("x",)), timeout_seconds=1), period=60_000)
+    wait_until(lambda: bool(context.sent), "the outcome")
+    assert time.monotonic() - began < 2.0, "three tries of a second each would take longer"
+    assert (context.outcomes()[0].outcome, len(calls)) == ("error", 2)
+    release.set()
 
 
 def test_a_definition_that_asks_nobody_is_an_error(world: World) -> None:
