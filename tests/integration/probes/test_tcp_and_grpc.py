@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,22 @@ def test_no_connection_is_a_failure(probes: Probes) -> None:
     reading = probes.ask(TcpTarget(host="127.0.0.1", port=port))
     assert reading.result == "failure"
     assert reading.output == f"dial tcp 127.0.0.1:{port}: connect: connection refused"
+
+
+def test_a_machine_that_has_run_out_of_descriptors_blames_nobody(probes: Probes, serve: Serve) -> None:
+    well: Script = lambda connection, _: connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")  # noqa: E731
+    server = serve(well)
+    assert probes.get(server.port).result == "success"
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        http = probes.get(server.port)
+        tcp = probes.ask(TcpTarget(host="127.0.0.1", port=server.port))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (http.result, tcp.result) == ("error", "error")
+    assert "too many open files" in http.output
+    assert probes.get(serve(well).port).result == "success"
 
 
 @contextlib.contextmanager

@@ -13,6 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from chronolet.adapters.probes.loop import WRITABLE, Loop
 from chronolet.adapters.probes.names import Address, Names
+from chronolet.ports.probes import Result
+
+_OURS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
+
+
+def judged(error: OSError) -> Result:
+    """What it says of the container that there was no connection: nothing, where this machine has run short."""
+    return "error" if error.errno in _OURS else "failure"
 
 
 class Dial:

@@ -16,7 +16,7 @@ import ssl
 from chronolet.adapters import http_texts
 from chronolet.adapters.probes.answer import Answer, Malformed
 from chronolet.adapters.probes.attempts import Done, LoopAttempt
-from chronolet.adapters.probes.dial import Dial
+from chronolet.adapters.probes.dial import Dial, judged
 from chronolet.adapters.probes.loop import READABLE, WRITABLE, Loop
 from chronolet.adapters.probes.names import Names
 from chronolet.ports.probes import HttpTarget
@@ -67,7 +67,8 @@ class HttpAttempt(LoopAttempt):
         self._go_on()
 
     def _not_connected(self, error: OSError) -> None:
-        self._fail(http_texts.dial_failed(self._request.host, self._request.port, error))
+        why = http_texts.dial_failed(self._request.host, self._request.port, error)
+        self._end(judged(error), http_texts.failed(self._request, why))
 
     # -- on the connection -------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class RedisResults:
         self._channel = Channel(Address(url), _TIMEOUT_SECONDS)
         self._head = ("XADD", Keys(node).probe_results, "MAXLEN", "~", most_entries, "*")
         self._waiting: deque[RawResult] = deque(maxlen=_MOST_WAITING)
+        self._lost = 0
         self._stopped = threading.Event()
         self._some = threading.Event()
         self._thread: threading.Thread | None = None
@@ -76,7 +77,13 @@ class RedisResults:
         try:
             self._channel.calls([(*self._head, *_fields(one)) for one in results])
         except (StoreUnreachable, StoreBroken, redis.ResponseError) as error:
-            log.warning("outcomes of probes were not written", count=len(results), error=str(error))
+            if not self._lost:
+                log.warning("outcomes of probes are not written", error=str(error))
+            self._lost += len(results)
+        else:
+            if self._lost:
+                log.info("outcomes of probes are written again", lost=self._lost)
+            self._lost = 0
 
 
 def _fields(result: RawResult) -> Sequence[str]:

@@ -9,7 +9,7 @@ import socket
 
 from chronolet.adapters import http_texts
 from chronolet.adapters.probes.attempts import Done, LoopAttempt
-from chronolet.adapters.probes.dial import Dial
+from chronolet.adapters.probes.dial import Dial, judged
 from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.names import Names
 from chronolet.ports.probes import TcpTarget
@@ -30,7 +30,7 @@ class TcpAttempt(LoopAttempt):
         self._end("success", "")
 
     def _failed(self, error: OSError) -> None:
-        self._end("failure", http_texts.dial_failed(self._target.host, self._target.port, error))
+        self._end(judged(error), http_texts.dial_failed(self._target.host, self._target.port, error))
 
     def _said_late(self) -> str:
         return http_texts.dial_failed(self._target.host, self._target.port, TimeoutError())
