@@ -245,7 +245,8 @@ def _kinds(
                 steady_seconds=relist,
                 threshold_seconds=settings.pleg_relist_threshold / 1000,
                 run=run,
-            )
+            ),
+            node,
         ),
         "prober": lambda: prober.kind(prober_effects.jobs(probes)),
         "kube_events": lambda: _kube_events(settings, event_pause),

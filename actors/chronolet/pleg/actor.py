@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from chronolet.kernel.kind import Effect, Job, Kind
-from chronolet.pleg.decider import DECIDER
+from chronolet.pleg.decider import decider
 from chronolet.pleg.state import State
 from chronolet_schemas import pleg
 
@@ -20,14 +20,14 @@ def _node(_command: pleg.AdoptContainers) -> Sequence[str]:
     return (NODE,)
 
 
-def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
-    """The Kind; `standing` are the jobs of FollowRuntime and Relist, bound to a runtime."""
+def kind(standing: Mapping[type[Effect], Job] | None = None, node: str = "") -> Kind[State]:
+    """The Kind; `standing` are the jobs of FollowRuntime and Relist, bound to a runtime; `node` is its name."""
     return Kind(
         name="pleg",
         shards=1,
         state=State,
         format=1,
-        decider=DECIDER,
+        decider=decider(node),
         commands={pleg.AdoptContainers: _node},
         at_start=(NODE,),
         standing=standing or {},

@@ -7,6 +7,7 @@ Source: pkg/kubelet/pleg/generic.go, evented.go. A signal that tells nothing new
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
@@ -21,7 +22,7 @@ from chronolet.pleg.runs import is_news
 from chronolet.pleg.state import Run, State
 from chronolet.pleg.transitions import Seen as SeenState
 from chronolet.pleg.transitions import computed
-from chronolet_schemas import pleg
+from chronolet_schemas import kube_events, pleg
 from chronolet_schemas.envelope import Event
 
 _KILLED = 137
@@ -35,8 +36,25 @@ Said = _SaidOfEach | signals.StreamOpened | signals.StreamBroken | signals.Relis
 """All that pleg is told."""
 
 
-def decide(state: State, message: Said, now: int) -> Sequence[Event]:
-    """The facts that are new in a signal."""
+def decide(node: str, state: State, message: Said, now: int) -> Sequence[Event]:
+    """The facts that are new in a signal, each with what the kubelet tells about the node because of it."""
+    return tuple(one for event in _facts(state, message, now) for one in (event, *_told(node, event)))
+
+
+def _told(node: str, event: Event) -> Sequence[kube_events.Recorded]:
+    """A node whose PLEG is ill is not ready (pkg/kubelet/nodestatus/setters.go, ReadyCondition)."""
+    match event:
+        case pleg.Unhealthy():
+            reason = "NodeNotReady"
+        case pleg.Healthy():
+            reason = "NodeReady"
+        case _:
+            return ()
+    text = f"Node {node} status is now: {reason}"
+    return (kube_events.Recorded(object_kind="Node", name=node, severity="Normal", reason=reason, message=text),)
+
+
+def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
     match message:
         case signals.Noticed() | signals.Relisted() | pleg.AdoptContainers():
             return _of_each(state, message)
@@ -207,4 +225,16 @@ def outstanding(state: State) -> Sequence[Effect]:
     )
 
 
-DECIDER = Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
+def decider(node: str) -> Decider[State]:
+    """The decider of the node of that name."""
+    return Decider(
+        initial=State(),
+        decide=functools.partial(decide, node),
+        evolve=evolve,
+        due=due,
+        outstanding=outstanding,
+    )
+
+
+DECIDER: Decider[State] = decider("")
+"""Enough to fold a history."""

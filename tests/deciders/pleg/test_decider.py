@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chronolet.kernel.decider import Due
 from chronolet.pleg import signals, wanted
-from chronolet.pleg.decider import DECIDER, MOST_EVENTS
+from chronolet.pleg.decider import DECIDER, MOST_EVENTS, decider
 from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Event
 from tests.deciders.given import Scene, given
@@ -262,6 +262,16 @@ def test_events_of_others_change_nothing() -> None:
     state = given(DECIDER, STARTED).state
     assert DECIDER.evolve(state, pleg.ContainerRemoved(**{**WHO, "id": "other"})) == state
     assert DECIDER.evolve(state, Event()) == state
+
+
+def test_a_node_whose_listing_does_not_work_is_told_not_to_be_ready() -> None:
+    scene = given(decider("node-1"), WORKS).when(failed(), at=T0 + THRESHOLD + 1_000)
+    assert scene.kinds == ["RelistFailing", "Unhealthy"]
+    (told,) = scene.recorded
+    assert (told.object_kind, told.name, told.severity) == ("Node", "node-1", "Normal")
+    scene.tells(("NodeNotReady", "Node node-1 status is now: NodeNotReady"))
+    scene.when(signals.Relisted(began_at=T0, count=3))
+    scene.tells(("NodeReady", "Node node-1 status is now: NodeReady"))
 
 
 MESSAGES = st.one_of(
