@@ -81,4 +81,22 @@ EVENT_SETTINGS: tuple[Setting, ...] = (
         any_text,
         metavar="PATH",
     ),
+    Setting(
+        "event_qps",
+        "--event-qps",
+        "CHRONOLET_EVENT_QPS",
+        "how many KubeEvents it is sent a second, 0 for all there are [default: 50]",
+        number(0, 100_000),
+        "eventRecordQPS",
+        "NUMBER",
+    ),
+    Setting(
+        "event_burst",
+        "--event-burst",
+        "CHRONOLET_EVENT_BURST",
+        "how many more at once [default: 100]",
+        number(1, 1_000_000),
+        "eventBurst",
+        "NUMBER",
+    ),
 )

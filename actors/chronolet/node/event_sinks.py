@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from chronolet.adapters.kube_sinks import KubernetesSink, LogSink, StreamSink, WebhookSink
 from chronolet.adapters.kube_sinks.calls import HttpCaller
+from chronolet.adapters.kube_sinks.kubernetes import Pace
 from chronolet.kube_events.policy import Policy, Rules
 from chronolet.node.settings import Settings
 from chronolet.ports.kube_sinks import Sink
@@ -34,7 +35,8 @@ def sinks(settings: Settings) -> dict[str, Sink]:
         found["webhook"] = WebhookSink(caller, settings.node, settings.event_webhook_secret_file)
     if settings.event_api_server:
         caller = HttpCaller(settings.event_api_server.rstrip("/"), ca_file=settings.event_api_ca_file)
-        found["kubernetes"] = KubernetesSink(caller, settings.node, settings.event_api_token_file)
+        pace = Pace(settings.event_qps, settings.event_burst)
+        found["kubernetes"] = KubernetesSink(caller, settings.node, settings.event_api_token_file, pace)
     return found
 
 

@@ -111,6 +111,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     event_api_server: str = ""
     event_api_token_file: str = ""
     event_api_ca_file: str = ""
+    event_qps: int = 50
+    """0: as many as there are."""
+    event_burst: int = 100
     minimum_container_ttl_duration: int = 0
     maximum_dead_containers_per_container: int = 1
     """Below 0: any number, here and in the next one."""

@@ -5,6 +5,7 @@ can fail.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import redis
 
 from chronolet.adapters.kube_sinks import KubernetesSink, StreamReader, StreamSink, WebhookSink
 from chronolet.adapters.kube_sinks.calls import HttpCaller
+from chronolet.adapters.kube_sinks.kubernetes import Pace
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.ports.kube_sinks import Outcome
 from chronolet_schemas.envelope import START, Position
@@ -167,6 +169,15 @@ def test_a_token_that_fits_in_no_header_makes_no_request(api: ApiServer, tmp_pat
     outcome = KubernetesSink(HttpCaller(api.url), "node-1", str(tmp_path / "bad")).deliver([post()])
     assert outcome.refused[0][1].startswith("no request can be made of it: ")
     assert api.requests == 0
+
+
+def test_an_api_server_is_sent_no_more_than_it_is_to_bear(api: ApiServer, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a token")
+    slow = KubernetesSink(HttpCaller(api.url), "node-1", str(tmp_path / "token"), Pace(20, 5))
+    began = time.monotonic()
+    for number in range(15):
+        assert slow.deliver([post(name=f"web-{number}")]) == DELIVERED
+    assert time.monotonic() - began >= 10 / 20
 
 
 # -- Redis -------------------------------------------------------------------------------------------------------------

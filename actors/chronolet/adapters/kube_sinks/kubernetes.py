@@ -9,6 +9,7 @@ with neither the object nor a Status, and no answer at all, is tried again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -27,6 +28,22 @@ _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp")
 _PATCHED = ("count", "lastTimestamp", "message")
 
 
+class Pace:
+    """At most `burst` calls at once, and `per_second` of them in the long run; 0: as many as there are."""
+
+    def __init__(self, per_second: int, burst: int) -> None:
+        self._seconds = 1 / per_second if per_second else 0.0
+        self._burst = burst
+        self._next = 0.0
+        """When a call is due, by the monotonic clock, had there been one each so many seconds."""
+
+    def wait(self) -> None:
+        """Until the next call may be made; from one thread at a time."""
+        now = time.monotonic()
+        self._next = max(self._next, now - self._burst * self._seconds) + self._seconds
+        time.sleep(max(0.0, self._next - now))
+
+
 class KubernetesSink:
     """`ports.kube_sinks.Sink` to an API server. `token_file` holds a bearer token; it is read for each call, for such
     tokens are renewed.
@@ -34,13 +51,15 @@ class KubernetesSink:
 
     at_once = 1
 
-    def __init__(self, call: Caller, node: str, token_file: str = "") -> None:
+    def __init__(self, call: Caller, node: str, token_file: str = "", pace: Pace | None = None) -> None:
         self._call = call
         self._node = node
         self._token_file = token_file
+        self._pace = pace or Pace(0, 0)
 
     def deliver(self, posts: Sequence[Post]) -> Outcome:
         (post,) = posts
+        self._pace.wait()
         try:
             answer = self._patch(post) if post.count > 1 else self._create(post)
             if post.count > 1 and answer.status == HTTPStatus.NOT_FOUND:
