@@ -99,7 +99,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memory_reservation_policy: Literal["None", "TieredReservation"] = "None"
     node_capacity: dict[str, str] = {}
     admission: tuple[str, ...] | None = None
-    """None: what this process hosts of the kinds that pods wait for."""
+    """None: all kinds that pods wait for."""
     log_format: Literal["text", "json"] = "text"
     event_sinks: tuple[str, ...] = ("redis",)
     """Beside those that a URL names."""
@@ -132,9 +132,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def takes_part(self) -> frozenset[str]:
-        """The kinds that pods ask before they start, and `prober` where somebody probes."""
-        hosted = (kind for kind in ADMISSION if kind in self.actors)
-        return frozenset(hosted if self.admission is None else self.admission)
+        """The kinds that pods ask before they start, and `prober`. All unless told otherwise: what this process does
+        not host another one may, and to go on without it would be to start what nobody has admitted.
+        """
+        return frozenset(ADMISSION if self.admission is None else self.admission)
 
     @property
     def redis_socket(self) -> Path:
@@ -321,8 +322,8 @@ SETTINGS: tuple[Setting, ...] = (
         "admission",
         "--admission",
         "CHRONOLET_ADMISSION",
-        "kinds whose word pods wait for, before they start or until they are ready, by commas [default: those of "
-        f"{','.join(ADMISSION)} that this process hosts]",
+        "kinds whose word pods wait for, before they start or until they are ready, by commas, whoever hosts "
+        f"them [default: {','.join(ADMISSION)}]",
         some_of(*ADMISSION),
         metavar="KINDS",
     ),
