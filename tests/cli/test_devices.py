@@ -182,6 +182,22 @@ def test_a_pod_as_an_object_has_the_health_of_its_devices(plugged: Plugged) -> N
     ]
 
 
+def test_a_pod_that_waits_says_for_what(plugged: Plugged) -> None:
+    spec = {"name": "app", "image": "busybox:1", "resources": {"limits": {GPU: "1"}}}
+    who: dict[str, Any] = {"pod": "default/gpu", "uid": UID}
+    plugged.write(
+        "pod/default/gpu",
+        accepted("gpu", containers=[spec]),
+        pod.AdmissionBegan(**who, kinds=("devices",)),
+        pod.DevicesRequested(**who, container="app", role="app", resources={GPU: 1}, requested_at=1),
+        pod.DevicesAwaited(**who, container="app", reason="x", message=f"waiting for {GPU}", said_at=1),
+    )
+    row = plugged.run("get", "pod", "gpu", "--no-headers").out.split()
+    assert row[:3] == ["gpu", "0/1", "WaitingForDevices"]
+    page = plugged.run("describe", "pod", "gpu").out
+    assert f"      Message:      waiting for {GPU}" in page.splitlines()
+
+
 def test_what_else_may_become_of_a_device(plugged: Plugged) -> None:
     plugged.asks("u3", "job")
     claim = plugged.state.claims["u3/app"]

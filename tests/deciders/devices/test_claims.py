@@ -336,6 +336,14 @@ def test_a_plugin_is_asked_among_the_near() -> None:
     assert scene.prefers("c", uid="u2").has("u2") == {GPU: ("c",)}
 
 
+def test_what_an_init_container_left_says_where_its_pod_is() -> None:
+    nodes = {"a": 0, "b": 0, "c": 1, "d": 1}
+    scene = Devices(NEAR).registers().lists("c", "d", nodes=nodes)
+    scene.asks({GPU: 1}, container="i", role="init").allocates(container="i")
+    scene.lists("a", "b", "c", "d", nodes=nodes).asks({GPU: 2})
+    assert scene.has() == {GPU: ("c", "d")}
+
+
 def test_without_nodes_there_is_nothing_to_be_near_to() -> None:
     assert Devices(NEAR).plugged("a").asks({GPU: 1}).has() == {GPU: ("a",)}
     assert Devices(NEAR).plugged("a").asks({GPU: 1, NIC: 1}).has() == {GPU: ("a",)}
