@@ -32,6 +32,7 @@ Rule = Literal[
     "being_made",
     "young",
     "news_awaited",
+    "left_alone",
     "within_limits",
     "newest_sandbox",
     "has_containers",
@@ -74,11 +75,14 @@ class CollectContainers(Command, frozen=True, kw_only=True):
 
 @registered
 class PolicySet(Event, frozen=True, kw_only=True):
-    """From now on these settings hold, on the node of that name. `log_folder` is where its pods' logs lie."""
+    """From now on these settings hold, on the node of that name. `log_folder` is where its pods' logs lie; `log_run`
+    is this log, as its containers are labelled.
+    """
 
     node: str
     policy: Policy
     log_folder: str = ""
+    log_run: str = ""
 
 
 @registered

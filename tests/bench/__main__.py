@@ -10,13 +10,14 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import devices, engine, events, pods, probes
+from tests.bench import collecting, devices, engine, events, pods, probes
 from tests.bench.figures import Figure, as_json, table
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "engine": engine.figures,
     "pods": pods.figures,
     "events": events.figures,
+    "gc": collecting.figures,
     "probes": probes.figures,
     "devices": devices.figures,
 }

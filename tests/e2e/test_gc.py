@@ -163,7 +163,8 @@ def test_images_go_in_their_order_until_enough_is_free(node: Node, small_engine:
     node.journal.read()
     after, _ = planned(node, small_engine)
     assert after["images"]["usagePercent"] <= 41  # rounded up, and the log of the engine grows
-    assert node.journal.events(kube_events.Recorded, object_kind="Node") == []
+    told = {event.reason for event in node.journal.events(kube_events.Recorded)}
+    assert not told & {"ImageGCFailed", "FreeDiskSpaceFailed", "ContainerGCFailed"}
 
     unused = json.loads(node.chronolet("gc", "run", "--unused-images", "-o", "json").out)
     assert {one["reason"] for one in unused["images"]["objects"]} == {"unused"}

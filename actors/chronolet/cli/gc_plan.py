@@ -85,7 +85,7 @@ def _containers(node: Session, state: ContainerState, given: Mapping[str, Any], 
     if problem := container_policy.problem(policy):
         raise click.UsageError(f"{problem}.")
     logs = node.services.logs(Path(state.log_folder))
-    look = ContainerInventory(runtime, logs, state.node, policy).look()
+    look = ContainerInventory(runtime, logs, state.node, policy, lambda: state.log_run).look()
     stages = containers.planned(state, look, node.now())
     verdicts = [verdict for stage in stages for verdict in stage.verdicts]
     removed = [_container(one, runtime) for one in verdicts if one.remove]

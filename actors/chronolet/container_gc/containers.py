@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from chronolet.container_gc.signals import Seen
-from chronolet.container_gc.verdicts import BEING_MADE_MS, NEWS_MS, Pods, Verdict
+from chronolet.container_gc.verdicts import BEING_MADE_MS, Pods, Verdict, unknown
 from chronolet_schemas.container_gc import Policy, Rule
 
 Unit = list[Seen]
@@ -47,9 +47,7 @@ def _exempt(one: Seen, pods: Pods, policy: Policy, now: int) -> Rule | None:
         return "being_made"
     if now - one.created_at < policy.min_age_milliseconds:
         return "young"
-    if one.pod and one.uid not in pods.known and now - one.created_at < NEWS_MS:
-        return "news_awaited"
-    return None
+    return unknown(one, now) if one.pod and one.uid not in pods.known else None
 
 
 def _of_pods_given_up(units: dict[tuple[str, str], Unit], pods: Pods) -> Iterator[Verdict]:

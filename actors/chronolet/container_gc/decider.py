@@ -57,9 +57,12 @@ def _pod(state: State, message: _PodNews) -> Sequence[Event]:
 
 
 def _settings(state: State, look: signals.Told) -> Sequence[Event]:
-    if (state.node, state.policy, state.log_folder) == (look.node, look.policy, look.log_folder):
+    known = (state.node, state.policy, state.log_folder, state.log_run)
+    if known == (look.node, look.policy, look.log_folder, look.log_run):
         return ()
-    return (container_gc.PolicySet(node=look.node, policy=look.policy, log_folder=look.log_folder),)
+    return (
+        container_gc.PolicySet(node=look.node, policy=look.policy, log_folder=look.log_folder, log_run=look.log_run),
+    )
 
 
 def planned(state: State, look: signals.Looked, now: int) -> Sequence[plan.Judged]:

@@ -13,7 +13,9 @@ def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one
     """The state after one of its events; others change nothing."""
     match event:
         case container_gc.PolicySet():
-            return replace(state, node=event.node, policy=event.policy, log_folder=event.log_folder)
+            return replace(
+                state, node=event.node, policy=event.policy, log_folder=event.log_folder, log_run=event.log_run
+            )
         case container_gc.PodNoted():
             return replace(state, pods=state.pods.set(event.uid, event.pod))
         case container_gc.PodForgotten():

@@ -24,6 +24,8 @@ class Inventory:
     logs: PodLogs
     node: str
     policy: Policy
+    run: Callable[[], str] = lambda: ""
+    """The log's, by which its containers are labelled."""
 
     def look(self, subject: str = "", intent: str = "", fence: Callable[[str], None] = lambda _: None) -> Looked:
         """One look; what cannot be listed is said by its stage. `fence` is called before each call to the runtime."""
@@ -41,13 +43,15 @@ class Inventory:
         except PodLogsRefusal as refusal:
             errors["pod_log_directories"] = str(refusal)
         by_id = {one.id: one.state for one in containers}
-        seen = [_seen(one) for one in containers]
+        run = self.run()
+        seen = [_seen(one, run) for one in containers]
         return Looked(
             subject=subject,
             intent=intent,
             node=self.node,
             policy=self.policy,
             log_folder=self.logs.path,
+            log_run=run,
             containers=tuple(one for one in seen if one.container != SANDBOX),
             sandboxes=tuple(one for one in seen if one.container == SANDBOX),
             log_folders=tuple(folders),
@@ -68,7 +72,7 @@ class Inventory:
         )
 
 
-def _seen(one: ContainerState) -> Seen:
+def _seen(one: ContainerState, run: str) -> Seen:
     owner = labels.read(one.labels)
     return Seen(
         id=one.id,
@@ -80,6 +84,7 @@ def _seen(one: ContainerState) -> Seen:
         created_at=one.created_at,
         state="unknown" if one.state == "removed" else one.state,
         sandbox_id=one.sandbox_id,
+        of_this_log=owner is None or owner.run == run,
     )
 
 

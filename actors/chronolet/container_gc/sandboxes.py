@@ -11,7 +11,7 @@ from collections.abc import Container as Holds
 from collections.abc import Iterable, Sequence
 
 from chronolet.container_gc.signals import Seen
-from chronolet.container_gc.verdicts import BEING_MADE_MS, NEWS_MS, Pods, Verdict
+from chronolet.container_gc.verdicts import BEING_MADE_MS, Pods, Verdict, unknown
 from chronolet_schemas.container_gc import Rule
 
 
@@ -51,6 +51,4 @@ def _exempt(one: Seen, occupied: Holds[str], given_up: Rule | None, now: int) ->
         return "has_containers"
     if one.state == "created" and now - one.created_at < BEING_MADE_MS:
         return "being_made"
-    if given_up == "deleted_pod" and now - one.created_at < NEWS_MS:
-        return "news_awaited"
-    return None
+    return unknown(one, now) if given_up == "deleted_pod" else None

@@ -14,7 +14,8 @@ Stage = Literal["containers", "sandboxes", "pod_log_directories"]
 class Seen(Message, frozen=True, kw_only=True):
     """A container or sandbox of this node. One whose labels do not tell whose it is has no `pod`.
 
-    What is frozen is running. `unknown` is what neither runs nor is dead for sure.
+    What is frozen is running. `unknown` is what neither runs nor is dead for sure. `of_this_log`: it was not made for a
+    log that has been lost since.
     """
 
     id: str
@@ -26,6 +27,7 @@ class Seen(Message, frozen=True, kw_only=True):
     created_at: int
     state: Literal["created", "running", "exited", "unknown"]
     sandbox_id: str = ""
+    of_this_log: bool = True
 
 
 class Link(Message, frozen=True, kw_only=True):
@@ -44,6 +46,7 @@ class Told(Signal, frozen=True, kw_only=True):
     node: str
     policy: container_gc.Policy
     log_folder: str = ""
+    log_run: str = ""
 
 
 class Looked(Told, frozen=True, kw_only=True):

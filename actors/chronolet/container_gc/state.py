@@ -48,6 +48,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node: str = ""
     policy: container_gc.Policy | None = None
     log_folder: str = ""
+    log_run: str = ""
     pods: immutables.Map[str, str] = immutables.Map()
     sources_ready: bool = False
     runs: int = 0

@@ -10,6 +10,7 @@ from collections.abc import Container as Holds
 
 import msgspec
 
+from chronolet.container_gc.signals import Seen
 from chronolet_schemas.container_gc import Rule, Victim, What
 
 BEING_MADE_MS = 300_000
@@ -58,3 +59,14 @@ class Pods(msgspec.Struct, frozen=True, kw_only=True):
         if uid not in self.known:
             return "deleted_pod"
         return "terminated_pod" if self.evict_terminated and uid in self.terminated else None
+
+
+def unknown(one: Seen, now: int) -> Rule | None:
+    """Why something of a pod that nobody knows is kept all the same, if so.
+
+    A log knows every pod it ever had: a pod that it does not know is one that was deleted, or that an earlier log had.
+    That one was left alone when this log began, and is so for ever.
+    """
+    if not one.of_this_log:
+        return "left_alone"
+    return "news_awaited" if now - one.created_at < NEWS_MS else None

@@ -91,12 +91,16 @@ def _order(record: Record, now: int) -> tuple[int, int, str]:
 
 
 def _too_old(state: State, records: Sequence[Record], policy: Policy, now: int) -> Mapping[str, Image]:
-    """What has not been used for longer than the maximum age, once images have been watched for as long."""
+    """What has not been used for longer than the maximum age, once images have been watched for as long.
+
+    To the kubelet, what was never used has not been used for ever, though it came a moment ago for a pod that is about
+    to start. Here it has not been used since it came.
+    """
     most = policy.max_age_milliseconds
     if not most or now - state.began_at <= most:
         return {}
     found = (one for one in records if not (one.used or one.image.pinned))
-    return {one.image.id: one.image for one in found if now - ages.last_used(one, now) > most}
+    return {one.image.id: one.image for one in found if now - max(ages.last_used(one, now), one.first_detected) > most}
 
 
 def _exempt(record: Record, policy: Policy, now: int) -> Kept | None:

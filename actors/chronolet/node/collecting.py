@@ -5,6 +5,7 @@ Comes in: settings, the runtime. Goes out: their Kinds, and what they look at. N
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from chronolet.adapters.pod_logs import PodLogFolders
@@ -20,10 +21,10 @@ from chronolet.ports.images import Images
 from chronolet.ports.runtime import Runtime
 
 
-def container_gc(settings: Settings, runtime: Runtime) -> Kind[Any]:
-    """The collector of containers, able to act."""
+def container_gc(settings: Settings, runtime: Runtime, run: Callable[[], str]) -> Kind[Any]:
+    """The collector of containers, able to act. `run` is the log's."""
     logs = PodLogFolders(settings.pod_logs)
-    inventory = ContainerInventory(runtime, logs, settings.node, settings.container_policy)
+    inventory = ContainerInventory(runtime, logs, settings.node, settings.container_policy, run)
     collecting = container_effects.Collecting(inventory, settings.container_gc_period / 1000)
     return container_actor.kind(collecting.effects(), collecting.standing())
 

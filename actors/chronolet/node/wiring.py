@@ -251,7 +251,7 @@ def _kinds(
         "prober": lambda: prober.kind(prober_effects.jobs(probes)),
         "kube_events": lambda: _kube_events(settings, event_pause),
         "qos": lambda: qos.kind(qos_effects.jobs(holding)),
-        "container_gc": lambda: collecting.container_gc(settings, runtime),
+        "container_gc": lambda: collecting.container_gc(settings, runtime, run),
         "image_gc": lambda: collecting.image_gc(settings, runtime, images),
         **others,
     }

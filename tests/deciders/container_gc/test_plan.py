@@ -65,6 +65,17 @@ def test_a_finished_pod_is_given_up_where_that_is_wanted() -> None:
     assert found == {"a": (True, "terminated_pod"), "b": (False, "within_limits")}
 
 
+def test_what_an_earlier_log_left_alone_stays_left_alone() -> None:
+    other = {"uid": "u9", "of_this_log": False}
+    assert rules(seen("a", **other)) == {"a": (False, "left_alone")}
+    assert sandbox_rules(seen("a", **other)) == {"a": "left_alone"}
+    # One of a pod that was adopted is like any other.
+    assert rules(seen("a", of_this_log=False, attempt=1), seen("b")) == {
+        "a": (False, "within_limits"),
+        "b": (True, "per_container_limit"),
+    }
+
+
 def test_what_has_our_label_and_tells_of_no_pod_goes_when_it_is_dead_and_old_enough() -> None:
     nobody = {"pod": "", "uid": "", "container": ""}
     hour = Policy(min_age_milliseconds=3_600_000)

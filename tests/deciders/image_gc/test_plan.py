@@ -54,6 +54,13 @@ def test_every_image_has_a_reason() -> None:
     assert found.kept() == {"in_use": 1, "pinned": 1, "young": 1, "just_used": 1}
 
 
+def test_what_was_never_used_is_as_old_as_its_first_sight() -> None:
+    rules = Policy(min_age_milliseconds=0, max_age_milliseconds=1_000)
+    full = Disk(capacity_bytes=1000, available_bytes=900)
+    assert why(judged(record("a", first_detected=NOW - 1_001), rules=rules, disk=full)) == {"a": "age"}
+    assert why(judged(record("a", first_detected=NOW - 1_000), rules=rules, disk=full)) == {"a": "below_threshold"}
+
+
 def test_exactly_the_low_threshold_needs_nothing() -> None:
     rules = Policy(high_threshold_percent=90, low_threshold_percent=89, min_age_milliseconds=0)
     found = judged(record("a"), rules=rules, disk=Disk(capacity_bytes=99, available_bytes=10))

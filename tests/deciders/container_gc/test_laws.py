@@ -1,0 +1,164 @@
+"""Whatever there is and whatever happens meanwhile: a run removes nothing that runs, and nothing that is not ours."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.container_gc import wanted
+from chronolet.container_gc.decider import DECIDER
+from chronolet.container_gc.effects import Collecting
+from chronolet.container_gc.inventory import Inventory
+from chronolet.ports import labels
+from chronolet.ports.pod_logs import LogLink
+from chronolet.ports.runtime import SandboxSpec
+from chronolet_schemas import container_gc
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.pleg import SANDBOX
+
+IMAGE = "image:1"
+LATER = 10**9
+"""The look takes place so much later than everything was made."""
+
+
+class Context:
+    """An effect's context that stands in nobody's way."""
+
+    entity = cause = token = ""
+    cancelled = threading.Event()
+
+    def fence(self, point: str) -> None:
+        """It may."""
+
+    def done(self, point: str) -> None:
+        """It has."""
+
+    def send(self, signal: Any, *, cause: str = "") -> None:
+        """Nobody listens."""
+
+
+class NoLogs:
+    """No log folders."""
+
+    path = ""
+
+    def folders(self) -> list[str]:
+        return []
+
+    def links(self) -> list[LogLink]:
+        return []
+
+    def remove_folder(self, name: str) -> None:
+        raise AssertionError(name)
+
+    def remove_link(self, name: str) -> None:
+        raise AssertionError(name)
+
+
+Box = tuple[str, str, str, str]
+"""Whose it is, its pod's uid, its name there, its state."""
+boxes = st.lists(
+    st.tuples(
+        st.sampled_from(["ours", "ours", "ours", "odd", "other node", "foreign"]),
+        st.sampled_from(["u1", "u2", "u9"]),
+        st.sampled_from(["app", "log", SANDBOX]),
+        st.sampled_from(["created", "running", "exited", "exited", "exited"]),
+    ),
+    min_size=1,
+    max_size=25,
+)
+policies = st.builds(
+    container_gc.Policy,
+    min_age_milliseconds=st.sampled_from([0, 60_000, 2 * LATER]),
+    max_per_container=st.integers(-1, 3),
+    max_containers=st.integers(-1, 5),
+)
+
+
+def marks(whose: str, uid: str, name: str, attempt: int) -> dict[str, str]:
+    if whose == "foreign":
+        return {"role": "x"}
+    if whose == "odd":
+        return labels.of_node("node")
+    owner = labels.Owner(pod=f"default/{uid}", uid=uid, container=name, attempt=attempt)
+    return labels.written("node" if whose == "ours" else "another", owner)
+
+
+class World:
+    """A machine, its collector, and somebody who starts dead containers again."""
+
+    def __init__(self, found: list[Box], policy: container_gc.Policy) -> None:
+        self.runtime = FakeRuntime(images=[IMAGE])
+        self.foreign: set[str] = set()
+        self.ever_running: set[str] = set()
+        for attempt, (whose, uid, name, state) in enumerate(found):
+            spec = SandboxSpec(
+                name=f"box{attempt}", labels=marks(whose, uid, name, attempt), image=IMAGE, hostname="box"
+            )
+            box = self.runtime.create_sandbox(spec)
+            if state != "created":
+                self.runtime.start(box)
+            if state == "exited":
+                self.runtime.end(box)
+            if whose not in ("ours", "odd"):
+                self.foreign.add(box)
+        self.collecting = Collecting(Inventory(self.runtime, NoLogs(), "node", policy), 60)
+        self.state = DECIDER.initial
+        self.now = max(one.created_at for one in self.runtime.list({})) + LATER
+        self.note_running()
+
+    def ids(self) -> set[str]:
+        return {one.id for one in self.runtime.list({})}
+
+    def note_running(self) -> None:
+        self.ever_running |= {one.id for one in self.runtime.list({}) if one.state == "running"}
+
+    def tell(self, message: Any) -> list[Event]:
+        events = list(DECIDER.decide(self.state, message, self.now))
+        for event in events:
+            self.state = DECIDER.evolve(self.state, event) or DECIDER.initial
+        return events
+
+    def run(self, mischief: set[int]) -> list[Event]:
+        """A whole run; before these turns a dead container is started by somebody else."""
+        events = self.tell(self.collecting.inventory.look())
+        turn = 0
+        while effect := next((one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Remove)), None):
+            if turn in mischief:
+                self.runtime.start(effect.victim.id)
+                self.note_running()
+            events += self.tell(self.collecting.remove(effect, Context()))
+            turn += 1
+        return events
+
+
+@settings(max_examples=300, deadline=None)
+@given(boxes, policies, st.sets(st.sampled_from(["u1", "u2"])), st.booleans(), st.sets(st.integers(0, 8)))
+def test_a_run_removes_nothing_that_runs_and_nothing_that_is_not_ours(
+    found: list[Box], policy: container_gc.Policy, known: set[str], ready: bool, mischief: set[int]
+) -> None:
+    world = World(found, policy)
+    before = world.ids()
+    for uid in sorted(known):
+        world.state = DECIDER.evolve(world.state, container_gc.PodNoted(pod=f"default/{uid}", uid=uid)) or world.state
+    if ready:
+        world.state = DECIDER.evolve(world.state, container_gc.SourcesReady()) or world.state
+    events = world.run(mischief)
+    gone = before - world.ids()
+    assert not gone & world.ever_running
+    assert not gone & world.foreign
+    # What it says is what it did.
+    assert {one.id for one in events if isinstance(one, container_gc.Removed)} == gone
+    (finished,) = (one for one in events if isinstance(one, container_gc.RunFinished))
+    assert finished.removed == len(gone)
+    assert world.state.run is None
+
+
+def test_such_runs_do_remove_something() -> None:
+    found: list[Box] = [("ours", "u1", "app", "exited")] * 3 + [("odd", "", "", "exited")]
+    world = World(found, container_gc.Policy())
+    assert len([one for one in world.run(set()) if isinstance(one, container_gc.Removed)]) == 3
