@@ -110,7 +110,7 @@ def _raw(probe: str, outcome: str, ago: int, **changes: str) -> RawResult:
 def test_the_last_results_of_probes(node: WrittenNode) -> None:
     probe = Probe(exec=ExecAction(command=("true",)))
     who: dict[str, Any] = {"pod": "default/web", "uid": UID, "container": "app", "probe": "Liveness"}
-    added = prober.ProbeAdded(definition=probe, restarts="Always", period_milliseconds=1, field="f", **who)
+    added = prober.ProbeAdded(definition=probe, restarts="Always", period_milliseconds=250, field="f", **who)
     began = prober.ProbingBegan(attempt=0, id="k0", started_at=1, ip="", from_at=1, started=True, **who)
     changed = prober.ResultChanged(attempt=0, id="k0", result="success", **who)
     failed = prober.ProbeFailed(id="k0", consecutive=2, threshold=3, at=1, milliseconds=1, **who)
@@ -140,6 +140,7 @@ def test_the_last_results_of_probes(node: WrittenNode) -> None:
 
 PROBED = """\
     Liveness:       exec [true] delay=0s timeout=1s period=10s #success=1 #failure=3
+      Period:       250ms
       Result:       success (last 2 of 3 failures in a row)
       Last Results:
         Age   Outcome   Code   Took   Output

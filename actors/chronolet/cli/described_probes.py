@@ -43,6 +43,8 @@ def described(states: Iterable[State], results: Iterable[RawResult], now: int) -
 
 
 def _lines(state: State, results: Sequence[RawResult], now: int) -> Iterator[str]:
+    if state.period_milliseconds != state.definition.period_seconds * 1000:
+        yield line("Period", go_duration(state.period_milliseconds), 6)
     yield line("Result", _result(state), 6)
     if results:
         yield "      Last Results:"

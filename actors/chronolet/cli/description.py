@@ -118,7 +118,7 @@ def _events(told: Sequence[Post], now: int) -> Iterator[str]:
         yield line("Events", "<none>", column=_TAIL_COLUMN)
         return
     yield "Events:"
-    rows = [(one.severity, one.reason, _age(one, now), COMPONENT, one.message) for one in told]
+    rows = [(one.severity, one.reason, _age(one, now), COMPONENT, one.message.strip()) for one in told]
     yield from table.lines(_EVENTS, [["-" * len(name) for name in _EVENTS], *rows], indent="  ")
 
 
