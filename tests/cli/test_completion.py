@@ -46,7 +46,8 @@ def offered(folder: Path, line: str, **environment: str) -> list[str]:
 
 def test_bash_completes_commands_types_flags_and_choices(bin_folder: Path) -> None:
     assert offered(bin_folder, "chronolet de") == ["delete", "describe"]
-    assert offered(bin_folder, "chronolet get ") == ["actors", "containers", "devices", "events", "images", "pods"]
+    types = ["actors", "cgroups", "containers", "devices", "events", "images", "pods"]
+    assert offered(bin_folder, "chronolet get ") == types
     assert offered(bin_folder, "chronolet get pods --no-h") == ["--no-headers"]
     assert offered(bin_folder, "chronolet get pods -o ") == ["json", "jsonpath=", "name", "wide", "yaml"]
     assert offered(bin_folder, "chronolet completion ") == ["bash", "fish", "zsh"]

@@ -63,9 +63,8 @@ def test_bad_usage_is_one_line_and_exit_status_two(arguments: list[str]) -> None
 
 def test_a_type_that_is_none_is_told_with_those_that_are() -> None:
     said = run(Services(), "get", "nodes")
-    assert said.err.startswith(
-        "error: found 'nodes', expected pods or containers or devices or images or actors or events, as TYPE NAME"
-    )
+    types = "pods or containers or devices or images or actors or events or cgroups"
+    assert said.err.startswith(f"error: found 'nodes', expected {types}, as TYPE NAME")
 
 
 @pytest.mark.parametrize("arguments", [["delete"], ["delete", "pod", "web", "--wait=perhaps"], ["get"]])

@@ -9,10 +9,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.cli.main import status_of
 from chronolet.cli.services import Services, pure_kinds
@@ -23,6 +25,7 @@ from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MemoryStore
 from chronolet.kube_events.view import View
 from chronolet.node.settings import Settings
+from chronolet.ports.cgroups import Cgroups
 from chronolet.ports.kube_sinks import api_event
 from chronolet.ports.runtime import Runtime
 from chronolet_schemas import codec, kernel, podspec, registry
@@ -72,6 +75,7 @@ class WrittenNode:
         """Another Docker than the fake."""
         self.archive: ArchiveReader = NoArchive()
         self.kept = KeptEvents()
+        self.cgroups: Cgroups = LinuxCgroups(Path("/nowhere"), Path("/nowhere"))
         self.kinds = kinds
         self.results: list[RawResult] = []
         """Of probes, the newest first."""
@@ -100,6 +104,7 @@ class WrittenNode:
             kube_events=lambda _: self.kept,
             results=lambda _: iter(self.results),
             kinds=self._kinds,
+            cgroups=lambda _: self.cgroups,
             now=lambda: self.now,
         )
         return run(services, "--redis", "unix:///none", "--hostname-override", NODE, *arguments, stdin=stdin)

@@ -1,4 +1,4 @@
-"""`chronolet get`: pods, containers, devices, images, actors and events, as the log has them.
+"""`chronolet get`: pods, containers, devices, images, actors, events and cgroups, as the log has them.
 
 Comes in: a type, names, a form. Goes out: a table, names, JSON, YAML, or what a JSONPath finds.
 Next: `pods`, `actors` and so on, which make the rows.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from chronolet.cli import actors, containers, devices, events, images, kube_events, pods, selecting, sorting, table
+from chronolet.cli import actors, cgroups, containers, devices, events, images, kube_events, pods, selecting, sorting, table
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.forms import FORMS, form, forms, show_object
@@ -24,7 +24,7 @@ from chronolet.cli.watch import follow, shower
 from chronolet.cli.watching import Pods
 from chronolet.node.settings import Settings
 
-_NODE_WIDE = ("devices", "images", "actors")
+_NODE_WIDE = ("devices", "images", "actors", "cgroups")
 """What belongs to no namespace."""
 
 
@@ -42,6 +42,10 @@ class Asked(NamedTuple):
     wanted: selecting.Wanted
     order: sorting.Order | None
 
+    def names_one_of(self, *names: str) -> bool:
+        """Whether it is asked for by one of these."""
+        return any(name in self.names for name in names)
+
     def sorted(self, items: Sequence[Any]) -> Sequence[Any]:
         """In the order that was asked for, else as they are."""
         return self.order(items) if self.order else items
@@ -56,14 +60,14 @@ class Found(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-@click.command(cls=Command, epilog=actors.HELP)
+@click.command(cls=Command, epilog=f"{actors.HELP}\n\n{cgroups.HELP}")
 @with_settings()
 @namespace_option
 @click.argument(
     "words",
     nargs=-1,
     required=True,
-    metavar="(pods|containers|devices|images|actors|events) [NAME...]",
+    metavar="(pods|containers|devices|images|actors|events|cgroups) [NAME...]",
     shell_complete=types_then_pods,
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
@@ -87,8 +91,8 @@ def command(
     field_selector: selecting.Wanted | None,
     order: sorting.Order | None,
 ) -> None:
-    """Show pods, containers, devices, images, actors or events."""
-    type_, names = types_and_names(words, ("pods", "containers", "devices", "images", "actors", "events"))
+    """Show pods, containers, devices, images, actors, events or cgroups."""
+    type_, names = types_and_names(words, ("pods", "containers", "devices", "images", "actors", "events", "cgroups"))
     selected = selector is not None or field_selector is not None
     asked = Asked(
         type_,
@@ -260,12 +264,28 @@ def _watch_events(node: Session, asked: Asked) -> NoReturn:
     events.follow(stream, found, lambda event: _is_wanted_event(asked, event), show)
 
 
+def _cgroups(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+    everything = cgroups.of(node)
+    chosen = [one for one in everything if not asked.names or asked.names_one_of(one["name"], one["pod"], one["uid"])]
+    known = {one[field] for one in chosen for field in ("name", "pod", "uid")}
+    missing = [f'cgroup "{name}" not found' for name in asked.names if name not in known]
+    wide = asked.output == "wide"
+    found = Found(
+        items=chosen,
+        names=[f"cgroup/{one['name']}" for one in chosen],
+        head=cgroups.head(wide=wide),
+        rows=[cgroups.row(one, wide=wide) for one in chosen],
+    )
+    return found, missing
+
+
 _FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
     "pods": _pods,
     "containers": _containers,
     "images": _images,
     "devices": _devices,
     "actors": _actors,
+    "cgroups": _cgroups,
     "events": _events,
 }
 

@@ -15,6 +15,7 @@ TYPES = {
     **dict.fromkeys(("image", "images"), "images"),
     **dict.fromkeys(("device", "devices"), "devices"),
     **dict.fromkeys(("actor", "actors"), "actors"),
+    **dict.fromkeys(("cgroup", "cgroups", "cg"), "cgroups"),
     **dict.fromkeys(("event", "events", "ev"), "events"),
     **dict.fromkeys(("secret", "secrets"), "secrets"),
 }

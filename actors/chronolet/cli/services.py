@@ -18,6 +18,7 @@ from chronolet.kernel.store import Store
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
 from chronolet.ports.images import Images
+from chronolet.ports.cgroups import Cgroups
 from chronolet.ports.kube_sinks import Kept
 from chronolet.ports.pod_logs import PodLogs
 from chronolet.ports.runtime import Runtime
@@ -92,6 +93,13 @@ def probe_results(settings: Settings) -> Iterator[RawResult]:
     yield from kept_results(settings.redis_url, settings.node)
 
 
+def linux_cgroups(settings: Settings) -> Cgroups:
+    """Those of this machine."""
+    from chronolet.adapters.cgroups import LinuxCgroups  # noqa: PLC0415 - most commands need none
+
+    return LinuxCgroups(settings.root_dir / "cgroups")
+
+
 def pure_kinds(names: Sequence[str]) -> tuple[Kind[Any], ...]:
     """These kinds, able to fold but without effects."""
     return tuple(importlib.import_module(f"chronolet.{name}.actor").kind() for name in names)
@@ -110,4 +118,5 @@ class Services:
     kube_events: Callable[[Settings], Kept] = kept_events
     results: Callable[[Settings], Iterator[RawResult]] = probe_results
     kinds: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
+    cgroups: Callable[[Settings], Cgroups] = linux_cgroups
     now: Callable[[], int] = wall_clock

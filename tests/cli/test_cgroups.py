@@ -1,0 +1,81 @@
+"""`get cgroups`: what is wanted by the log beside what the kernel's files say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.cgroups import KernelOfFiles
+from chronolet.qos.decider import DECIDER
+from chronolet.qos.state import State
+from chronolet.qos.tree import wanted
+from chronolet_schemas import qos
+from chronolet_schemas.envelope import Event
+from tests.cli.written import WrittenNode
+from tests.deciders.qos.nodes import need, node
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> KernelOfFiles:
+    return KernelOfFiles(tmp_path, 1)
+
+
+@pytest.fixture
+def shared(kernel: KernelOfFiles) -> WrittenNode:
+    """A node with three pods, whose cgroups are as they should be."""
+    found, state = WrittenNode(), State()
+    found.cgroups = kernel
+    happened: list[Event] = [qos.NodeDescribed(node=node(memory_reserved_percent=100))]
+    for uid, name, needs in (
+        ("u1", "gold", need("Guaranteed", cpu=1000)),
+        ("u2", "silver", need("Burstable", cpu=500)),
+        ("u3", "rest", need("BestEffort")),
+    ):
+        happened.append(qos.PodAdmitted(pod=f"default/{name}", uid=uid, needs=needs))
+    for event in happened:
+        state = DECIDER.evolve(state, event) or state
+    found.write("qos/node", *happened)
+    tree = kernel.tree("cgroupfs")
+    assert tree is not None
+    for one in wanted(state):
+        for step in tree.missing(one):
+            tree.take(step)
+    return found
+
+
+def test_wanted_and_found_stand_side_by_side(shared: WrittenNode, kernel: KernelOfFiles) -> None:
+    (kernel.folder / "cpu/kubepods/burstable/podu2/cpu.shares").write_text("7")
+    tree = kernel.tree("cgroupfs")
+    assert tree is not None
+    tree.remove(("kubepods", "besteffort", "podu3"))
+    said = shared.run("get", "cgroups")
+    assert (said.status, said.err) == (0, "")
+    assert said.out == (
+        "NAME           POD              CPU         QUOTA           MEMORY                  PIDS\n"
+        "kubepods                        3072/3072   max/max         8589934592/8589934592   max/max\n"
+        "  burstable                     512/512     max/max         7516192768/7516192768   max/max\n"
+        "  besteffort                    2/2         max/max         6442450944/6442450944   max/max\n"
+        "  podu1        default/gold     1024/1024   100000/100000   1073741824/1073741824   max/max\n"
+        "    podu2      default/silver   512/7       max/max         max/max                 max/max\n"
+        "    podu3      default/rest     2/?         max/?           max/?                   max/?\n"
+    )
+
+
+def test_one_by_its_pod_as_data(shared: WrittenNode) -> None:
+    said = shared.run("get", "cgroup", "default/gold", "-o", "json")
+    found = json.loads(said.out)
+    assert (found["name"], found["uid"]) == ("kubepods/podu1", "u1")
+    assert found["values"]["cpu.shares"] == {"wanted": "1024", "found": "1024"}
+    assert "PERIOD" in shared.run("get", "cg", "-o", "wide").out
+    said = shared.run("get", "cgroups", "default/nobody")
+    assert (said.status, said.err) == (1, 'error: cgroup "default/nobody" not found\n')
+
+
+def test_a_node_without_cgroups() -> None:
+    said = WrittenNode().run("get", "cgroups")
+    assert (said.status, said.out, said.err) == (0, "", "No resources found.\n")
+    said = WrittenNode().run("get", "cgroups", "-l", "a=b")
+    assert said.status == 2
+    assert "found a selector with cgroups, expected pods or containers" in said.err
