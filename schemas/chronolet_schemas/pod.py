@@ -211,11 +211,19 @@ class CgroupRequested(PodEvent, frozen=True, kw_only=True):
     """Asks `qos` for a share of the node, and for a cgroup that holds the pod to it. Answers: `qos.CgroupReady`,
     `qos.PodRefused`, which name the same uid.
 
-    `running`: containers of it run already, which are not to be refused.
+    `running`: containers of it run already, which are not to be refused. It is said again until it is answered.
     """
 
     needs: PodNeeds
     running: bool = False
+    requested_at: int = 0
+
+
+@registered
+class CgroupGranted(PodEvent, frozen=True, kw_only=True):
+    """The pod has its share. Its containers begin beneath `parent`; empty: wherever the runtime puts them."""
+
+    parent: str = ""
 
 
 @registered

@@ -42,7 +42,11 @@ def types_then_pods(ctx: click.Context, parameter: click.Parameter, incomplete: 
         return pods(ctx, parameter, incomplete) if TYPES.get(said[0].partition("/")[0]) == "pods" else []
     if "/" in incomplete:
         return pods(ctx, parameter, incomplete)
-    types = ("pods", "containers", "devices", "images", "actors", "events", "cgroups") if ctx.info_name == "get" else ("pod",)
+    types = (
+        ("pods", "containers", "devices", "images", "actors", "events", "cgroups")
+        if ctx.info_name == "get"
+        else ("pod",)
+    )
     return _fitting(types, incomplete, ctx)
 
 

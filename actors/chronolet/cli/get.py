@@ -12,7 +12,19 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from chronolet.cli import actors, cgroups, containers, devices, events, images, kube_events, pods, selecting, sorting, table
+from chronolet.cli import (
+    actors,
+    cgroups,
+    containers,
+    devices,
+    events,
+    images,
+    kube_events,
+    pods,
+    selecting,
+    sorting,
+    table,
+)
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.forms import FORMS, form, forms, show_object

@@ -17,8 +17,8 @@ from chronolet.kernel.kind import Kind
 from chronolet.kernel.store import Store
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
-from chronolet.ports.images import Images
 from chronolet.ports.cgroups import Cgroups
+from chronolet.ports.images import Images
 from chronolet.ports.kube_sinks import Kept
 from chronolet.ports.pod_logs import PodLogs
 from chronolet.ports.runtime import Runtime

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet.pod.decider import decider
 from chronolet.pod.state import State
-from chronolet_schemas import devices, manifests, pleg, pod, prober
+from chronolet_schemas import devices, manifests, pleg, pod, prober, qos
 
 SHARDS = 4
 
@@ -23,6 +23,7 @@ _AboutPod = (
     | pod.AdoptPod
     | prober.ResultChanged
     | devices.ClaimEvent
+    | qos.PodEvent
 )
 
 
@@ -52,6 +53,8 @@ def kind(effects: Mapping[type[Effect], Job] | None = None, takes_part: frozense
             devices.DevicesRefused: _pod,
             devices.PreStartDone: _pod,
             devices.PreStartFailed: _pod,
+            qos.CgroupReady: _pod,
+            qos.PodRefused: _pod,
         },
         commands={pod.AdoptPod: _pod},
         creates=frozenset((manifests.PodApplied,)),

@@ -13,15 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from chronolet.pod import device_wishes
+from chronolet.pod import device_wishes, node_share
 from chronolet.pod.backoff import RESYNC_SECONDS
 from chronolet.pod.state import Container, State, Wish
 from chronolet.rules.device_options import merged
 from chronolet_schemas import devices, pod
 from chronolet_schemas.envelope import Event
 
-NEEDS: Mapping[str, Callable[[State], bool]] = {device_wishes.KIND: lambda state: bool(device_wishes.needs(state))}
+NEEDS: Mapping[str, Callable[[State], bool]] = {
+    device_wishes.KIND: lambda state: bool(device_wishes.needs(state)),
+    node_share.KIND: lambda _: True,
+}
 """The kinds that may take part, in the order in which they are asked, and whether a pod needs anything of each."""
+_DONE_WITHOUT = frozenset((node_share.KIND,))
+"""Those that nobody misses where they do not take part."""
 
 REJECTED = "Pod was rejected: "
 """How the message of a pod begins that was not let in."""
@@ -37,6 +42,7 @@ Answer = (
     | devices.DevicesRefused
     | devices.PreStartDone
     | devices.PreStartFailed
+    | node_share.Answer
 )
 """What those that were asked say."""
 
@@ -45,7 +51,7 @@ def begun(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
     """Which kinds the pod asks, where that is news: at its beginning, and when another one is needed or takes part."""
     if not state.uid or state.over:
         return ()
-    needed = [kind for kind, needs in NEEDS.items() if needs(state)]
+    needed = [kind for kind, needs in NEEDS.items() if needs(state) and kind not in _DONE_WITHOUT - takes_part]
     kinds = tuple(kind for kind in needed if kind in takes_part)
     if kinds == state.admission or (state.admission is None and not needed):
         return ()
@@ -55,11 +61,18 @@ def begun(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
 def before_sandbox(state: State, attempt: int, now: int) -> Iterator[Event]:
     """What is to be asked before the sandbox of this attempt is made."""
     yield from device_wishes.superfluous(state)
-    yield from device_wishes.requests(state, attempt, now)
+    asked = tuple(device_wishes.requests(state, attempt, now))
+    yield from asked
+    if not asked and _has_devices(state, attempt):
+        yield from node_share.requests(state, now)
 
 
 def admitted(state: State, attempt: int) -> bool:
     """Whether all that were asked have said yes."""
+    return _has_devices(state, attempt) and node_share.granted(state)
+
+
+def _has_devices(state: State, attempt: int) -> bool:
     if not device_wishes.served(state):
         return True
     return all(device_wishes.granted(state, name, attempt) for name in device_wishes.needs(state))
@@ -70,11 +83,12 @@ def while_it_runs(state: State, now: int) -> Iterator[Event]:
     yield from device_wishes.superfluous(state)
     yield from device_wishes.requests(state, state.sandbox.attempt, now)
     yield from device_wishes.telling(state, now)
+    yield from node_share.requests(state, now)
 
 
 def lets_start(state: State, one: Container) -> bool:
     """Whether a container has all that it needs to be started."""
-    return device_wishes.granted(state, one.name, state.sandbox.attempt)
+    return device_wishes.granted(state, one.name, state.sandbox.attempt) and node_share.granted(state)
 
 
 def told(state: State, one: Container) -> bool:
@@ -85,6 +99,7 @@ def told(state: State, one: Container) -> bool:
 def released(state: State) -> Iterator[Event]:
     """Nothing of the pod runs any more, nor will: everything is given back."""
     yield from device_wishes.all_released(state)
+    yield from node_share.released(state)
 
 
 def given_up(state: State, now: int) -> Iterator[Event]:
@@ -97,7 +112,8 @@ def given_up(state: State, now: int) -> Iterator[Event]:
 
 def asked_again(state: State) -> Iterator[int]:
     """When something is asked again that was not answered, or put off."""
-    return device_wishes.asked_again(state)
+    yield from device_wishes.asked_again(state)
+    yield from node_share.asked_again(state)
 
 
 def awaited(state: State, one: Container) -> str:
@@ -118,6 +134,9 @@ def awaited(state: State, one: Container) -> str:
 # -- answers -------------------------------------------------------------------------------------------------------
 def answered(state: State, message: Answer, now: int) -> Sequence[Event]:
     """What an answer means; nothing where nobody has asked, or not any more."""
+    if isinstance(message, node_share.Answer):
+        heard = message.uid == state.uid and not state.over and state.share.phase != "none"
+        return node_share.answered(state, message, REJECTED) if heard else ()
     wish = state.wishes.get(message.container)
     if message.uid != state.uid or wish is None or state.over:
         return ()

@@ -33,7 +33,7 @@ from chronolet.pod.outstanding import outstanding
 from chronolet.pod.plan import plan
 from chronolet.pod.state import State
 from chronolet.pod.waits import clamped, waits
-from chronolet_schemas import devices, manifests, pleg, pod, prober
+from chronolet_schemas import devices, manifests, pleg, pod, prober, qos
 from chronolet_schemas.envelope import Event
 
 Said = (
@@ -68,7 +68,7 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
             return _news(state, message, now)
         case signals.Answer() | EffectFailed():
             return answers.answered(state, message, now)
-        case devices.ClaimEvent():
+        case devices.ClaimEvent() | qos.CgroupReady() | qos.PodRefused():
             return admission.answered(state, message, now)
         case Due():
             return ()

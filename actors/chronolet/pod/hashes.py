@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from chronolet.pod.state import definitions
+from chronolet.rules.qos_class import qos_class
 from chronolet_schemas.podspec import Container, Pod, plain
 
 _LENGTH = 16
@@ -57,10 +58,11 @@ def container_hashes(pod: Pod) -> dict[str, str]:
 
 
 def sandbox_hash(pod: Pod) -> str:
-    """Of the sandbox: what changes the pod's namespaces or its published ports."""
+    """Of the sandbox: what changes the pod's namespaces, its published ports or its QoS class."""
     spec = {key: value for key, value in plain(pod.spec).items() if key in _SANDBOX}
     ports = [plain(port) for one in pod.spec.containers for port in one.ports if port.host_port]
-    return _hash({"spec": spec, "ports": ports})
+    # Where its cgroup is goes by its class: what is of another one begins anew.
+    return _hash({"spec": spec, "ports": ports, "qos": qos_class(pod.spec)})
 
 
 def _hash(value: Any) -> str:

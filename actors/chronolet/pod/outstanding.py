@@ -72,6 +72,7 @@ def _sandbox(state: State) -> Iterator[Wanted]:
             spec_hash=sandbox.spec_hash,
             manifest=state.manifest,
             origin=_origin(state),
+            cgroup_parent=state.share.parent,
         )
     elif sandbox.phase == "stopping" and not sandbox.retry_at:
         yield wanted.StopSandbox(
@@ -157,6 +158,7 @@ def _start(state: State, one: Container) -> Wanted:
         image_id=one.image_id,
         manifest=state.manifest,
         origin=_origin(state),
+        cgroup_parent=state.share.parent,
         devices=wish.answer if wish else Answer(),
         device_ids=wish.devices if wish else {},
     )

@@ -21,6 +21,7 @@ from chronolet.ports.specs import SpecRefusal
 from chronolet.ports.volumes import VolumeRefusal
 from chronolet.rules import names, security
 from chronolet.rules.hostnames import HostnameError
+from chronolet.rules.qos_class import least_oom_score_adj
 from chronolet_schemas.envelope import Signal
 
 
@@ -37,7 +38,14 @@ class SandboxWorker:
         if refused := security.forbidden_sysctl(effect.manifest):
             return _refused(effect, refused)
         try:
-            spec = specs.sandbox(effect, node=outside.node, image=image, cause=context.cause, run=outside.run())
+            spec = specs.sandbox(
+                effect,
+                node=outside.node,
+                image=image,
+                cause=context.cause,
+                run=outside.run(),
+                least_oom_score_adj=least_oom_score_adj(outside.host.missing_capabilities()),
+            )
         except HostnameError as error:
             return _refused(effect, str(error))
 

@@ -37,7 +37,9 @@ class Making(msgspec.Struct, frozen=True, kw_only=True):
     """The container whose processes an ephemeral container is to see."""
 
 
-def sandbox(effect: wanted.StartSandbox, *, node: str, image: str, cause: str, run: str = "") -> SandboxSpec:
+def sandbox(
+    effect: wanted.StartSandbox, *, node: str, image: str, cause: str, run: str = "", least_oom_score_adj: int = 0
+) -> SandboxSpec:
     """The container that holds the pod's namespaces and host ports. Raises HostnameError."""
     owner = labels.Owner(
         pod=effect.pod,
@@ -59,6 +61,8 @@ def sandbox(effect: wanted.StartSandbox, *, node: str, image: str, cause: str, r
         host_network=spec.host_network,
         host_pid=spec.host_pid,
         host_ipc=spec.host_ipc,
+        cgroup_parent=effect.cgroup_parent,
+        oom_score_adj=max(qos_class.SANDBOX_OOM_SCORE_ADJ, least_oom_score_adj),
         sysctls={one.name.replace("/", "."): one.value for one in context.sysctls} if context else {},
     )
 
@@ -95,6 +99,7 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         cpu_milli=limits.get("cpu", 0),
         memory_bytes=limits.get("memory", 0),
         cpu_shares=_shares(definition),
+        cgroup_parent=effect.cgroup_parent,
         oom_score_adj=max(
             qos_class.oom_score_adj(spec, definition, making.place.memory_bytes), making.place.least_oom_score_adj
         ),

@@ -223,6 +223,17 @@ class Wish(Record, frozen=True, kw_only=True):
     told: tuple[int, int] | None = None
 
 
+class NodeShare(Record, frozen=True, kw_only=True):
+    """What the pod asked of the node at `asked_at`, by the spec of this `digest`. Its containers begin beneath the
+    cgroup `parent`.
+    """
+
+    phase: Literal["none", "asked", "granted"] = "none"
+    digest: str = ""
+    asked_at: int = 0
+    parent: str = ""
+
+
 class Failure(Record, frozen=True, kw_only=True):
     """Why the pod is over before its time."""
 
@@ -263,7 +274,7 @@ class State(Record, frozen=True, kw_only=True):
     those that are left.
     `unkept`: the spec changed while something of it ran, and the new one is not known to lie beside the log yet.
     `admission` are the kinds that are asked before its sandbox, None while nothing has been needed of any; `wishes` is
-    what its containers want of device plugins, by their names.
+    what its containers want of device plugins, by their names, `share` what the pod has of the node.
     """
 
     pod: str = ""
@@ -281,6 +292,7 @@ class State(Record, frozen=True, kw_only=True):
     strays: tuple[Stray, ...] = ()
     admission: tuple[str, ...] | None = None
     wishes: dict[str, Wish] = {}
+    share: NodeShare = NodeShare()
     failure: Failure | None = None
     termination: Termination | None = None
     cleanup: Cleanup | None = None

@@ -70,6 +70,7 @@ def clamped(state: State, now: int) -> State:
         cleanup=_cleanup(state.cleanup, now),
         containers=tuple(_container(one, now) for one in state.containers),
         wishes={name: replace(one, asked_at=min(one.asked_at, now)) for name, one in state.wishes.items()},
+        share=replace(state.share, asked_at=min(state.share.asked_at, now)),
         strays=tuple(replace(one, stop=_stop(one.stop, now)) for one in state.strays),
     )
 

@@ -50,6 +50,7 @@ class StartSandbox(PodEffect, frozen=True, kw_only=True):
     spec_hash: str = ""
     manifest: Pod
     origin: Origin = Origin()
+    cgroup_parent: str = ""
 
 
 class KeepSpec(PodEffect, frozen=True, kw_only=True):
@@ -104,6 +105,7 @@ class StartContainer(PodEffect, frozen=True, kw_only=True):
     image_id: str
     manifest: Pod
     origin: Origin = Origin()
+    cgroup_parent: str = ""
     devices: Answer = Answer()
     device_ids: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 

@@ -17,6 +17,8 @@ _COUNT = ("cpu", "memory")
 """What decides the class; other resources do not."""
 
 NODE_CRITICAL: Final = "system-node-critical"
+SANDBOX_OOM_SCORE_ADJ: Final = -998
+"""Of what holds a pod's namespaces: it uses next to nothing, and its end would be that of all of the pod."""
 _NEVER_ADJ = -1000
 _GUARANTEED_ADJ, _BEST_EFFORT_ADJ = -997, 1000
 _LEAST_BURSTABLE_ADJ, _MOST_BURSTABLE_ADJ = 1000 + _GUARANTEED_ADJ, _BEST_EFFORT_ADJ - 1

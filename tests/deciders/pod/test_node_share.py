@@ -1,0 +1,162 @@
+"""What a pod asks of the node before it starts, and what it does with the answers."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import pytest
+
+from chronolet.kernel.decider import Due
+from chronolet.pod import signals
+from chronolet.pod.decider import decider
+from chronolet.pod.node_share import ASK_AGAIN_MS
+from chronolet.pod.status import pod_status
+from chronolet.pod.wanted import StartContainer, StartSandbox
+from chronolet_schemas import devices, pod, qos
+from chronolet_schemas.podspec import Container, Pod, ResourceRequirements
+from chronolet_schemas.resources import PodNeeds
+from tests.deciders.pod.life import POD, Life, container, manifest
+from tests.deciders.pod.test_admission import GPU, wants
+
+PARENT = "/kubepods/burstable/podu"
+SAID = "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 2000"
+
+
+def asks(cpu: str = "500m", **more: Any) -> Container:
+    return container(resources=ResourceRequirements(requests={"cpu": cpu}), **more)
+
+
+class Shared(Life):
+    """A pod of a node in which qos takes part."""
+
+    def __init__(self, *kinds: str) -> None:
+        super().__init__()
+        self.decider = decider(frozenset(kinds or ("qos",)))
+
+    def who(self) -> dict[str, Any]:
+        return {"pod": POD, "uid": self.state.uid}
+
+    def grants(self, parent: str = PARENT) -> Self:
+        return self.when(qos.CgroupReady(**self.who(), parent=parent))
+
+    def refuses(self) -> Self:
+        return self.when(qos.PodRefused(**self.who(), reason="OutOfcpu", message=SAID))
+
+    def runs(self, pod_: Pod | None = None) -> Self:
+        return self.apply(pod_ or manifest(asks())).grants().sandbox_up().start()
+
+
+def test_nothing_is_made_before_there_is_room_for_it() -> None:
+    life = Shared().apply(manifest(asks()))
+    needs = PodNeeds(qos_class="Burstable", cpu_request_milli=500)
+    assert life.kinds == ["SpecAccepted", "AdmissionBegan", "CgroupRequested"]
+    assert life.only(pod.AdmissionBegan).kinds == ("qos",)
+    assert life.only(pod.CgroupRequested) == pod.CgroupRequested(**life.who(), needs=needs, requested_at=life.at)
+    assert life.effects == {}
+    assert pod_status(life.state).phase == "Pending"
+    life.grants()
+    assert life.kinds == ["CgroupGranted", "SandboxStartRequested"]
+    sandbox: Any = life.effects["sandbox"]
+    assert isinstance(sandbox, StartSandbox)
+    assert sandbox.cgroup_parent == PARENT
+    life.sandbox_up()
+    life.image_there()
+    started: Any = life.effects["container/app"]
+    assert isinstance(started, StartContainer)
+    assert started.cgroup_parent == PARENT
+
+
+def test_where_nobody_shares_out_the_node_nobody_is_missed() -> None:
+    life = Shared("devices").apply(manifest(asks()))
+    assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
+    sandbox: Any = life.effects["sandbox"]
+    assert sandbox.cgroup_parent == ""
+
+
+def test_devices_come_first() -> None:
+    life = Shared("devices", "qos").apply(manifest(wants()))
+    assert life.only(pod.AdmissionBegan).kinds == ("devices", "qos")
+    assert life.kinds[-1] == "DevicesRequested"
+    allocation = devices.Allocation(devices=("d1",))
+    life.when(devices.DevicesAllocated(**life.who(), container="app", resource=GPU, allocation=allocation))
+    assert life.kinds == ["DevicesGranted", "CgroupRequested"]
+    life.grants()
+    assert life.kinds == ["CgroupGranted", "SandboxStartRequested"]
+
+
+def test_a_request_is_repeated_until_it_is_answered() -> None:
+    life = Shared().apply(manifest(asks()))
+    asked = life.only(pod.CgroupRequested)
+    assert life.due == asked.requested_at + ASK_AGAIN_MS
+    life.when(Due(at=life.due), at=life.due)
+    assert life.only(pod.CgroupRequested).needs == asked.needs
+    assert life.due == asked.requested_at + 2 * ASK_AGAIN_MS
+    life.grants()
+    assert life.due is None
+    life.grants().then()
+    life.grants("/elsewhere")
+    assert life.kinds == ["CgroupGranted"]
+
+
+def test_a_pod_that_does_not_fit_is_rejected_in_the_kubelets_words() -> None:
+    life = Shared().apply(manifest(asks("9"))).refuses()
+    status = pod_status(life.state)
+    assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {SAID}")
+    assert life.told == (("OutOfcpu", SAID),)
+    assert life.effects == {}
+    life.refuses().then()
+    life.grants().then()
+
+
+@pytest.mark.parametrize("answer", ["other", "early"])
+def test_answers_that_nobody_waits_for(answer: str) -> None:
+    life = Shared().apply(manifest(asks()))
+    if answer == "early":
+        life = Shared("devices").apply(manifest(asks()))
+    uid = "other" if answer == "other" else life.state.uid
+    life.when(qos.CgroupReady(pod=POD, uid=uid, parent=PARENT)).then()
+
+
+def test_a_changed_spec_asks_anew_and_what_it_starts_waits_for_the_answer() -> None:
+    life = Shared().runs()
+    life.apply(manifest(asks("600m")))
+    assert life.only(pod.CgroupRequested).needs.cpu_request_milli == 600
+    assert not life.only(pod.CgroupRequested).running
+    life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
+    assert "container/app" not in life.effects
+    life.grants()
+    assert life.kinds[0] == "CgroupGranted"
+    assert "container/app" in life.effects
+
+
+def test_a_changed_spec_for_which_there_is_no_room_ends_the_pod() -> None:
+    life = Shared().runs().apply(manifest(asks("9"))).refuses()
+    assert pod_status(life.state).reason == "OutOfcpu"
+    life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
+    assert "CgroupReleased" not in life.kinds, "the sandbox still runs"
+    life.answer("sandbox", signals.SandboxDown, id="sandbox-0", exit_code=0)
+    assert life.kinds[-1] == "CgroupReleased"
+    assert life.state.share.phase == "none"
+
+
+def test_another_class_is_another_sandbox() -> None:
+    life = Shared().runs().apply(manifest(container()))
+    assert life.only(pod.ContainerStopRequested).reason == "SandboxGone"
+
+
+def test_a_pod_that_has_done_its_work_gives_its_share_back() -> None:
+    life = Shared().runs(manifest(asks(), restart_policy="Never"))
+    life.dies(code=0, reason="Completed")
+    life.answer("sandbox", signals.SandboxDown, id="sandbox-0", exit_code=0)
+    assert life.kinds[-1] == "CgroupReleased"
+    assert life.effects.keys() <= {"exit/app-0"}
+
+
+def test_a_pod_that_runs_when_the_log_is_new_is_not_to_be_refused() -> None:
+    life = Shared("devices").apply(manifest(asks())).sandbox_up().start()
+    life.decider = decider(frozenset(("qos",)))
+    life.apply(manifest(asks(), termination_grace_period_seconds=7))
+    asked = life.only(pod.CgroupRequested)
+    assert asked.running
+    life.grants()
+    assert life.state.share.parent == PARENT
