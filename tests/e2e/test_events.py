@@ -53,21 +53,32 @@ def wait_for_attempt(node: Node, attempt: int) -> None:
     node.journal.wait_for(f"attempt {attempt}", lambda: node.restarts("web") == [attempt] and node.all_run("web"))
 
 
-def test_the_events_of_a_crash_loop_from_apply_to_delete(node: Node) -> None:
+def wait_for_probe(node: Node) -> None:
+    """The next one to end: one that a death would cut off fails, and is told of."""
+    for notice in node.docker.events(filters={"event": "exec_die"}, decode=True):
+        assert notice["Action"] == "exec_die"
+        return
+
+
+def test_the_events_from_apply_through_a_liveness_restart_and_a_crash_loop_to_delete(node: Node) -> None:
     node.journal.wait_for_event(kernel.LogStarted)
+    probe = {"exec": {"command": ["test", "!", "-e", "/tmp/sick"]}, "periodSeconds": 1, "failureThreshold": 2}
     with node.started("events", "-w", "-o", "json", "--for", "pod/web") as process:
         watching = Watching(process)
-        web = pod("web", shell("app", RUNS), terminationGracePeriodSeconds=1)
+        web = pod("web", shell("app", RUNS, livenessProbe=probe), terminationGracePeriodSeconds=1)
         assert node.chronolet("apply", "-f", node.aside("web.yaml", web)).status == 0
-        for attempt in (0, 1):
-            wait_for_attempt(node, attempt)
-            node.kill_process("web", "app")
+        wait_for_attempt(node, 0)
+        node.docker.exec_start(node.docker.exec_create(node.running("web")["app"]["Id"], ["touch", "/tmp/sick"])["Id"])
+        wait_for_attempt(node, 1)
+        wait_for_probe(node)
+        node.kill_process("web", "app")
         wait_for_attempt(node, 2)
         assert node.chronolet("delete", "pod", "web").status == 0
         node.wait_until_gone("web")
         node.journal.wait_for("the last line", lambda: watching.told()[-1:] == [("Killing", 1)])
     assert watching.told() == [
         *(("Pulled", 1), ("Created", 1), ("Started", 1)),
+        *(("Unhealthy", 1), ("Unhealthy", 2), ("Killing", 1)),
         *(("Pulled", 2), ("Created", 2), ("Started", 2)),
         ("BackOff", 1),
         *(("Pulled", 3), ("Created", 3), ("Started", 3)),
@@ -79,10 +90,13 @@ def test_the_events_of_a_crash_loop_from_apply_to_delete(node: Node) -> None:
         PRESENT: "Normal",
         "Container created": "Normal",
         "Container started": "Normal",
+        "Liveness probe failed: ": "Warning",
+        "Container app failed liveness probe, will be restarted": "Normal",
         f"Back-off restarting failed container app in pod web_default({uid})": "Warning",
         "Stopping container app": "Normal",
     }
-    shown = node.chronolet("get", "events", "--no-headers").out
-    assert [line.split()[2] for line in shown.splitlines()] == ["BackOff", "Pulled", "Created", "Started", "Killing"]
+    shown = node.chronolet("get", "events", "--no-headers", "--field-selector", "involvedObject.name=web").out
+    reasons = ["Unhealthy", "Killing", "BackOff", "Pulled", "Created", "Started", "Killing"]
+    assert [line.split()[2] for line in shown.splitlines()] == reasons
     warnings = node.chronolet("events", "--all", "--types", "Warning", "--for", "pod/web", "--no-headers").out
-    assert warnings.split()[1:4] == ["Warning", "BackOff", "Pod/web"]
+    assert [line.split()[-1] for line in warnings.splitlines()] == ["failed:", f"web_default({uid})"]
