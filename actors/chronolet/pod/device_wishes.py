@@ -21,6 +21,8 @@ KIND = "devices"
 ASK_AGAIN_MS, ASK_AGAIN_AWAITED_MS = 60_000, 300_000
 """After how long without an answer the same is asked again; and where the answer was: not yet."""
 
+_UNANSWERED = "waiting for an answer of `devices`: does a process of this node host it?"
+
 _ROLES: dict[ContainerKind, Role] = {"init": "init", "sidecar": "sidecar", "app": "app"}
 
 
@@ -62,6 +64,15 @@ def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
                 sandbox=sandbox,
                 held=wish.held if wish else {},
             )
+            if wish is not None and wish.phase == "asked":
+                yield _unanswered(state, name, now)
+
+
+def _unanswered(state: State, name: str, now: int) -> Event:
+    """Nobody has said a word to the first request."""
+    return pod.DevicesAwaited(
+        pod=state.pod, uid=state.uid, container=name, reason="unanswered", message=_UNANSWERED, said_at=now
+    )
 
 
 def _to_be_asked(wish: Wish, need: Need, sandbox: int, now: int) -> bool:
