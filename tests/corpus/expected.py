@@ -110,7 +110,6 @@ EXPECTED: Final[dict[str, Expectation]] = {
     "smarter-device-management-pod-k3s-test-xavier.yaml": Taken(
         blocks=("spec.volumes[3].configMap",),
         warns=(
-            *_first("resources.requests.cpu"),
             "spec.nodeName",
             "spec.priorityClassName",
         ),
@@ -127,9 +126,7 @@ EXPECTED: Final[dict[str, Expectation]] = {
         blocks=("spec.volumes[0].projected",), warns=("spec.serviceAccountName",)
     ),
     "_archived_storage_rethinkdb_admin-pod.yaml": Taken(),
-    "pods_inject_dapi-envars-container.yaml": Taken(
-        warns=_first("resources.requests.memory", "resources.requests.cpu"),
-    ),
+    "pods_inject_dapi-envars-container.yaml": Taken(),
     "pods_inject_dapi-envars-pod.yaml": Taken(),
     "pods_inject_pod-multiple-secret-env-variable.yaml": Taken(
         blocks=_first("env[0].valueFrom.secretKeyRef", "env[1].valueFrom.secretKeyRef")
@@ -175,7 +172,7 @@ EXPECTED: Final[dict[str, Expectation]] = {
     "pods_inject_envars.yaml": Taken(),
     "pods_qos_qos-pod.yaml": Taken(),
     "pods_qos_qos-pod-3.yaml": Taken(),
-    "pods_qos_qos-pod-4.yaml": Taken(warns=_first("resources.requests.memory")),
+    "pods_qos_qos-pod-4.yaml": Taken(),
     "pods_resource_cpu-request-limit-2.yaml": Taken(note=_LITTLE_CPU),
     "pods_simple-pod.yaml": Taken(),
 }

@@ -254,6 +254,8 @@ def _restricted(found: Any, wanted: Any) -> Any:
     return found
 
 
+_FIRST_TO_BE_KILLED = 1000
+
 _CONTAINER: Final[dict[str, Check]] = {
     "name": lambda value, look: Compared(value, look.name),
     "image": _image,
@@ -267,8 +269,8 @@ _CONTAINER: Final[dict[str, Check]] = {
     "resources.limits.cpu": _cpu_limit,
     "resources.limits.memory": _memory_limit,
     "resources.requests.cpu": _cpu_request,
-    # Where it is honoured it repeats the limit.
-    "resources.requests.memory": lambda value, look: Compared(amount(value), look.host["Memory"]),
+    # It holds nobody to anything, but who asks for some is not the first to be killed when there is none left.
+    "resources.requests.memory": lambda _, look: Compared(True, look.host["OomScoreAdj"] < _FIRST_TO_BE_KILLED),
     # Of a sidecar; nothing else may have one.
     "restartPolicy": lambda value, look: Compared(value == "Always", look.container["State"]["Running"]),
     "terminationMessagePath": lambda value, look: Compared(True, value in _targets(look)),

@@ -32,6 +32,8 @@ from tests.support.docker import PrivateDocker
 _CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
 BUSYBOX = "chronolet/busybox:1"
 _REMOVED_AT_ONCE = 4
+ROOMY = {"CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti", "CHRONOLET_MAX_PODS": "1000"}
+"""However little the machine has: what does not fit has tests of its own."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -66,6 +68,7 @@ class Node:
             "CHRONOLET_HOSTNAME_OVERRIDE": name,
             "DOCKER_HOST": engine.host,
             "CHRONOLET_CGROUP_ROOT": engine.cgroup_root(name),
+            **ROOMY,
             # The machine's disk may be as full as it likes.
             "CHRONOLET_PINNED_IMAGES": "chronolet/*",
         }
@@ -100,6 +103,7 @@ class Node:
             "node": self.name,
             "docker": self.engine.host,
             "cgroup_root": self.engine.cgroup_root(self.name),
+            "node_capacity": ROOMY["CHRONOLET_NODE_CAPACITY"],
             "pod_manifest_path": str(self.folder),
             "port": "0",
         }

@@ -94,7 +94,6 @@ WARNED = [
     ("schedulerName", "mine"),
     ("schedulingGates", [{"name": "g"}]),
     ("schedulingGroup", {"podGroupName": "g"}),
-    ("overhead", {"cpu": "1"}),
     ("priority", 1),
     ("priorityClassName", "high"),
     ("preemptionPolicy", "Never"),
@@ -122,7 +121,8 @@ def test_a_field_of_the_pod(field: str, value: Any, severity: str) -> None:
     ("path", "value"),
     [
         ("os.name", {"os": {"name": "windows"}}),
-        ("resources.limits", {"resources": {"limits": {"cpu": "1"}}}),
+        ("resources.limits.hugepages-2Mi", {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}),
+        ("resources.requests.hugepages-2Mi", {"resources": {"requests": {"hugepages-2Mi": "2Mi"}}}),
         ("resources.claims", {"resources": {"claims": [{"name": "c"}]}}),
         ("securityContext.supplementalGroupsPolicy", {"securityContext": {"supplementalGroupsPolicy": "Strict"}}),
         ("volumes[1].configMap", {"volumes": [{"name": "a"}, {"name": "v", "configMap": {}}]}),
@@ -138,7 +138,7 @@ def test_a_nested_field_of_the_pod_that_blocks(path: str, value: dict[str, Any])
 
 
 def test_nested_fields_of_the_pod_that_warn() -> None:
-    assert of({"resources": {"requests": {"cpu": "1"}}}) == [(WARNING, "spec.resources.requests")]
+    assert of({"resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}, "overhead": {"cpu": "1"}}) == []
     limited = {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}]}
     assert of(limited) == [(WARNING, "spec.volumes[0].emptyDir.sizeLimit")]
     assert of({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]}) == []
@@ -197,8 +197,7 @@ def test_nothing_is_said_about_a_containers_honoured_field(field: str) -> None:
     ("severity", "path", "fields"),
     [
         (WARNING, "resizePolicy", {"resizePolicy": [{"resourceName": "cpu"}]}),
-        (WARNING, "resources.requests.cpu", {"resources": {"requests": {"cpu": "1"}}}),
-        (WARNING, "resources.requests.memory", {"resources": {"limits": {"memory": "2"}, "requests": {"memory": "1"}}}),
+        (WARNING, "resources.requests.ephemeral-storage", {"resources": {"requests": {"ephemeral-storage": "1"}}}),
         (WARNING, "resources.limits.ephemeral-storage", {"resources": {"limits": {"ephemeral-storage": "1"}}}),
         (WARNING, "securityContext.windowsOptions", {"securityContext": {"windowsOptions": {"runAsUserName": "x"}}}),
         (BLOCKING, "resources.limits.x.kubernetes.io/gpu", {"resources": {"limits": {"x.kubernetes.io/gpu": "1"}}}),

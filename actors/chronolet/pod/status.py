@@ -44,6 +44,8 @@ def pod_status(state: State) -> PodStatus:
     phase = _phase(state, init, apps)
     addresses = _addresses(state)
     failure = state.failure or Failure(reason="", message="")
+    if failure.message.startswith(admission.REJECTED) and state.sandbox.phase == "absent":
+        return _rejected(state, failure)
     host = state.sandbox.host_ip
     return PodStatus(
         phase=phase,
@@ -58,6 +60,17 @@ def pod_status(state: State) -> PodStatus:
         init_container_statuses=init,
         container_statuses=apps,
         ephemeral_container_statuses=ephemeral,
+        qos_class=qos_class(state.manifest.spec),
+    )
+
+
+def _rejected(state: State, failure: Failure) -> PodStatus:
+    """One that was not let in has no containers to speak of. Source: pkg/kubelet/kubelet.go (rejectPod)."""
+    return PodStatus(
+        phase="Failed",
+        reason=failure.reason,
+        message=failure.message,
+        start_time=rfc3339(state.accepted_at),
         qos_class=qos_class(state.manifest.spec),
     )
 

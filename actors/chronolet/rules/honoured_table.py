@@ -43,7 +43,8 @@ _SECURITY: Final = "the container would run with other rights than asked for"
 _HOOK: Final = "no kubelet runs such a hook"
 _VOLUME: Final = "this kind of volume is not supported yet"
 _REFERENCE: Final = "values from other objects are not supported yet, only plain values and the pod's own fields"
-_REQUEST: Final = "nothing is reserved for requests yet; limits hold"
+_REQUEST: Final = "no room on the disk is reserved yet"
+_OF_POD: Final = "of a whole pod only cpu and memory are supported yet"
 _RESTART: Final = "a container restarts as its pod's restartPolicy says; only a sidecar has one of its own: Always"
 _RESOURCE: Final = "only limits of cpu, memory and what device plugins offer are supported yet"
 
@@ -67,7 +68,7 @@ _POD: Final = {
     "schedulerName": _warns(_SCHEDULER),
     "schedulingGates": _warns(_SCHEDULER),
     "schedulingGroup": _warns(_SCHEDULER),
-    "overhead": _warns(_SCHEDULER),
+    "overhead": HONOURED,
     "priority": _warns("no pod is preferred to another yet"),
     "priorityClassName": _warns("no pod is preferred to another yet"),
     "preemptionPolicy": _warns("no pod is stopped in favour of another", "PreemptLowerPriority"),
@@ -104,8 +105,14 @@ _POD: Final = {
     "runtimeClassName": _blocks("containers always run under Docker's default runtime yet"),
     "resourceClaims": _blocks("dynamic resources are not supported"),
     "resources": HONOURED,
-    "resources.requests": _warns(_REQUEST),
-    "resources.limits": _blocks("limits of a whole pod are not supported yet, only limits of a container"),
+    "resources.requests": HONOURED,
+    "resources.requests.cpu": HONOURED,
+    "resources.requests.memory": HONOURED,
+    "resources.requests.*": _blocks(_OF_POD),
+    "resources.limits": HONOURED,
+    "resources.limits.cpu": HONOURED,
+    "resources.limits.memory": HONOURED,
+    "resources.limits.*": _blocks(_OF_POD),
     "resources.claims": _blocks("dynamic resources are not supported"),
     "securityContext": HONOURED,
     "securityContext.seLinuxOptions": HONOURED,
@@ -148,8 +155,8 @@ _CONTAINER: Final = {
     "resources.limits.*/*": HONOURED,
     "resources.limits.*": _blocks(_RESOURCE),
     "resources.requests": HONOURED,
-    "resources.requests.cpu": _warns(_REQUEST),
-    "resources.requests.memory": _warns(_REQUEST),
+    "resources.requests.cpu": HONOURED,
+    "resources.requests.memory": HONOURED,
     "resources.requests.ephemeral-storage": _warns(_REQUEST),
     "resources.requests.*/*": HONOURED,
     "resources.requests.*": _blocks(_RESOURCE),
