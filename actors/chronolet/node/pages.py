@@ -26,6 +26,8 @@ from chronolet.node import settings as known
 from chronolet.node.api_pods import api_pods
 from chronolet.node.fresh import BusyError, Fresh
 from chronolet.node.http import Answer, Query, Show
+from chronolet.node.probe_figures import CONTENT_TYPE as METRICS
+from chronolet.node.resource_page import resource_metrics
 from chronolet.node.setting import Setting
 from chronolet.node.settings import Settings
 from chronolet.node.summary import Rates, Sample, summary, without_limit_of
@@ -55,7 +57,7 @@ def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: 
 
 
 def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
-    """/runningpods and /stats/summary."""
+    """/runningpods, /stats/summary and /metrics/resource."""
     rates, ours, used = Rates(), labels.of_node(settings.node), CgroupUsage(runtime)
 
     def usage() -> Object:
@@ -66,9 +68,11 @@ def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
     def running() -> Object:
         return _list(_running(runtime.list(ours)))
 
+    used_now = Fresh(usage, USAGE_SECONDS, PATIENCE_SECONDS)
     return {
         "/runningpods": _shown(Fresh(running, PODS_SECONDS, PATIENCE_SECONDS)),
-        "/stats/summary": _shown(Fresh(usage, USAGE_SECONDS, PATIENCE_SECONDS)),
+        "/stats/summary": _shown(used_now),
+        "/metrics/resource": _shown(used_now, lambda found: resource_metrics(found).encode(), METRICS),
     }
 
 
@@ -102,10 +106,10 @@ def _said(one: Setting, value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _shown(page: Fresh[Object]) -> Show:
+def _shown(page: Fresh[Object], written: Callable[[Object], bytes] = msgspec.json.encode, kind: str = JSON) -> Show:
     def show(_: Query) -> Answer:
         try:
-            return Answer(200, msgspec.json.encode(page.get()), JSON)
+            return Answer(200, written(page.get()), kind)
         except BusyError:
             return Answer(503, b"still being made for somebody else: ask again\n")
         except (Refusal, StoreUnreachable, StoreBroken, HistoryMissing, OSError) as error:
