@@ -134,7 +134,7 @@ def test_liveness_with_a_command(node: Node) -> None:
     started(node, "liveness-exec", attempt=1)
     assert node.restarts("liveness-exec") == [1]
     described = node.chronolet("describe", "pod", "liveness-exec").out
-    assert "#success=1 #failure=3\n      Result:       " in described
+    assert "#success=1 #failure=3\n      Period:       500ms\n      Result:       " in described
     assert "Last Results:" in described
 
 
