@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from chronolet.adapters.cgroups import LinuxCgroups
+from chronolet.adapters.fake_images import FakeImages
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.cli.main import status_of
 from chronolet.cli.services import Services, pure_kinds
@@ -71,6 +72,7 @@ class WrittenNode:
         self.server = MemoryServer(lambda: self.now)
         self.store = MemoryStore(self.server)
         self.runtime = FakeRuntime()
+        self.images = FakeImages()
         self.docker: Callable[[Settings], Runtime] | None = None
         """Another Docker than the fake."""
         self.archive: ArchiveReader = NoArchive()
@@ -100,6 +102,7 @@ class WrittenNode:
         services = Services(
             store=lambda _: MemoryStore(self.server),
             runtime=self.docker or (lambda _: self.runtime),
+            images=lambda _: self.images,
             archive=lambda *_: self.archive,
             kube_events=lambda _: self.kept,
             results=lambda _: iter(self.results),

@@ -8,7 +8,7 @@ from chronolet.kernel.observer import Observer
 from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
 from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
-from chronolet_schemas import kube_events, pod
+from chronolet_schemas import container_gc, image_gc, kube_events, pod
 from chronolet_schemas.keys import Shard
 from tests.support.scratch import wait_until
 
@@ -170,3 +170,49 @@ def test_kube_events_are_counted_on_their_way(metrics: Metrics) -> None:
     outcomes = {name: value(metrics, deliveries, sink="webhook", outcome=name) for name in ("delivered", "failed")}
     assert outcomes == {"delivered": 1, "failed": 1}
     assert value(metrics, deliveries, sink="webhook", outcome="given_up_tries") == 2
+
+
+def test_what_the_collectors_did(metrics: Metrics) -> None:
+    started = image_gc.RunStarted(run=1, operation="collect", trigger="period", at=1, candidates=())
+    one = {"run": 1, "name": "a:1", "size_bytes": 5, "reason": "space"}
+    finished = image_gc.RunFinished(
+        run=1,
+        operation="collect",
+        trigger="period",
+        at=2,
+        milliseconds=1_500,
+        capacity_bytes=100,
+        usage_percent=90,
+        wanted_bytes=10,
+        freed_bytes=5,
+        removed=1,
+        failed=1,
+        kept={"in_use": 2, "young": 1, "pinned": 3, "enough_freed": 4, "just_used": 1},
+        error="refused",
+    )
+    idle = image_gc.RunFinished(run=2, operation="collect", trigger="period", at=3, usage_percent=10, capacity_bytes=9)
+    events = (started, image_gc.ImageRemoved(id="a", **one), image_gc.ImageNotRemoved(id="b", error="no", **one))
+    metrics.step_done(Shard("image_gc"), (*events, finished, idle), 0.001)
+    assert value(metrics, "kubelet_image_garbage_collected_total", reason="space") == 1
+    run = {"operation": "collect", "trigger": "period"}
+    attempts = "kubelet_image_gc_attempts_total"
+    assert value(metrics, attempts, result="error", reason="deletion_failed", **run) == 1
+    assert value(metrics, attempts, result="noop", reason="below_threshold", **run) == 1
+    assert value(metrics, "kubelet_image_gc_duration_seconds_sum", result="error", **run) == 1.5
+    assert value(metrics, "kubelet_image_gc_freed_bytes_sum", **run) == 5
+    assert value(metrics, "kubelet_image_gc_target_bytes_sum", **run) == 10
+    deletions = "kubelet_image_gc_image_deletions_total"
+    assert value(metrics, deletions, reason="space", result="success", **run) == 1
+    assert value(metrics, deletions, reason="space", result="error", **run) == 1
+    skipped = {
+        reason: value(metrics, "kubelet_image_gc_skipped_images_total", reason=reason, **run)
+        for reason in ("in_use", "min_age", "pinned", "other")
+    }
+    assert skipped == {"in_use": 2, "min_age": 1, "pinned": 3, "other": 5}
+    assert value(metrics, "kubelet_image_gc_image_fs_usage_percent", phase="before") == 10
+    gone = container_gc.Removed(run=1, what="container", id="k", name="n", rule="per_container_limit")
+    ended = container_gc.RunFinished(run=1, trigger="request", at=5, milliseconds=20, removed=1)
+    metrics.step_done(Shard("container_gc"), (gone, ended), 0.001)
+    removals = {"what": "container", "rule": "per_container_limit", "result": "success"}
+    assert value(metrics, "chronolet_container_gc_removals_total", **removals) == 1
+    assert value(metrics, "chronolet_container_gc_runs_total", trigger="request", result="success") == 1

@@ -45,7 +45,7 @@ def _plain(record: Record, looked_at: int) -> Object:
 
 def is_meant(image: Object, name: str) -> bool:
     """Whether a person may call it so: by a name, its id, or the id's beginning."""
-    return name in image["names"] or image["id"] == name or pods.bare_id(image["id"]).startswith(name)
+    return name in image["names"] or image["id"] == name or image["id"].rpartition(":")[2].startswith(name)
 
 
 def row(image: Object, now: int) -> list[str]:
@@ -73,7 +73,7 @@ def _users(image: Object) -> str:
 
 def short(image_id: str) -> str:
     """An id as Docker shows it."""
-    return pods.bare_id(image_id)[:_SHORT_ID]
+    return image_id.rpartition(":")[2][:_SHORT_ID]
 
 
 def size(count: int) -> str:

@@ -1,0 +1,109 @@
+"""`gc plan` and `get images`: what a node's log and its Docker say, without an agent and without a change."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from chronolet.ports import labels
+from chronolet.ports.images import HeldImage
+from chronolet.ports.runtime import SandboxSpec
+from chronolet_schemas import container_gc, image_gc
+from tests.cli.written import NODE, NOON, WrittenNode
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def collected(node: WrittenNode) -> WrittenNode:
+    """Three images, of which one is in use; one dead container more than is kept."""
+    node.images.images = {
+        f"sha256:{name * 64}": HeldImage(id=f"sha256:{name * 64}", size_bytes=400_000_000, names=(f"{name}:1",))
+        for name in "abc"
+    }
+    used = image_gc.Image(
+        id="sha256:" + "c" * 64, size_bytes=400_000_000, names=("c:1",), users=("db", "web", "x"), user_count=9
+    )
+    seen = tuple(
+        image_gc.Image(id=f"sha256:{name * 64}", size_bytes=400_000_000, names=(f"{name}:1",)) for name in "ab"
+    )
+    node.write(
+        "image_gc/node",
+        image_gc.PolicySet(node=NODE, policy=image_gc.Policy()),
+        image_gc.ImagesChanged(at=NOON - HOUR, used_until=0, seen=(*seen, used)),
+    )
+    node.write(
+        "container_gc/node",
+        container_gc.PolicySet(node=NODE, policy=container_gc.Policy(), log_folder="/no/such/folder"),
+        container_gc.PodNoted(pod="default/web", uid="u1"),
+        container_gc.SourcesReady(),
+    )
+    node.runtime.import_image("c:1", b"", ())
+    for attempt in range(2):
+        owner = labels.Owner(pod="default/web", uid="u1", container="app", attempt=attempt)
+        spec = SandboxSpec(name=f"dead{attempt}", labels=labels.written(NODE, owner), image="c:1", hostname="x")
+        dead = node.runtime.create_sandbox(spec)
+        node.runtime.start(dead)
+        node.runtime.end(dead)
+    return node
+
+
+def test_images_are_shown_with_their_ages(collected: WrittenNode) -> None:
+    collected.now = NOON
+    said = collected.run("get", "images")
+    assert said.out == (
+        "IMAGE ID       NAME   SIZE    FIRST DETECTED   LAST USED   USED BY             PINNED\n"
+        "aaaaaaaaaaaa   a:1    400MB   60m ago          never       <none>              no\n"
+        "bbbbbbbbbbbb   b:1    400MB   60m ago          never       <none>              no\n"
+        "cccccccccccc   c:1    400MB   60m ago          now         db,web and 7 more   no\n"
+    )
+    assert collected.run("get", "image", "bbb", "-o", "name").out == "image/sha256:" + "b" * 64 + "\n"
+    assert collected.run("get", "image/none").err == 'error: image "none" not found\n'
+    assert json.loads(collected.run("get", "images", "-o", "json").out)["items"][2]["usedByCount"] == 9
+    assert collected.run("get", "images", "-l", "a=b").status == 2
+
+
+def test_the_plan_says_what_goes_and_why_the_rest_stays(collected: WrittenNode) -> None:
+    plan = json.loads(collected.run("gc", "plan", "-o", "json").out)
+    assert [(one["name"], one["rule"]) for one in plan["images"]["removed"]] == [("a:1", "space")]
+    assert {one["name"]: one["rule"] for one in plan["images"]["kept"]} == {
+        "b:1": "enough_freed",
+        "c:1": "enough_freed",
+    }
+    assert [(one["name"], one["rule"]) for one in plan["containers"]["removed"]] == [("dead0", "per_container_limit")]
+    assert [(one["name"], one["rule"]) for one in plan["containers"]["kept"]] == [("dead1", "within_limits")]
+    assert not {"remove", "remove_dead", "kill", "start", "create_sandbox"} & set(collected.runtime.calls[-3:])
+    assert collected.images.removed == []
+    said = collected.run("gc", "plan")
+    assert said.out.splitlines()[0] == "ACTION   OBJECT      NAME    SIZE    RULE"
+    assert "Images: 1 would go, which frees 400MB of" in said.out
+
+
+def test_the_plan_of_another_policy(collected: WrittenNode) -> None:
+    words = ("gc", "plan", "-o", "json")
+    lower = json.loads(collected.run(*words, "--image-gc-high-threshold", "30").out)["images"]
+    assert (lower["policy"]["high_threshold_percent"], lower["policy"]["low_threshold_percent"]) == (30, 25)
+    assert len(lower["removed"]) == 3
+    pinned = json.loads(collected.run(*words, "--pinned-images", "a").out)["images"]
+    assert {one["name"]: one["rule"] for one in pinned["kept"]}["a:1"] == "pinned"
+    none = json.loads(collected.run(*words, "--maximum-dead-containers-per-container", "-1").out)["containers"]
+    assert none["removed"] == []
+    unused = json.loads(collected.run(*words, "--unused-images").out)["images"]
+    assert {one["rule"] for one in unused["removed"]} == {"unused"}
+    wrong = collected.run("gc", "plan", "--image-gc-low-threshold", "90")
+    assert (wrong.status, wrong.out) == (2, "")
+    assert wrong.err.startswith("error: low threshold: found 90, expected less than the high threshold, 85.")
+    assert collected.run("gc", "plan", "--minimum-image-ttl-duration", "x").status == 2
+
+
+def test_a_node_whose_collectors_have_never_looked(node: WrittenNode) -> None:
+    said = node.run("gc", "plan")
+    assert said.status == 1
+    assert said.err.startswith("error: the node's image_gc has not looked at anything yet")
+
+
+def test_a_run_without_an_agent(node: WrittenNode) -> None:
+    said = node.run("gc", "run")
+    assert said.status == 1
+    assert said.err.startswith("error: no node agent has hosted `image_gc` for 5 s; nothing was sent")
