@@ -206,8 +206,15 @@ class PodFailed(PodEvent, frozen=True, kw_only=True):
     message: str
 
 
+class ShareEvent(PodEvent, frozen=True, kw_only=True):
+    """About the pod's share of the node."""
+
+    def subject(self) -> str:
+        return "cgroup"
+
+
 @registered
-class CgroupRequested(PodEvent, frozen=True, kw_only=True):
+class CgroupRequested(ShareEvent, frozen=True, kw_only=True):
     """Asks `qos` for a share of the node, and for a cgroup that holds the pod to it. Answers: `qos.CgroupReady`,
     `qos.PodRefused`, which name the same uid.
 
@@ -220,14 +227,14 @@ class CgroupRequested(PodEvent, frozen=True, kw_only=True):
 
 
 @registered
-class CgroupGranted(PodEvent, frozen=True, kw_only=True):
+class CgroupGranted(ShareEvent, frozen=True, kw_only=True):
     """The pod has its share. Its containers begin beneath `parent`; empty: wherever the runtime puts them."""
 
     parent: str = ""
 
 
 @registered
-class CgroupReleased(PodEvent, frozen=True, kw_only=True):
+class CgroupReleased(ShareEvent, frozen=True, kw_only=True):
     """The pod is over and nothing of it runs, though it is still there to be looked at: it takes nothing any more."""
 
 
