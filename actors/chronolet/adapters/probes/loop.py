@@ -22,6 +22,9 @@ import structlog
 log = structlog.get_logger("chronolet.probes")
 
 _NICENESS = -10
+_LONGEST_WAIT_SECONDS = 3600.0
+"""epoll takes no more than 24.8 days."""
+_PAUSE_SECONDS = 1.0
 
 READABLE = select.EPOLLIN | select.EPOLLRDHUP
 WRITABLE = select.EPOLLOUT
@@ -41,7 +44,9 @@ class Timer:
 
 
 class Loop:
-    """Its thread starts with the first call of `soon`, and ends with `stop`."""
+    """Its thread starts with the first call of `soon`, and ends with `stop`: with nothing else, for nobody would notice
+    that there are no outcomes any more.
+    """
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -65,8 +70,9 @@ class Loop:
                 if self._stopped:
                     return
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="probes", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._run, name="probes", daemon=True)
+                    thread.start()  # may be refused: then the next call tries again
+                    self._thread = thread
                 os.eventfd_write(self._bell, 1)
 
     def stop(self) -> None:
@@ -107,23 +113,32 @@ class Loop:
     def _run(self) -> None:
         _go_first()
         while not self._stopped:
-            for descriptor, _ in self._epoll.poll(self._wait()):
-                if descriptor == self._bell:
-                    os.eventfd_read(self._bell)
-                    continue
-                watched = self._watched.get(descriptor)  # one before it in this round may have let go of it
-                if watched is not None:
-                    self._call(watched[1])
-            self._ring()
-            for _ in range(len(self._soon)):
-                self._call(self._soon.popleft())
+            try:
+                self._round()
+            except Exception:
+                # A defect of the loop itself. Said again and again, and no reason to leave all containers unprobed.
+                log.exception("the probes' thread failed; it goes on")
+                time.sleep(_PAUSE_SECONDS)
+
+    def _round(self) -> None:
+        for descriptor, _ in self._epoll.poll(self._wait()):
+            if descriptor == self._bell:
+                os.eventfd_read(self._bell)
+                continue
+            watched = self._watched.get(descriptor)  # one before it in this round may have let go of it
+            if watched is not None:
+                self._call(watched[1])
+        self._ring()
+        for _ in range(len(self._soon)):
+            self._call(self._soon.popleft())
 
     def _wait(self) -> float:
         if self._soon:
             return 0.0
         while self._timers and self._timers[0][2].action is None:
             heapq.heappop(self._timers)
-        return max(self._timers[0][0] - time.monotonic(), 0.0) if self._timers else -1.0
+        left = self._timers[0][0] - time.monotonic() if self._timers else _LONGEST_WAIT_SECONDS
+        return min(max(left, 0.0), _LONGEST_WAIT_SECONDS)
 
     def _ring(self) -> None:
         now = time.monotonic()
