@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
 from structlog.testing import capture_logs
 
 from chronolet.adapters.probes.loop import Loop
+from tests.support.scratch import wait_until
 
 DAY_SECONDS = 86_400.0
 
@@ -58,3 +60,41 @@ def test_a_thread_that_was_refused_is_asked_for_again(loop: Loop, monkeypatch: p
         with pytest.raises(RuntimeError):
             loop.soon(lambda: None)
     assert turned(loop)
+
+
+def held(loop: Loop) -> list[weakref.ref[object]]:
+    """2,000 deadlines far away; nine of ten are cancelled."""
+    refs: list[weakref.ref[object]] = []
+
+    def begin() -> None:
+        for n in range(2_000):
+            timer = loop.at(time.monotonic() + DAY_SECONDS + n, lambda: None)
+            refs.append(weakref.ref(timer))
+            if n % 10:
+                timer.cancel()
+                timer.cancel()
+
+    loop.soon(begin)
+    assert turned(loop)
+    return refs
+
+
+def test_deadlines_that_were_cancelled_are_not_kept_until_their_time(loop: Loop) -> None:
+    left = sum(one() is not None for one in held(loop))
+    assert 200 <= left <= 500
+
+
+def test_what_is_left_happens_in_its_order(loop: Loop) -> None:
+    rung: list[int] = []
+
+    def begin() -> None:
+        now = time.monotonic()
+        timers = [loop.at(now + n / 10_000, lambda n=n: rung.append(n)) for n in range(1_000, 0, -1)]
+        for timer in timers[1::2]:
+            timer.cancel()
+        loop.at(now + 0.2, lambda: [one.cancel() for one in timers])
+        loop.at(now + 0.3, lambda: rung.append(0))
+
+    loop.soon(begin)
+    wait_until(lambda: bool(rung) and rung[-1] == 0, "the last of them")
+    assert rung == [*range(2, 1_001, 2), 0]

@@ -25,6 +25,7 @@ _NICENESS = -10
 _LONGEST_WAIT_SECONDS = 3600.0
 """epoll takes no more than 24.8 days."""
 _PAUSE_SECONDS = 1.0
+_FEW_DEAD = 64
 
 READABLE = select.EPOLLIN | select.EPOLLRDHUP
 WRITABLE = select.EPOLLOUT
@@ -33,14 +34,22 @@ WRITABLE = select.EPOLLOUT
 class Timer:
     """An action with a time."""
 
-    __slots__ = ("action",)
+    __slots__ = ("__weakref__", "_cancelled", "action")
 
-    def __init__(self, action: Callable[[], None]) -> None:
+    def __init__(self, action: Callable[[], None], cancelled: Callable[[], None]) -> None:
         self.action: Callable[[], None] | None = action
+        self._cancelled = cancelled
 
     def cancel(self) -> None:
         """It does not happen."""
-        self.action = None
+        if self.action is not None:
+            self.action = None
+            self._cancelled()
+
+    def take(self) -> Callable[[], None] | None:
+        """It happens now: to cancel it means nothing any more."""
+        action, self.action = self.action, None
+        return action
 
 
 class Loop:
@@ -54,6 +63,7 @@ class Loop:
         self._epoll.register(self._bell, select.EPOLLIN)
         self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
         self._timers: list[tuple[float, int, Timer]] = []
+        self._dead = 0
         self._serial = itertools.count()
         self._soon: deque[Callable[[], object]] = deque()
         self._lock = threading.Lock()
@@ -90,7 +100,7 @@ class Loop:
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call it at a time of `time.monotonic`."""
-        timer = Timer(action)
+        timer = Timer(action, self._cancelled)
         heapq.heappush(self._timers, (when, next(self._serial), timer))
         return timer
 
@@ -107,6 +117,14 @@ class Loop:
         """To be called before it is closed."""
         if self._watched.pop(descriptor, None) is not None:
             self._epoll.unregister(descriptor)
+
+    def _cancelled(self) -> None:
+        """Most deadlines are cancelled long before their time: those are cleared away once they are the most."""
+        self._dead += 1
+        if self._dead > max(len(self._timers) // 2, _FEW_DEAD):
+            self._timers = [one for one in self._timers if one[2].action is not None]
+            heapq.heapify(self._timers)
+            self._dead = 0
 
     # -- the thread --------------------------------------------------------------------------------------------------
 
@@ -136,16 +154,21 @@ class Loop:
         if self._soon:
             return 0.0
         while self._timers and self._timers[0][2].action is None:
-            heapq.heappop(self._timers)
+            self._pop()
         left = self._timers[0][0] - time.monotonic() if self._timers else _LONGEST_WAIT_SECONDS
         return min(max(left, 0.0), _LONGEST_WAIT_SECONDS)
 
     def _ring(self) -> None:
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
-            action = heapq.heappop(self._timers)[2].action
+            action = self._pop()
             if action is not None:
                 self._call(action)
+
+    def _pop(self) -> Callable[[], None] | None:
+        action = heapq.heappop(self._timers)[2].take()
+        self._dead -= action is None
+        return action
 
     def _call(self, action: Callable[[], object]) -> None:
         try:
