@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 import pytest
@@ -68,6 +69,12 @@ def test_where_a_redirect_leads() -> None:
         (b"HTTP/1.1 2x0 OK\r\n", "malformed HTTP response"),
         (b"HTTP/1.1 200 OK\r\nnonsense\r\n\r\n", 'malformed MIME header line: "nonsense"'),
         (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", 'bad Content-Length "-1"'),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n", f'bad Content-Length "{"9" * 80}"'),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\n", "bad Content-Length"),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: \xb2"\x1b\r\n\r\n', r'bad Content-Length "\xb2\"\x1b"'),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 17 + b"\r\n", "http chunk length too large"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0x5\r\n", "invalid byte in chunk length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1_0\r\n", "invalid byte in chunk length"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "invalid byte in chunk length"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", "invalid byte in chunk length"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 5000, "header line too long"),
@@ -104,3 +111,17 @@ def test_heads_without_end_are_given_up(piece: bytes) -> None:
     assert not answer.begun
     with pytest.raises(Malformed, match="headers exceeded"):
         answer.feed(piece * (HEAD_LIMIT // len(piece)))
+
+
+PIECES = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from(
+        [b"HTTP/1.1 200 OK", b"\r\n", b"\n", b"Content-Length: ", b"Transfer-Encoding: chunked", b"9" * 5_000]
+    ),
+)
+
+
+@given(wire=st.lists(PIECES, max_size=12), ends=st.booleans())
+def test_whatever_a_server_sends_is_read_or_malformed(wire: list[bytes], ends: bool) -> None:
+    with contextlib.suppress(Malformed):
+        read([b"HTTP/1.1 200 OK\r\n", *wire], ends=ends)

@@ -146,6 +146,15 @@ def test_a_server_that_does_not_read_runs_out_of_time(probes: Probes, serve: Ser
     assert reading.result == "failure"
 
 
+def test_a_length_that_no_number_is_is_a_failure_at_once(probes: Probes, serve: Serve) -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n"
+    reading = probes.get(serve(says(answer)).port)
+    assert (reading.result, "bad Content-Length" in reading.output) == ("failure", True)
+    assert reading.seconds < 2
+    reading = probes.get(serve(says(status(200))).port, scheme="https", host="127.0.0.1.")
+    assert reading.result == "failure"
+
+
 def test_nobody_there(probes: Probes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as once:
         port = once.getsockname()[1]

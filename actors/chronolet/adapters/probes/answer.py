@@ -20,6 +20,10 @@ _CHUNK_LINE_LIMIT = 4096
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})(?: [^\r\n]*)?$")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _NO_BODY = (204, 304)
+_HEX = re.compile(rb"[0-9a-fA-F]+")
+_MOST_HEX_DIGITS = 16
+_LONGEST = 2**63 - 1
+_MOST_DIGITS = len(str(_LONGEST))
 _SHOWN = 80
 _BROKEN = "net/http: HTTP/1.x transport connection broken"
 
@@ -133,12 +137,7 @@ class Answer:
             if len(line) > _CHUNK_LINE_LIMIT:
                 raise Malformed("header line too long")
             return False
-        try:
-            self._left = int(line.partition(b";")[0].strip(), 16)
-        except ValueError:
-            raise Malformed("invalid byte in chunk length") from None
-        if self._left < 0:
-            raise Malformed("invalid byte in chunk length")
+        self._left = _chunk_length(line.partition(b";")[0].strip())
         self._rest = rest
         self._framing = "chunk"
         self.complete = not self._left  # what may follow the last chunk is of no interest
@@ -173,11 +172,19 @@ def _fields(lines: list[bytes]) -> dict[bytes, bytes]:
 
 
 def _length(text: bytes) -> int:
-    if not text.isdigit():
-        raise Malformed(
-            f'net/http: HTTP/1.x transport connection broken: bad Content-Length "{text.decode("latin-1")}"'
-        )
-    return int(text)
+    """Of so few digits that Python reads them, and Go."""
+    digits = text.lstrip(b"0")
+    if not text.isdigit() or len(digits) > _MOST_DIGITS or int(digits or b"0") > _LONGEST:
+        raise Malformed(f'{_BROKEN}: bad Content-Length "{_shown(text)}"')
+    return int(digits or b"0")
+
+
+def _chunk_length(text: bytes) -> int:
+    if not _HEX.fullmatch(text):
+        raise Malformed("invalid byte in chunk length")
+    if len(text) > _MOST_HEX_DIGITS:
+        raise Malformed("http chunk length too large")
+    return int(text, 16)
 
 
 def _shown(said: bytes) -> str:

@@ -62,7 +62,12 @@ class HttpAttempt(LoopAttempt):
         if not self._secured:
             self._loop.unwatch(raw.fileno())  # the descriptor goes over to what wraps it
             name = self._request.host if not _is_address(self._request.host) else None
-            raw = _tls().wrap_socket(raw, do_handshake_on_connect=False, server_hostname=name)
+            try:
+                raw = _tls().wrap_socket(raw, do_handshake_on_connect=False, server_hostname=name)
+            except (OSError, ValueError) as error:  # gone again already, or a name that TLS cannot have
+                raw.close()
+                self._fail(self._broken(error) if isinstance(error, OSError) else f"tls: {error}")
+                return
         self._raw = raw
         self._go_on()
 
