@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 
 import pytest
 from hypothesis import given
@@ -125,3 +126,25 @@ PIECES = st.one_of(
 def test_whatever_a_server_sends_is_read_or_malformed(wire: list[bytes], ends: bool) -> None:
     with contextlib.suppress(Malformed):
         read([b"HTTP/1.1 200 OK\r\n", *wire], ends=ends)
+
+
+def seconds(feed: bytes) -> float:
+    """Of CPU, for bytes that come one by one and are no whole answer."""
+    answer = Answer()
+    began = time.thread_time()
+    for n in range(len(feed)):
+        answer.feed(feed[n : n + 1])
+    assert not answer.complete
+    return time.thread_time() - began
+
+
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 ", b"HTTP/1.1 200 OK\r\nX: "])
+def test_a_head_that_comes_byte_by_byte_costs_no_more_the_longer_it_is(start: bytes) -> None:
+    few = min(seconds(start + b"x" * 10_000) for _ in range(3))
+    many = min(seconds(start + b"x" * 100_000) for _ in range(3))
+    assert many < 40 * few
+
+
+def test_a_head_that_comes_at_once_has_the_same_limit() -> None:
+    with pytest.raises(Malformed, match="headers exceeded"):
+        read([b"HTTP/1.1 200 OK\r\nX: " + b"x" * HEAD_LIMIT + b"\r\n\r\n"])

@@ -38,12 +38,19 @@ class Answer:
     def __init__(self) -> None:
         self.status = 0
         self.location = ""
-        self.body = b""
         self.complete = False
-        self._rest = b""
+        self._body = bytearray()
+        self._rest = bytearray()
+        self._searched = 0
+        self._first_is_well = False
         self._read = 0
         self._framing: Literal["head", "length", "chunk line", "chunk", "chunk end", "to the end"] = "head"
         self._left = 0
+
+    @property
+    def body(self) -> bytes:
+        """As far as it has come and is kept."""
+        return bytes(self._body)
 
     @property
     def begun(self) -> bool:
@@ -82,27 +89,35 @@ class Answer:
     # -- head --------------------------------------------------------------------------------------------------------
 
     def _head(self) -> bool:
-        end = _HEAD_END.search(self._rest)
+        end = _HEAD_END.search(self._rest, max(self._searched - 3, 0))  # its first three bytes may have come before
+        size = len(self._rest) if end is None else end.end()
+        if self._read + size > HEAD_LIMIT:
+            raise Malformed(f"net/http: server response headers exceeded {HEAD_LIMIT} bytes; aborted")
         if end is None:
-            self._check_head()
+            self._check_first_line()
+            self._searched = size
             return False
-        lines = re.split(rb"\r?\n", self._rest[: end.start()])
-        self._read += end.end()
-        self._rest = self._rest[end.end() :]
+        lines = re.split(rb"\r?\n", bytes(self._rest[: end.start()]))
+        self._take(size)
+        self._read += size
+        self._searched, self._first_is_well = 0, False
         self.status = _status(lines[0])
         if self.status >= 200 or self.status == 101:  # noqa: PLR2004 - below are interim answers
             self._begin_body(_fields(lines[1:]))
         return True
 
-    def _check_head(self) -> None:
-        """What has come of it cannot become a head any more."""
-        if self._read + len(self._rest) > HEAD_LIMIT:
-            raise Malformed(f"net/http: server response headers exceeded {HEAD_LIMIT} bytes; aborted")
-        line, found, _ = self._rest.partition(b"\n")
-        if found:
-            _status(line.rstrip(b"\r"))
+    def _check_first_line(self) -> None:
+        """What has come cannot become a head any more. Like the search for its end only where nobody has looked yet,
+        for a server may send it byte by byte.
+        """
+        if self._first_is_well:
+            return
+        end = self._rest.find(b"\n", self._searched)
+        if end >= 0:
+            _status(bytes(self._rest[:end]).rstrip(b"\r"))
+            self._first_is_well = True
         elif not b"HTTP/1.".startswith(self._rest[:7]):
-            _status(self._rest)
+            _status(bytes(self._rest[:_SHOWN]))
 
     def _begin_body(self, fields: dict[bytes, bytes]) -> None:
         self.location = fields.get(b"location", b"").decode("latin-1")
@@ -121,24 +136,25 @@ class Answer:
     def _content(self) -> bool:
         if not self._rest:
             return False
-        piece = self._rest if self._framing == "to the end" else self._rest[: self._left]
-        self._rest = self._rest[len(piece) :]
-        self._left -= len(piece)
-        self.body = (self.body + piece)[:OUTPUT_LIMIT]
-        if len(self.body) == OUTPUT_LIMIT or (self._framing == "length" and not self._left):
+        size = len(self._rest) if self._framing == "to the end" else min(self._left, len(self._rest))
+        self._body += self._take(size)[: OUTPUT_LIMIT - len(self._body)]
+        self._left -= size
+        if len(self._body) == OUTPUT_LIMIT or (self._framing == "length" and not self._left):
             self.complete = True
         elif self._framing == "chunk" and not self._left:
             self._framing = "chunk end"
         return True
 
     def _chunk_line(self) -> bool:
-        line, found, rest = self._rest.partition(b"\n")
-        if not found:
-            if len(line) > _CHUNK_LINE_LIMIT:
-                raise Malformed("header line too long")
+        end = self._rest.find(b"\n", self._searched)
+        if (len(self._rest) if end < 0 else end) > _CHUNK_LINE_LIMIT:
+            raise Malformed("header line too long")
+        if end < 0:
+            self._searched = len(self._rest)
             return False
+        self._searched = 0
+        line = self._take(end + 1)
         self._left = _chunk_length(line.partition(b";")[0].strip())
-        self._rest = rest
         self._framing = "chunk"
         self.complete = not self._left  # what may follow the last chunk is of no interest
         return True
@@ -148,9 +164,15 @@ class Answer:
             return False
         if not self._rest.startswith(b"\r\n"):
             raise Malformed("malformed chunked encoding")
-        self._rest = self._rest[2:]
+        self._take(2)
         self._framing = "chunk line"
         return True
+
+    def _take(self, size: int) -> bytes:
+        """So much of what has come is done with."""
+        taken = bytes(self._rest[:size])
+        del self._rest[:size]
+        return taken
 
 
 def _status(line: bytes) -> int:
