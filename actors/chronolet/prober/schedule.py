@@ -19,7 +19,7 @@ def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -
     One that has run for longer than a period when it is heard of (it was adopted, or its spec has changed) waits for a
     part of the period, so that not all of them are probed at once. The kubelet draws lots for it; here `seed` decides.
     """
-    earliest = started_at + delay
+    earliest = min(started_at, now) + delay  # a start that is still to come was told by another clock
     if now - earliest <= period:
         return earliest
     return now + spread(seed, period)
@@ -30,10 +30,10 @@ def spread(seed: str, period: int) -> int:
     return zlib.crc32(seed.encode()) % period
 
 
-def next_at(from_at: int, *, anchored: bool, period: int, now: int) -> int:
-    """When to probe next: at `from_at` or as soon as possible after it; `anchored`, a whole number of periods later."""
-    if now <= from_at:
-        return from_at
-    if not anchored:
-        return now
-    return now + (from_at - now) % period
+def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) -> int:
+    """When to probe next: at `from_at` or as soon as possible after it; `anchored`, a whole number of periods before or
+    after it. Never longer from now than it may be at all, for the clock may have been put back since.
+    """
+    if anchored:
+        return now + (from_at - now) % period
+    return max(now, min(from_at, now + delay + period))

@@ -168,7 +168,7 @@ def _container_status_flags(case: Case) -> Iterable[str]:
     found = {"started": flags.started, "ready": flags.ready or ended_well}
     if "Readiness" in probes and not cached:
         now = 1_000_000
-        at = schedule.next_at(now - 5_000, anchored=False, period=10_000, now=now)
+        at = schedule.next_at(now - 5_000, anchored=False, delay=0, period=10_000, now=now)
         found["triggers_immediate_readiness_probe"] = at == now
     return differences(case["expect"], found)
 

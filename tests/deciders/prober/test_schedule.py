@@ -11,6 +11,7 @@ from chronolet_schemas import prober
 from chronolet_schemas.podspec import Probe
 
 TIMES = st.integers(min_value=0, max_value=10**13)
+DELAYS = st.integers(min_value=0, max_value=10**6)
 PERIODS = st.integers(min_value=10, max_value=10**6)
 
 
@@ -30,17 +31,28 @@ def test_many_old_ones_are_spread() -> None:
     assert all(50 < parts.count(part) < 200 for part in range(10))
 
 
-@given(from_at=TIMES, now=TIMES, period=PERIODS)
-def test_the_next_time_is_a_whole_number_of_periods_later(from_at: int, now: int, period: int) -> None:
-    at = schedule.next_at(from_at, anchored=True, period=period, now=now)
-    assert at >= max(now, from_at)
-    assert at < max(now, from_at) + period
+@given(from_at=TIMES, now=TIMES, delay=DELAYS, period=PERIODS)
+def test_the_next_time_is_within_a_period_and_a_whole_number_of_them_away(
+    from_at: int, now: int, delay: int, period: int
+) -> None:
+    at = schedule.next_at(from_at, anchored=True, delay=delay, period=period, now=now)
+    assert now <= at < now + period
     assert (at - from_at) % period == 0
 
 
-@given(from_at=TIMES, now=TIMES, period=PERIODS)
-def test_the_first_time_is_as_soon_as_possible(from_at: int, now: int, period: int) -> None:
-    assert schedule.next_at(from_at, anchored=False, period=period, now=now) == max(from_at, now)
+@given(from_at=TIMES, now=TIMES, delay=DELAYS, period=PERIODS)
+def test_the_first_time_is_as_soon_as_possible(from_at: int, now: int, delay: int, period: int) -> None:
+    at = schedule.next_at(from_at, anchored=False, delay=delay, period=period, now=now)
+    longest = now + delay + period
+    assert at == (now if from_at < now else min(from_at, longest))
+
+
+def test_a_clock_that_was_put_back_by_an_hour_stops_no_probing() -> None:
+    """Neither one that had begun, nor one that was to begin, nor one whose container started in the future."""
+    now, hour = 10**12, 3_600_000
+    assert schedule.next_at(now + hour, anchored=True, delay=0, period=1_000, now=now) == now
+    assert schedule.next_at(now + hour, anchored=False, delay=5_000, period=1_000, now=now) == now + 6_000
+    assert schedule.first_at(started_at=now + hour, delay=5_000, period=1_000, now=now, seed="k0") == now + 5_000
 
 
 def test_what_the_outcomes_count_as() -> None:
