@@ -64,7 +64,7 @@ def followed(request: Request, location: str) -> Request | None:
         host, port = there.hostname, there.port or (443 if there.scheme == "https" else 80)
     except ValueError as error:
         raise BadLocation(f'failed to parse Location header "{location}": {error}') from error
-    if not location or host != request.host or there.scheme not in ("http", "https"):
+    if not location or host != request.host.lower() or there.scheme not in ("http", "https"):
         return None
     path = f"{there.path or '/'}?{there.query}" if there.query else there.path or "/"
     return msgspec.structs.replace(request, scheme=there.scheme, port=port, path=path)

@@ -78,6 +78,14 @@ def test_redirects_within_the_host_are_followed_with_the_same_headers(probes: Pr
     assert asked == [[b"GET / HTTP/1.1", hosts], [b"GET /new HTTP/1.1", hosts], [b"GET /ok HTTP/1.1", hosts]]
 
 
+def test_hosts_of_redirects_are_the_same_in_any_case(probes: Probes, serve: Serve) -> None:
+    other = serve(says(status(200, body=b"there")))
+    server = serve(says(status(301, f"Location: http://localHOST:{other.port}/ok")))
+    for host in ("LocalHost", "localhost"):
+        reading = probes.get(server.port, host=host)
+        assert (reading.result, reading.output) == ("success", "there")
+
+
 def test_a_redirect_to_another_host_is_a_warning(probes: Probes, serve: Serve) -> None:
     server = serve(says(status(302, "Location: http://example.test/fail", body=b"moved")))
     reading = probes.get(server.port)
