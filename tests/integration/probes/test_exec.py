@@ -117,6 +117,44 @@ def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: Fa
     assert found.empty()
 
 
+def test_one_that_has_begun_fails_if_its_runtime_hangs(
+    probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However late the runtime says that the time is over: the container has been asked."""
+    release = threading.Event()
+
+    def hang(*_: object, **__: object) -> str:
+        release.wait(10)
+        raise Refusal("unavailable", "no answer")
+
+    monkeypatch.setattr(runtime, "run_exec", hang)
+    reading = probes.ask(ExecTarget(container_id=container, command=("well",)), 0.2)
+    assert (reading.result, reading.output) == ("failure", 'command "well" timed out')
+    release.set()
+
+
+def test_threads_that_are_refused_are_errors_and_keep_no_place(
+    probes: Probes, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: queue.Queue[Reading] = queue.Queue()
+    total = 2 * EXECS_AT_ONCE + 1
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def begin() -> None:
+        target = ExecTarget(container_id=container, command=("well",))
+        for _ in range(total):
+            probes.prober.begin(target, 5, found.put)
+
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", refuse)
+        probes.prober.soon(begin)
+        readings = [found.get(timeout=10) for _ in range(total)]
+    assert {(one.result, one.output) for one in readings} == {("error", "can't start new thread")}
+    assert probes.ask(ExecTarget(container_id=container, command=("well",))).result == "success"
+
+
 def test_a_runtime_that_hangs_is_not_waited_for(
     probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -178,6 +179,19 @@ def test_names_are_looked_up(probes: Probes, serve: Serve) -> None:
     assert reading.result == "failure"
     assert "dial tcp: lookup no-such-host.invalid: " in reading.output
     assert probes.get(server.port, host="x" * 70 + ".test").result == "failure"
+
+
+def test_a_name_that_no_thread_looks_up_is_not_waited_for(
+    probes: Probes, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", refuse)
+        reading = probes.get(1, host="localhost")
+    assert "resource temporarily unavailable" in reading.output
+    assert probes.get(serve(says(status(200))).port, host="localhost").result == "success"
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------

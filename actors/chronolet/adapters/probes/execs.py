@@ -7,12 +7,11 @@ Answers to pkg/probe/exec/exec.go, pkg/kubelet/cri/remote (ExecSync).
 from __future__ import annotations
 
 import json
-import threading
 import time
 
 import structlog
 
-from chronolet.adapters.probes.threads import Tell, Work
+from chronolet.adapters.probes.threads import Asking, Work
 from chronolet.ports.probes import OUTPUT_LIMIT, ExecTarget
 from chronolet.ports.runtime import Refusal, Runtime
 
@@ -25,42 +24,34 @@ _LOOK_SECONDS = 0.05
 
 def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float) -> Work:
     """What a lane runs."""
-
-    def work(cancelled: threading.Event, tell: Tell) -> None:
-        _run(runtime, target, timeout_seconds, cancelled, tell)
-
-    return work
+    return lambda asking: _run(runtime, target, timeout_seconds, asking)
 
 
-def _run(
-    runtime: Runtime,
-    target: ExecTarget,
-    timeout_seconds: float,
-    cancelled: threading.Event,
-    tell: Tell,
-) -> None:
+def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: Asking) -> None:
+    late = f"command {json.dumps(' '.join(target.command))} timed out"
     until = time.monotonic() + timeout_seconds
     try:
         exec_id = runtime.create_exec(target.container_id, target.command)
     except Refusal as refusal:
-        tell("error", str(refusal))
+        asking.tell("error", str(refusal))
         return
     left = until - time.monotonic()
-    if left <= 0 or cancelled.is_set():
-        tell("error", f"the runtime took more than {timeout_seconds:g}s to prepare the command")
+    if left <= 0 or asking.cancelled.is_set():
+        asking.tell("error", f"the runtime took more than {timeout_seconds:g}s to prepare the command")
         return  # never started: it goes with its container
+    asking.begun(late)
     try:
-        result = runtime.run_exec(exec_id, left, cancelled=cancelled)
+        result = runtime.run_exec(exec_id, left, cancelled=asking.cancelled)
     except Refusal as refusal:
-        if refusal.kind == "timeout":
-            tell("failure", f"command {json.dumps(' '.join(target.command))} timed out")
+        if refusal.kind == "timeout" or time.monotonic() >= until:
+            asking.tell("failure", late)
         else:
-            tell("error", str(refusal))
+            asking.tell("error", str(refusal))
         if refusal.kind in ("timeout", "unavailable", "failed"):
             _end(runtime, exec_id)
         return
     output = result.output[:OUTPUT_LIMIT].decode("utf-8", "replace")
-    tell("failure" if result.exit_code else "success", output, result.exit_code)
+    asking.tell("failure" if result.exit_code else "success", output, result.exit_code)
 
 
 def _end(runtime: Runtime, exec_id: str) -> None:

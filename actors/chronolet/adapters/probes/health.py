@@ -13,7 +13,7 @@ import time
 from contextlib import closing
 
 from chronolet.adapters import http_texts
-from chronolet.adapters.probes.threads import Tell, Work
+from chronolet.adapters.probes.threads import Asking, Work
 from chronolet.ports.probes import GrpcTarget, Result
 from chronolet.rules.durations import go_duration
 
@@ -34,8 +34,9 @@ _LEAST_SECONDS = 0.01
 def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
     """What a lane runs."""
 
-    def work(cancelled: threading.Event, tell: Tell) -> None:
-        tell(*_checked(target, timeout_seconds, cancelled))
+    def work(asking: Asking) -> None:
+        asking.begun(_refused(http_texts.address(target.host, target.port), "DEADLINE_EXCEEDED", "", timeout_seconds))
+        asking.tell(*_checked(target, timeout_seconds, asking.cancelled))
 
     return work
 

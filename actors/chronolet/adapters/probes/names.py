@@ -6,7 +6,9 @@ however many ask for it; it ends when the resolver has answered or given up.
 
 from __future__ import annotations
 
+import errno
 import functools
+import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -34,7 +36,13 @@ class Names:
         waiting = self._asked.setdefault((host, port), [])
         waiting.append(answered)
         if len(waiting) == 1:
+            self._begin(host, port)
+
+    def _begin(self, host: str, port: int) -> None:
+        try:
             threading.Thread(target=self._ask, args=(host, port), name=f"lookup {host}", daemon=True).start()
+        except RuntimeError:  # no more threads, or no memory for one
+            self._tell(host, port, OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
 
     def _ask(self, host: str, port: int) -> None:
         found: Sequence[Address] | OSError

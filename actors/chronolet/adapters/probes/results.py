@@ -61,8 +61,14 @@ class RedisResults:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None and not self._stopped.is_set():
-                self._thread = threading.Thread(target=self._run, name="probe results", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="probe results", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:  # no more threads, or no memory for one: the next outcome asks again
+                    self._some.clear()
+                    log.warning("outcomes of probes wait", error=str(error))
+                else:
+                    self._thread = thread
 
     def _run(self) -> None:
         while not self._stopped.is_set():

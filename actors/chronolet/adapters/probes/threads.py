@@ -17,18 +17,26 @@ from chronolet.ports.probes import Reading, Result
 from chronolet.rules.durations import go_duration
 
 
-class Tell(Protocol):
-    """Tells how an attempt went."""
+class Asking(Protocol):
+    """An attempt, as its work sees it. From the work's thread."""
 
-    def __call__(self, result: Result, output: str, code: int | None = None) -> None: ...
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set once nobody waits for it any more."""
+
+    def tell(self, result: Result, output: str, code: int | None = None) -> None:
+        """Its outcome, once."""
+
+    def begun(self, late: str) -> None:
+        """The container is asked: from now on it is its failure, in these words, if there is no answer in time."""
 
 
-Work = Callable[[threading.Event, Tell], None]
-"""Runs an attempt: until the event is set, tells its outcome once, and tidies up before it returns."""
+Work = Callable[[Asking], None]
+"""Runs an attempt: until it is cancelled, tells its outcome once, and tidies up before it returns."""
 
 
 GRACE_SECONDS = 0.1
-"""What an attempt may take beyond its time to say by itself that this was too late."""
+"""What an attempt may take beyond its time to say by itself, in better words, that this was too late."""
 
 
 class Lane:
@@ -79,12 +87,14 @@ class ThreadAttempt:
         self._done: Callable[[Reading], None] | None = done
         self._started = 0.0
         self._deadline: Timer | None = None
-        self._cancelled = threading.Event()
+        self._late = ""
+        self._said: Reading | None = None
+        self.cancelled = threading.Event()
 
     def cancel(self) -> None:
         """See `ports.probes.Attempt`. Its thread ends as soon as it can."""
         self._done = None
-        self._cancelled.set()
+        self.cancelled.set()
         self._lane.drop(self)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -94,29 +104,39 @@ class ThreadAttempt:
         self._started = time.monotonic()
         late = self._started + self._timeout + GRACE_SECONDS
         self._deadline = self._loop.at(late, self._expire)
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        try:
+            threading.Thread(target=self._run, name=name, daemon=True).start()
+        except RuntimeError as error:  # no more threads, or no memory for one: that is not the container's fault
+            self.tell("error", str(error))
+            self._loop.soon(self._lane.left)
 
     def _run(self) -> None:
         try:
-            self._work(self._cancelled, self._tell)
+            self._work(self)
         except Exception as error:
-            self._tell("error", f"{type(error).__name__}: {error}")
+            self.tell("error", f"{type(error).__name__}: {error}")
             raise
         finally:
             self._loop.soon(self._lane.left)
 
-    def _tell(self, result: Result, output: str, code: int | None = None) -> None:
-        reading = self._reading(result, output, code)
+    def tell(self, result: Result, output: str, code: int | None = None) -> None:
+        """See `Asking`."""
+        self._said = reading = self._reading(result, output, code)
         self._loop.soon(lambda: self._told(reading))
+
+    def begun(self, late: str) -> None:
+        """See `Asking`."""
+        self._late = late
 
     def _reading(self, result: Result, output: str, code: int | None) -> Reading:
         seconds = time.monotonic() - self._started
         return Reading(result=result, output=output, code=code, started=self._started, seconds=seconds)
 
     def _expire(self) -> None:
-        """The thread hangs in a call that is not bounded by the attempt's time."""
-        output = f"it did not end within {go_duration(round(self._timeout * 1000))}"
-        self._told(self._reading("error", output, None))
+        """The thread hangs in a call that is not bounded by the attempt's time; or told, and the loop is late."""
+        late = self._reading("failure", self._late, None)
+        unasked = f"it did not end within {go_duration(round(self._timeout * 1000))}"
+        self._told(self._said or (late if self._late else self._reading("error", unasked, None)))
 
     def _told(self, reading: Reading) -> None:
         done = self._done
