@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,8 +13,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from chronolet.ports.probes import GrpcTarget, TcpTarget
+from chronolet.ports.probes import Attempt, GrpcTarget, Reading, TcpTarget
 from tests.support.probing import Probes, Script, Server
+from tests.support.scratch import wait_until
 
 Serve = Callable[[Script], Server]
 
@@ -80,10 +82,10 @@ def test_a_connection_that_never_stands_is_a_failure_in_time(probes: Probes) -> 
 class Health:
     """A real server with gRPC's own health service."""
 
-    def __init__(self, *, with_service: bool = True) -> None:
+    def __init__(self, servicer: health_pb2_grpc.HealthServicer | None = None, *, with_service: bool = True) -> None:
         self.workers = ThreadPoolExecutor(2)
         self.server = grpc.server(self.workers)
-        self.servicer = health.HealthServicer()
+        self.servicer = servicer or health.HealthServicer()
         if with_service:
             health_pb2_grpc.add_HealthServicer_to_server(self.servicer, self.server)
         self.port = self.server.add_insecure_port("127.0.0.1:0")
@@ -136,6 +138,34 @@ def test_a_server_without_the_health_service(probes: Probes) -> None:
     bare.close()
     assert reading.result == "failure"
     assert reading.output.startswith("error: this server does not implement the grpc health protocol")
+
+
+def test_a_server_that_says_that_it_is_unavailable_is_believed_at_once(probes: Probes) -> None:
+    class Unavailable(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
+        def Check(self, _: object, context: grpc.ServicerContext) -> None:  # noqa: N802 - gRPC's name
+            context.abort(grpc.StatusCode.UNAVAILABLE, "not today")
+
+    server = Health(Unavailable())
+    reading = probes.ask(server.target(), 10)
+    server.close()
+    assert reading.result == "failure"
+    assert reading.output == "error: health rpc probe failed: rpc error: code = Unavailable desc = not today"
+    assert reading.seconds < 5
+
+
+def test_one_that_is_cancelled_ends_at_once(probes: Probes, serve: Serve) -> None:
+    asked, attempts, found = threading.Event(), list[Attempt](), list[Reading]()
+
+    def silent(connection: socket.socket, _: bytes) -> None:
+        asked.set()
+        connection.recv(1)
+
+    target = GrpcTarget(host="127.0.0.1", port=serve(silent).port)
+    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.append)))
+    assert asked.wait(5)
+    probes.prober.soon(attempts[0].cancel)
+    wait_until(lambda: not [one for one in threading.enumerate() if one.name == "grpc probe"], "the end of its thread")
+    assert found == []
 
 
 def test_no_server_and_one_that_comes_late(probes: Probes) -> None:

@@ -8,7 +8,6 @@ each probe, as the kubelet has it: one that is kept would hide for a while that 
 from __future__ import annotations
 
 import json
-import threading
 import time
 from contextlib import closing
 
@@ -29,19 +28,26 @@ _OPTIONS = (
 )
 _PAUSE_SECONDS = 0.1
 _LEAST_SECONDS = 0.01
+_NO_CONNECTION = ("failed to connect to all addresses", "DNS resolution failed")
+"""How gRPC's own words begin."""
+
+
+def prepare() -> None:
+    """What the first probe waits for, before its time begins."""
+    import grpc_health.v1.health_pb2_grpc  # noqa: F401, PLC0415 - see above
 
 
 def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
     """What a lane runs."""
 
     def work(asking: Asking) -> None:
-        asking.begun(_refused(http_texts.address(target.host, target.port), "DEADLINE_EXCEEDED", "", timeout_seconds))
-        asking.tell(*_checked(target, timeout_seconds, asking.cancelled))
+        asking.begun(_refused("DEADLINE_EXCEEDED", "", timeout_seconds))
+        asking.tell(*_checked(target, timeout_seconds, asking))
 
     return work
 
 
-def _checked(target: GrpcTarget, timeout_seconds: float, cancelled: threading.Event) -> tuple[Result, str]:
+def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tuple[Result, str]:
     import grpc  # noqa: PLC0415 - see above
     from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
 
@@ -51,13 +57,19 @@ def _checked(target: GrpcTarget, timeout_seconds: float, cancelled: threading.Ev
         stub = health_pb2_grpc.HealthStub(channel)
         request = health_pb2.HealthCheckRequest(service=target.service)
         while True:
+            call = stub.Check.future(request, timeout=max(until - time.monotonic(), _LEAST_SECONDS))
+            asking.if_cancelled(call.cancel)
             try:
-                answer = stub.Check(request, timeout=max(until - time.monotonic(), _LEAST_SECONDS))
+                answer = call.result()
+            except grpc.FutureCancelledError:
+                return "error", "cancelled"
             except grpc.RpcError as error:
-                code, details = error.code(), error.details() or ""
+                code, details = error.code().name, error.details() or ""
+                if not _unconnected(code, details):
+                    return "failure", _refused(code, details, timeout_seconds)
                 left = until - time.monotonic() - _PAUSE_SECONDS
-                if code != grpc.StatusCode.UNAVAILABLE or left <= 0 or cancelled.wait(_PAUSE_SECONDS):
-                    return "failure", _refused(address, code.name, details, timeout_seconds)
+                if left <= 0 or asking.cancelled.wait(_PAUSE_SECONDS):
+                    return "failure", _not_connected(address, details, timeout_seconds)
             else:
                 status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
                 if answer.status == health_pb2.HealthCheckResponse.SERVING:
@@ -65,12 +77,21 @@ def _checked(target: GrpcTarget, timeout_seconds: float, cancelled: threading.Ev
                 return "failure", f"service unhealthy (responded with {json.dumps(status)})"
 
 
-def _refused(address: str, code: str, details: str, timeout_seconds: float) -> str:
+def _unconnected(code: str, details: str) -> bool:
+    """Whether there was no server to ask. One that says itself that it is unavailable has answered."""
+    return code == "UNAVAILABLE" and details.startswith(_NO_CONNECTION)
+
+
+def _not_connected(address: str, details: str, timeout_seconds: float) -> str:
+    """The kubelet, too, goes on trying to connect until its time is up."""
+    within = go_duration(round(timeout_seconds * 1000))
+    return f"timeout: failed to connect service {json.dumps(address)} within {within}: {details}"
+
+
+def _refused(code: str, details: str, timeout_seconds: float) -> str:
     """In the kubelet's words, and Go's names for codes."""
     within = go_duration(round(timeout_seconds * 1000))
     match code:
-        case "UNAVAILABLE":  # the kubelet, too, goes on trying to connect until its time is up
-            return f"timeout: failed to connect service {json.dumps(address)} within {within}: {details}"
         case "UNIMPLEMENTED":
             protocol = "grpc health protocol (grpc.health.v1.Health)"
             return f"error: this server does not implement the {protocol}: {details}"

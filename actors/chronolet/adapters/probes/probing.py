@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from chronolet.adapters.probes.execs import exec_work
-from chronolet.adapters.probes.health import health_work
+from chronolet.adapters.probes.health import health_work, prepare
 from chronolet.adapters.probes.http import HttpAttempt
 from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.names import Names
@@ -32,7 +32,7 @@ class Probing:
         self._loop = Loop()
         self._names = Names(self._loop)
         self._execs = Lane(self._loop, "exec probe", execs_at_once)
-        self._grpcs = Lane(self._loop, "grpc probe", GRPCS_AT_ONCE)
+        self._grpcs = Lane(self._loop, "grpc probe", GRPCS_AT_ONCE, prepare)
 
     def soon(self, action: Callable[[], object]) -> None:
         self._loop.soon(action)

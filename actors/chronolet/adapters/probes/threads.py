@@ -27,6 +27,9 @@ class Asking(Protocol):
     def tell(self, result: Result, output: str, code: int | None = None) -> None:
         """Its outcome, once."""
 
+    def if_cancelled(self, end: Callable[[], object]) -> None:
+        """Call it when nobody waits any more, on whatever thread; at once if that is so already. Perhaps twice."""
+
     def begun(self, late: str) -> None:
         """The container is asked: from now on it is its failure, in these words, if there is no answer in time."""
 
@@ -42,9 +45,11 @@ GRACE_SECONDS = 0.1
 class Lane:
     """Used on the loop's thread."""
 
-    def __init__(self, loop: Loop, name: str, at_once: int) -> None:
+    def __init__(self, loop: Loop, name: str, at_once: int, prepare: Callable[[], None] = lambda: None) -> None:
+        """`prepare` is called by each thread before the time of its attempt begins."""
         self._loop = loop
         self._name = name
+        self.prepare = prepare
         self._at_once = at_once
         self._at_work = 0
         self._waiting: deque[ThreadAttempt] = deque()
@@ -88,6 +93,7 @@ class ThreadAttempt:
         self._started = 0.0
         self._deadline: Timer | None = None
         self._late = ""
+        self._end: Callable[[], object] | None = None
         self._said: Reading | None = None
         self.cancelled = threading.Event()
 
@@ -95,6 +101,8 @@ class ThreadAttempt:
         """See `ports.probes.Attempt`. Its thread ends as soon as it can."""
         self._done = None
         self.cancelled.set()
+        if self._end is not None:
+            self._end()
         self._lane.drop(self)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -102,8 +110,6 @@ class ThreadAttempt:
     def launch(self, name: str) -> None:
         """By the lane, when it is this one's turn."""
         self._started = time.monotonic()
-        late = self._started + self._timeout + GRACE_SECONDS
-        self._deadline = self._loop.at(late, self._expire)
         try:
             threading.Thread(target=self._run, name=name, daemon=True).start()
         except RuntimeError as error:  # no more threads, or no memory for one: that is not the container's fault
@@ -112,6 +118,9 @@ class ThreadAttempt:
 
     def _run(self) -> None:
         try:
+            self._lane.prepare()
+            self._started = time.monotonic()
+            self._loop.soon(self._set_deadline)
             self._work(self)
         except Exception as error:
             self.tell("error", f"{type(error).__name__}: {error}")
@@ -119,10 +128,20 @@ class ThreadAttempt:
         finally:
             self._loop.soon(self._lane.left)
 
+    def _set_deadline(self) -> None:
+        if self._done is not None:
+            self._deadline = self._loop.at(self._started + self._timeout + GRACE_SECONDS, self._expire)
+
     def tell(self, result: Result, output: str, code: int | None = None) -> None:
         """See `Asking`."""
         self._said = reading = self._reading(result, output, code)
         self._loop.soon(lambda: self._told(reading))
+
+    def if_cancelled(self, end: Callable[[], object]) -> None:
+        """See `Asking`."""
+        self._end = end
+        if self.cancelled.is_set():
+            end()
 
     def begun(self, late: str) -> None:
         """See `Asking`."""
