@@ -19,7 +19,7 @@ import grpc
 import pytest
 
 from chronolet.adapters import unix_sockets
-from chronolet.adapters.device_plugins import GrpcDevicePlugins, Patience
+from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins, Patience
 from chronolet.ports.device_plugins import Listing, PluginRefusal, Registering
 from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode, Mount, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api

@@ -1,11 +1,13 @@
 """`get devices` and `describe device`: golden outputs of a history that the decider itself has written."""
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
 
 from chronolet.devices import signals
+from chronolet.devices.checkpoint import Entry, checksum
 from chronolet.devices.decider import DECIDER
 from chronolet.kernel.decider import Due
 from chronolet_schemas import devices, pod
@@ -60,7 +62,9 @@ class Plugged(WrittenNode):
         claim = self.state.claims[f"{uid}/app"]
         self.tell(
             signals.AllocateSaid(
-                subject=f"claim/{uid}/app", intent=f"allocating/{claim.serial}", answers=(devices.Answer(),)
+                subject=f"claim/{uid}/app",
+                intent=f"allocating/{claim.serial}",
+                answers=(devices.Answer(envs={"A": "1"}),),
             )
         )
 
@@ -241,3 +245,24 @@ def test_what_the_node_has_of_each_resource(plugged: Plugged) -> None:
     row = plugged.run("describe", "devices").out.splitlines()[3].split()
     assert row == [GPU, "0", "1", "1", "removed", "<none>"]
     assert plugged.now > NOON
+
+
+def test_the_kubelets_checkpoint(plugged: Plugged) -> None:
+    answer = b"\n\x06\n\x01A\x12\x011"
+    said = plugged.run("checkpoint")
+    assert (said.status, said.err) == (0, "")
+    assert json.loads(said.out) == {
+        "Data": {
+            "PodDeviceEntries": [
+                {
+                    "PodUID": "u2",
+                    "ContainerName": "app",
+                    "ResourceName": GPU,
+                    "DeviceIDs": {"-1": ["a"]},
+                    "AllocResp": b64encode(answer).decode(),
+                }
+            ],
+            "RegisteredDevices": {GPU: ["a", "c"]},
+        },
+        "Checksum": checksum([Entry("u2", "app", GPU, {-1: ["a"]}, answer)], {GPU: ["a", "c"]}),
+    }

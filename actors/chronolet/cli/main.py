@@ -32,6 +32,7 @@ COMMANDS = (
     "log",
     "wait",
     "gc",
+    "checkpoint",
     "check",
     "completion",
 )

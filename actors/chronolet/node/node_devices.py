@@ -36,7 +36,7 @@ _PATIENCE_SECONDS = 5.0
 
 def kind(settings: Settings, store: Store, archive: ArchiveReader, figures: DeviceFigures) -> Kind[State]:
     """The Kind with its workers."""
-    from chronolet.adapters.device_plugins import GrpcDevicePlugins  # noqa: PLC0415 - loads grpc
+    from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins  # noqa: PLC0415 - loads grpc
     from chronolet.adapters.pod_resources import GrpcPodResources  # noqa: PLC0415
 
     log, folder = LogReader(store, archive), settings.kubelet_dir

@@ -1,5 +1,1 @@
-"""Device plugins over gRPC on unix sockets: see `ports.device_plugins`. Importing it loads grpc."""
-
-from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins, Patience
-
-__all__ = ["GrpcDevicePlugins", "Patience"]
+"""Device plugins over gRPC on unix sockets: see `ports.device_plugins`. `plugins` has the whole, and loads grpc."""
