@@ -130,13 +130,15 @@ class PluginOptionsKnown(ResourceEvent, frozen=True, kw_only=True):
 class DevicesListed(ResourceEvent, frozen=True, kw_only=True):
     """What is new in a listing of the plugin: devices that are new or changed, and ids that are not there any more.
 
-    The first listing of a generation is told even if nothing is new. `count` is how many devices the listing had.
+    The first listing of a generation is told even if nothing is new. `count` is how many devices the listing had,
+    `skipped` how many listings before it came too fast and were not looked at.
     """
 
     generation: int
     devices: tuple[DeviceInfo, ...] = ()
     gone: tuple[str, ...] = ()
     count: int
+    skipped: int = 0
 
 
 @registered

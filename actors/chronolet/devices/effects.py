@@ -144,10 +144,13 @@ class Watching:
 
     def devices(self, effect: wanted.WatchDevices, context: EffectContext) -> None:
         def listed(listing: Listing) -> None:
-            if listing.skipped:
-                log.warning("lists came faster than they are read", resource=effect.resource, skipped=listing.skipped)
             context.send(
-                signals.DevicesListing(resource=effect.resource, generation=effect.generation, devices=listing.devices)
+                signals.DevicesListing(
+                    resource=effect.resource,
+                    generation=effect.generation,
+                    devices=listing.devices,
+                    skipped=listing.skipped,
+                )
             )
 
         try:

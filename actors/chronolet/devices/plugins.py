@@ -85,7 +85,8 @@ def listing(state: State, message: signals.DevicesListing, policy: Policy) -> Se
     listed = {one.id: one for one in message.devices}
     changed = tuple(one for one in message.devices if _differs(resource.devices.get(one.id), one))
     gone = tuple(sorted(name for name in resource.devices if name not in listed))
-    if resource.phase == "listed" and not changed and not gone and not resource.problem:
+    news = changed or gone or resource.problem or message.skipped
+    if resource.phase == "listed" and not news:
         return ()
     return (
         devices.DevicesListed(
@@ -94,6 +95,7 @@ def listing(state: State, message: signals.DevicesListing, policy: Policy) -> Se
             devices=changed,
             gone=gone,
             count=len(message.devices),
+            skipped=message.skipped,
         ),
     )
 

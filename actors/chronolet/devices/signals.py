@@ -38,11 +38,14 @@ class PluginLeft(Signal, frozen=True, kw_only=True):
 
 
 class DevicesListing(Signal, frozen=True, kw_only=True):
-    """One list of a plugin, whole, as it came: it may name an id twice."""
+    """One list of a plugin, whole, as it came: it may name an id twice. `skipped` lists before it came faster than they
+    are told, and were not.
+    """
 
     resource: str
     generation: int
     devices: tuple[DeviceInfo, ...]
+    skipped: int = 0
 
 
 class EndpointStopped(Signal, frozen=True, kw_only=True):

@@ -63,6 +63,13 @@ def test_a_list_that_makes_no_sense_changes_nothing() -> None:
     assert scene.now.resources[GPU].problem == ""
 
 
+def test_lists_that_were_skipped_are_counted() -> None:
+    scene = Devices().plugged("a")
+    same = (devices.DeviceInfo(id="a", health=devices.HEALTHY),)
+    scene.when(signals.DevicesListing(resource=GPU, generation=1, devices=same, skipped=7))
+    assert scene.only(devices.DevicesListed).skipped == 7
+
+
 def test_lists_of_others_are_passed_over() -> None:
     scene = Devices().plugged("a")
     stale = signals.DevicesListing(resource=GPU, generation=7, devices=())
