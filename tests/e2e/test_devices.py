@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chronolet_schemas import devices, kube_events
-from tests.e2e.node import Node
+from chronolet_schemas import pod as pods
+from tests.e2e.node import Node, shell
+from tests.e2e.node import pod as a_pod
 from tests.support.pod_resources_client import PodResourcesClient
 from tests.support.sample_plugin import SamplePlugin, sample_plugin
 
@@ -137,3 +140,153 @@ def test_a_killed_agent_finds_its_plugins_again(node: Node, client: PodResources
         listed(node, watched, 2)
         assert allocatable(node, client, name) == [f"thing-{number}" for number in range(4)]
         assert allocatable(node, client, watched) == [f"thing-{number}" for number in range(4)]
+
+
+# -- pods --------------------------------------------------------------------------------------------------------------
+
+LIVES = "trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
+OPENS = "(: < /dev/f) && echo may read; (: > /dev/f) && echo may write; true"
+FUSE = ("--device-node", "/dev/fuse:/dev/f:r", "--device-node", "/dev/null:/dev/{id}")
+
+
+def wants(resource: str, count: int, script: str = LIVES, name: str = "app", **more: Any) -> dict[str, Any]:
+    return shell(name, script, resources={"limits": {resource: str(count)}}, **more)
+
+
+def ids(node: Node, resource: str) -> dict[str, tuple[str, ...]]:
+    """By the log: pod -> the devices of its containers."""
+    granted = node.journal.events(pods.DevicesGranted)
+    living = {state.uid for state in node.journal.pods.values()}
+    return {one.pod: one.devices[resource] for one in granted if one.uid in living and resource in one.devices}
+
+
+def by_pod_resources(node: Node, client: PodResourcesClient, resource: str) -> dict[str, set[str]]:
+    """By PodResources: pod -> the devices of its containers. An agent that has just begun may not serve it yet."""
+
+    def asked() -> Any:
+        said = client.ask(folder(node, "pod-resources"), "List")
+        return None if "error" in said else [said]
+
+    (said,) = node.journal.wait_for("PodResources", asked)
+    found: dict[str, set[str]] = {}
+    for one in said.get("pod_resources", ()):
+        held = [each for container in one["containers"] for each in container.get("devices", ())]
+        mine = {each["device_ids"][0] for each in held if each["resource_name"] == resource}
+        found |= {f"{one['namespace']}/{one['name']}": mine} if mine else {}
+    return found
+
+
+def by_get_devices(node: Node, resource: str) -> dict[str, set[str]]:
+    """By `get devices`: pod -> its devices."""
+    found: dict[str, set[str]] = {}
+    for line in node.chronolet("get", "devices", "--no-headers").out.splitlines():
+        name, one, _health, _numa, pod, _container, _since = line.split()
+        if name == resource and pod != "<none>":
+            found.setdefault(pod, set()).add(one)
+    return found
+
+
+def test_a_container_has_its_devices_as_they_may_be_used(node: Node, client: PodResourcesClient) -> None:
+    name = "fuse.test/thing"
+    with plugin(node, name, *FUSE, "--env", "FROM=plugin", "--preferred", "--pre-start") as one:
+        node.write(
+            "fuse.yaml", a_pod("fuse", wants(name, 2, f"{OPENS}; echo $FUSE_TEST_THING $FROM; ls /dev; {LIVES}"))
+        )
+        node.wait_until_running("fuse")
+        one.wait_for("preferred 2")
+        one.wait_for("prestart ")
+        node.journal.wait_for("its words", lambda: "ready" in node.output("fuse", "app"))
+        said = node.output("fuse", "app")
+        assert "may read" in said
+        assert "may write" not in said
+        assert "can't create /dev/f: Operation not permitted" in said, said
+        assert "thing-2" in said
+        assert set(ids(node, name)["default/fuse"]) == {"thing-2", "thing-3"}, "what its plugin prefers"
+        assert by_pod_resources(node, client, name) == {"default/fuse": {"thing-2", "thing-3"}}
+        assert by_get_devices(node, name) == by_pod_resources(node, client, name)
+        started = node.running("fuse")["app"]["Id"]
+        node.kill_process("fuse", "app")
+        one.wait_for("prestart ", times=2)
+        node.journal.wait_for(
+            "the next attempt", lambda: node.running("fuse").get("app", {}).get("Id") not in (None, started)
+        )
+        assert set(ids(node, name)["default/fuse"]) == {"thing-2", "thing-3"}, "a restart keeps them"
+        (node.folder / "fuse.yaml").unlink()
+        node.wait_until_gone("fuse")
+        node.journal.wait_for_event(devices.DevicesFreed, pod="default/fuse")
+        assert by_pod_resources(node, client, name) == {}
+
+
+def test_a_pod_waits_for_devices_and_says_so(node: Node) -> None:
+    name = "waits.test/thing"
+    with plugin(node, name, "--devices", "1") as one:
+        node.write("first.yaml", a_pod("first", wants(name, 1)))
+        node.wait_until_running("first")
+        one.do("unhealthy")
+        listed(node, name, 2)
+        node.write("second.yaml", a_pod("second", wants(name, 1)))
+        waiting = node.journal.wait_for_event(pods.DevicesAwaited, pod="default/second")
+        assert name in waiting.message
+        node.wait_for_column("second", "WaitingForDevices")
+        assert waiting.message in node.chronolet("describe", "pod", "second").out
+        assert node.all_run("first"), "a device that turned unhealthy was taken from who has it"
+        one.do("healthy thing-0 thing-7")
+        node.wait_until_running("second")
+        assert ids(node, name)["default/second"] == ("thing-7",)
+
+
+def test_nothing_is_lost_when_plugin_and_agent_are_killed(node: Node, client: PodResourcesClient) -> None:
+    name = "kept.test/thing"
+    with plugin(node, name, *FUSE, "--devices", "3") as one:
+        node.write("kept.yaml", a_pod("kept", wants(name, 2)))
+        node.wait_until_running("kept")
+        held, started = ids(node, name)["default/kept"], node.started_at("kept")
+        one.kill()
+        node.journal.wait_for_event(devices.PluginStopped, resource=name)
+        node.kill9()
+    node.write("later.yaml", a_pod("later", wants(name, 1)))
+    node.start()
+    node.journal.wait_for_event(pods.DevicesAwaited, pod="default/later")
+    assert by_pod_resources(node, client, name) == {"default/kept": set(held)}
+    with plugin(node, name, *FUSE, "--devices", "3", "--socket", "anew.sock") as one:
+        node.wait_until_running("later")
+        assert not set(ids(node, name)["default/later"]) & set(held)
+        assert node.started_at("kept") == started, "a running container was touched"
+        assert one.count("allocated") == 1, one.said
+        assert by_pod_resources(node, client, name)["default/kept"] == set(held)
+
+
+def test_what_plugins_do_wrong_is_told_and_harms_no_other(node: Node) -> None:
+    bad, good = "bad.test/thing", "good.test/thing"
+    with plugin(node, bad, "--do", "hang allocate") as one, plugin(node, good):
+        node.write("hangs.yaml", a_pod("hangs", wants(bad, 1)))
+        one.wait_for("allocate ")
+        node.write("fine.yaml", a_pod("fine", wants(good, 1)))
+        node.wait_until_running("fine")
+        one.do("usual")
+        one.do("fail allocate out of order")
+        for number, word in ((0, "too few"), (2, "too many")):
+            one.do("usual")
+            one.do(f"answers {number}")
+            node.write(f"answers{number}.yaml", a_pod(f"answers{number}", wants(bad, 1)))
+            refused = node.journal.wait_for_event(devices.DevicesRefused, pod=f"default/answers{number}")
+            node.wait_for_column(f"answers{number}", "UnexpectedAdmissionError")
+            assert refused.message in node.chronolet("describe", "pod", f"answers{number}").out, word
+        one.do("fail allocate out of order")
+        node.write("refused.yaml", a_pod("refused", wants(bad, 1)))
+        node.wait_for_column("refused", "UnexpectedAdmissionError")
+        assert "rpc error: code = Unknown desc = out of order" in node.chronolet("describe", "pod", "refused").out
+        assert node.all_run("fine")
+
+
+def test_a_shrunken_list_takes_nothing_away(node: Node) -> None:
+    name = "shrinks.test/thing"
+    with plugin(node, name, "--devices", "2") as one:
+        node.write("holds.yaml", a_pod("holds", wants(name, 2)))
+        node.wait_until_running("holds")
+        one.do("remove thing-0 thing-1")
+        one.do("healthy thing-5")
+        node.write("next.yaml", a_pod("next", wants(name, 1)))
+        node.wait_until_running("next")
+        assert ids(node, name)["default/next"] == ("thing-5",)
+        assert node.all_run("holds")
