@@ -28,7 +28,7 @@ class Probes:
 
     def ask(self, target: Target, seconds: float = 5.0) -> Reading:
         found: queue.Queue[Reading] = queue.Queue()
-        self.prober.soon(lambda: self.prober.begin(target, seconds, found.put))
+        self.prober.soon(lambda: self.prober.begin(target, seconds, found.put, lambda: True))
         reading = found.get(timeout=seconds + 5)
         assert reading.seconds <= seconds + 0.5, "later than its time"
         assert found.empty()

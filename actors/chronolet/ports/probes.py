@@ -53,6 +53,14 @@ OUTPUT_LIMIT = 10 * 1024
 """How many bytes of a body, or of a command's output, are kept."""
 
 
+May = Callable[[], bool]
+"""Whether the outside may still be touched: asked before every call, on whatever thread makes it. An attempt that may
+not go on is an `error`.
+"""
+
+MAY_NOT = "the probe was given up: this process may have lost its lease"
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """How one attempt went. `code` is an exit code or an HTTP status, None where there was none.
 
@@ -89,9 +97,9 @@ class Prober(Protocol):
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call `action` on the prober's thread at a time of `time.monotonic`. From the prober's thread only."""
 
-    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Reading], None]) -> Attempt:
-        """Ask once. `done` is called on the prober's thread, once, within the time after `started`; never after
-        `cancel`. From the prober's thread only.
+    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Reading], None], may: May) -> Attempt:
+        """Ask once, as long as one `may`. `done` is called on the prober's thread, once, within the time after
+        `started`; never after `cancel`. From the prober's thread only.
         """
 
     def stop(self) -> None:

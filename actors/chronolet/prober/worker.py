@@ -106,12 +106,18 @@ class ProbeWorker(SharedActor):
         self._tick_at(at + self._period * (1 + behind // self._period))
         if self._attempt is not None:
             return  # still at work, or waiting for its turn: this one passes
-        try:
-            self._context.fence("probe")
-        except Fenced:
+        if not self._may():
             return  # the lease may come back; if the effect is not wanted any more, the end is on its way
         self._due, self._tries = at, 0
         self._ask()
+
+    def _may(self) -> bool:
+        """On any thread, before every call."""
+        try:
+            self._context.fence("probe")
+        except Fenced:
+            return False
+        return True
 
     # -- one probe ---------------------------------------------------------------------------------------------------
 
@@ -122,7 +128,7 @@ class ProbeWorker(SharedActor):
             self._found(Reading(result="error", output=self._target, started=time.monotonic(), seconds=0.0))
             return
         left = self._timeout if self._tries == 1 else self._left()
-        self._attempt = self._prober.begin(self._target, left, self._tell_found)
+        self._attempt = self._prober.begin(self._target, left, self._tell_found, self._may)
 
     def _left(self) -> float:
         return self._started + self._timeout - time.monotonic()
@@ -135,6 +141,8 @@ class ProbeWorker(SharedActor):
         if self._tries == 1:
             self._started = reading.started
             self._look_at_lateness(reading.started - self._due)
+        if reading.result == "error" and not self._may():
+            return  # it is not tried again, and may have been given up for just that
         if asks_again(reading.result, self._tries) and self._left() > 0:
             self._ask()
         else:

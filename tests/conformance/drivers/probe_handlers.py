@@ -53,7 +53,7 @@ def _prober(runtime: FakeRuntime | None = None) -> Iterator[Probing]:
 def _asked(asked: Target, seconds: float = 5.0, runtime: FakeRuntime | None = None) -> Reading:
     found: queue.Queue[Reading] = queue.Queue()
     with _prober(runtime) as prober:
-        prober.soon(lambda: prober.begin(asked, seconds, found.put))
+        prober.soon(lambda: prober.begin(asked, seconds, found.put, lambda: True))
         return found.get(timeout=20)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
-from chronolet.ports.probes import Attempt, ExecTarget, Reading
+from chronolet.ports.probes import MAY_NOT, Attempt, ExecTarget, Reading
 from chronolet.ports.runtime import Refusal
 from tests.support.probing import Probes, running
 from tests.support.scratch import wait_until
@@ -92,7 +92,7 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
 
     def begin() -> None:
         target = ExecTarget(container_id=container, command=LASTS)
-        attempts.extend(probes.prober.begin(target, 0.3, found.put) for _ in range(total))
+        attempts.extend(probes.prober.begin(target, 0.3, found.put, lambda: True) for _ in range(total))
 
     probes.prober.soon(begin)
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
@@ -110,7 +110,7 @@ def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: Fa
     found: queue.Queue[Reading] = queue.Queue()
     attempts: list[Attempt] = []
     target = ExecTarget(container_id=container, command=LASTS)
-    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.put)))
+    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.put, lambda: True)))
     wait_until(lambda: bool(at_work(runtime)), "the command")
     probes.prober.soon(attempts[0].cancel)
     wait_until(lambda: not at_work(runtime), "the end of the command")
@@ -145,7 +145,7 @@ def test_threads_that_are_refused_are_errors_and_keep_no_place(
     def begin() -> None:
         target = ExecTarget(container_id=container, command=("well",))
         for _ in range(total):
-            probes.prober.begin(target, 5, found.put)
+            probes.prober.begin(target, 5, found.put, lambda: True)
 
     with monkeypatch.context() as limited:
         limited.setattr(threading.Thread, "start", refuse)
@@ -153,6 +153,31 @@ def test_threads_that_are_refused_are_errors_and_keep_no_place(
         readings = [found.get(timeout=10) for _ in range(total)]
     assert {(one.result, one.output) for one in readings} == {("error", "can't start new thread")}
     assert probes.ask(ExecTarget(container_id=container, command=("well",))).result == "success"
+
+
+def test_what_waited_or_comes_next_is_not_done_without_the_lease(
+    probes: Probes, runtime: FakeRuntime, container: str
+) -> None:
+    """Those at work have made their commands; those that wait for their turn make none. A command is not begun."""
+    found: queue.Queue[Reading] = queue.Queue()
+    target = ExecTarget(container_id=container, command=LASTS)
+    lost = threading.Event()
+    total = EXECS_AT_ONCE + 3
+
+    def begin() -> None:
+        for _ in range(total):
+            probes.prober.begin(target, 0.3, found.put, lambda: not lost.is_set())
+
+    probes.prober.soon(begin)
+    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
+    lost.set()
+    readings = [found.get(timeout=10) for _ in range(total)]
+    assert sorted(one.result for one in readings) == ["error"] * 3 + ["failure"] * EXECS_AT_ONCE
+    assert len(runtime.execs.all) == EXECS_AT_ONCE
+    once = iter([True, False])
+    probes.prober.soon(lambda: probes.prober.begin(target, 0.3, found.put, lambda: next(once)))
+    assert found.get(timeout=5).output == MAY_NOT
+    assert [one.started for one in runtime.execs.all.values()] == [True] * EXECS_AT_ONCE + [False]
 
 
 def test_a_runtime_that_hangs_is_not_waited_for(

@@ -161,7 +161,7 @@ def test_one_that_is_cancelled_ends_at_once(probes: Probes, serve: Serve) -> Non
         connection.recv(1)
 
     target = GrpcTarget(host="127.0.0.1", port=serve(silent).port)
-    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.append)))
+    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.append, lambda: True)))
     assert asked.wait(5)
     probes.prober.soon(attempts[0].cancel)
     wait_until(lambda: not [one for one in threading.enumerate() if one.name == "grpc probe"], "the end of its thread")

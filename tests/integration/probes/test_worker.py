@@ -221,6 +221,25 @@ def test_without_the_lease_nobody_is_asked(world: World, serve: Serve) -> None:
     wait_until(lambda: len(server.requests) > before + 1, "another probe")
 
 
+def test_without_the_lease_nothing_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[float] = []
+
+    def loses(*_: object) -> str:
+        tries.append(time.monotonic())
+        context.fenced = True
+        raise Refusal("failed", "no")
+
+    monkeypatch.setattr(world.runtime, "create_exec", loses)
+    begins = time.time_ns() // 1_000_000 + 100
+    context = world.begin(Probe(exec=ExecAction(command=("x",))), period=50, from_at=begins)
+    wait_until(lambda: context.fenced, "the first try")
+    time.sleep(0.2)
+    assert (len(tries), context.sent) == (1, [])
+    monkeypatch.undo()
+    context.fenced = False
+    wait_until(lambda: bool(context.sent), "an outcome, with the lease")
+
+
 def test_what_waits_too_long_for_its_turn_says_so(world: World) -> None:
     lasts = Probe(exec=ExecAction(command=("lasts",)), timeout_seconds=1)
     container = running(world.runtime)

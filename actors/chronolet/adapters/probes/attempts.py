@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from chronolet.adapters.probes.loop import Loop
-from chronolet.ports.probes import Reading, Result
+from chronolet.ports.probes import MAY_NOT, May, Reading, Result
 
 Done = Callable[[Reading], None]
 
@@ -18,8 +18,9 @@ Done = Callable[[Reading], None]
 class LoopAttempt(ABC):
     """`ports.probes.Attempt`, all of it on the loop's thread."""
 
-    def __init__(self, loop: Loop, timeout_seconds: float, done: Done) -> None:
+    def __init__(self, loop: Loop, timeout_seconds: float, done: Done, may: May) -> None:
         self._loop = loop
+        self._may = may
         self._done: Done | None = done
         self._started = time.monotonic()
         self._deadline = loop.at(self._started + timeout_seconds, self._expire)
@@ -37,6 +38,13 @@ class LoopAttempt(ABC):
         self.cancel()
         seconds = time.monotonic() - self._started
         done(Reading(result=result, output=output, code=code, started=self._started, seconds=seconds))
+
+    def _is_over(self) -> bool:
+        """To be asked before each call: whether there may be none."""
+        if self._may():
+            return False
+        self._end("error", MAY_NOT)
+        return True
 
     def _expire(self) -> None:
         self._end("failure", self._said_late())

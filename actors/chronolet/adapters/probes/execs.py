@@ -12,7 +12,7 @@ import time
 import structlog
 
 from chronolet.adapters.probes.threads import Asking, Work
-from chronolet.ports.probes import OUTPUT_LIMIT, ExecTarget
+from chronolet.ports.probes import MAY_NOT, OUTPUT_LIMIT, ExecTarget
 from chronolet.ports.runtime import Refusal, Runtime
 
 log = structlog.get_logger("chronolet.probes")
@@ -30,6 +30,9 @@ def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float) -> W
 def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: Asking) -> None:
     late = f"command {json.dumps(' '.join(target.command))} timed out"
     until = time.monotonic() + timeout_seconds
+    if not asking.may():
+        asking.tell("error", MAY_NOT)
+        return
     try:
         exec_id = runtime.create_exec(target.container_id, target.command)
     except Refusal as refusal:
@@ -39,6 +42,9 @@ def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: A
     if left <= 0 or asking.cancelled.is_set():
         asking.tell("error", f"the runtime took more than {timeout_seconds:g}s to prepare the command")
         return  # never started: it goes with its container
+    if not asking.may():
+        asking.tell("error", MAY_NOT)
+        return
     asking.begun(late)
     try:
         result = runtime.run_exec(exec_id, left, cancelled=asking.cancelled)

@@ -13,7 +13,7 @@ from contextlib import closing
 
 from chronolet.adapters import http_texts
 from chronolet.adapters.probes.threads import Asking, Work
-from chronolet.ports.probes import GrpcTarget, Result
+from chronolet.ports.probes import MAY_NOT, GrpcTarget, Result
 from chronolet.rules.durations import go_duration
 
 _OPTIONS = (
@@ -56,7 +56,7 @@ def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tupl
     with closing(grpc.insecure_channel(address, options=_OPTIONS)) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         request = health_pb2.HealthCheckRequest(service=target.service)
-        while True:
+        while asking.may():
             call = stub.Check.future(request, timeout=max(until - time.monotonic(), _LEAST_SECONDS))
             asking.if_cancelled(call.cancel)
             try:
@@ -75,6 +75,7 @@ def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tupl
                 if answer.status == health_pb2.HealthCheckResponse.SERVING:
                     return "success", "service healthy"
                 return "failure", f"service unhealthy (responded with {json.dumps(status)})"
+    return "error", MAY_NOT
 
 
 def _unconnected(code: str, details: str) -> bool:

@@ -19,7 +19,7 @@ from chronolet.adapters.probes.attempts import Done, LoopAttempt
 from chronolet.adapters.probes.dial import Dial, judged
 from chronolet.adapters.probes.loop import READABLE, WRITABLE, Loop
 from chronolet.adapters.probes.names import Names
-from chronolet.ports.probes import HttpTarget
+from chronolet.ports.probes import HttpTarget, May
 from chronolet.ports.requests import Request
 
 USER_AGENT = f"kube-probe/{http_texts.VERSION}"
@@ -33,8 +33,10 @@ _IN_BODY = "context deadline exceeded (Client.Timeout or context cancellation wh
 class HttpAttempt(LoopAttempt):
     """One GET with all its redirects."""
 
-    def __init__(self, loop: Loop, names: Names, target: HttpTarget, timeout_seconds: float, done: Done) -> None:
-        super().__init__(loop, timeout_seconds, done)
+    def __init__(
+        self, loop: Loop, names: Names, target: HttpTarget, timeout_seconds: float, done: Done, *, may: May
+    ) -> None:
+        super().__init__(loop, timeout_seconds, done, may)
         self._names = names
         self._request = target.request
         self._requests = 0
@@ -56,7 +58,8 @@ class HttpAttempt(LoopAttempt):
         except Malformed as error:
             self._fail(str(error))
             return
-        self._dial.begin(self._names, self._request.host, self._request.port)
+        if not self._is_over():
+            self._dial.begin(self._names, self._request.host, self._request.port)
 
     def _connected(self, raw: socket.socket) -> None:
         if not self._secured:
@@ -69,7 +72,8 @@ class HttpAttempt(LoopAttempt):
                 self._fail(self._broken(error) if isinstance(error, OSError) else f"tls: {error}")
                 return
         self._raw = raw
-        self._go_on()
+        if not self._is_over():
+            self._go_on()
 
     def _not_connected(self, error: OSError) -> None:
         why = http_texts.dial_failed(self._request.host, self._request.port, error)

@@ -16,7 +16,7 @@ from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.names import Names
 from chronolet.adapters.probes.tcp import TcpAttempt
 from chronolet.adapters.probes.threads import Lane
-from chronolet.ports.probes import Attempt, ExecTarget, GrpcTarget, HttpTarget, Reading, Target, TcpTarget, Timer
+from chronolet.ports.probes import Attempt, ExecTarget, GrpcTarget, HttpTarget, May, Reading, Target, TcpTarget, Timer
 from chronolet.ports.runtime import Runtime
 
 EXECS_AT_ONCE = max(2 * (os.cpu_count() or 1), 4)
@@ -40,16 +40,17 @@ class Probing:
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         return self._loop.at(when, action)
 
-    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Reading], None]) -> Attempt:
+    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Reading], None], may: May) -> Attempt:
         match target:
             case HttpTarget():
-                return HttpAttempt(self._loop, self._names, target, timeout_seconds, done)
+                return HttpAttempt(self._loop, self._names, target, timeout_seconds, done, may=may)
             case TcpTarget():
-                return TcpAttempt(self._loop, self._names, target, timeout_seconds, done)
+                return TcpAttempt(self._loop, self._names, target, timeout_seconds, done, may=may)
             case GrpcTarget():
-                return self._grpcs.submit(health_work(target, timeout_seconds), timeout_seconds, done)
+                return self._grpcs.submit(health_work(target, timeout_seconds), timeout_seconds, done, may)
             case ExecTarget():
-                return self._execs.submit(exec_work(self._runtime, target, timeout_seconds), timeout_seconds, done)
+                work = exec_work(self._runtime, target, timeout_seconds)
+                return self._execs.submit(work, timeout_seconds, done, may)
             case _:
                 assert_never(target)
 

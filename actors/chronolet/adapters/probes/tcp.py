@@ -12,17 +12,20 @@ from chronolet.adapters.probes.attempts import Done, LoopAttempt
 from chronolet.adapters.probes.dial import Dial, judged
 from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.names import Names
-from chronolet.ports.probes import TcpTarget
+from chronolet.ports.probes import May, TcpTarget
 
 
 class TcpAttempt(LoopAttempt):
     """Closed as soon as it stands; that closing fails is no news."""
 
-    def __init__(self, loop: Loop, names: Names, target: TcpTarget, timeout_seconds: float, done: Done) -> None:
-        super().__init__(loop, timeout_seconds, done)
+    def __init__(
+        self, loop: Loop, names: Names, target: TcpTarget, timeout_seconds: float, done: Done, *, may: May
+    ) -> None:
+        super().__init__(loop, timeout_seconds, done, may)
         self._target = target
         self._dial = Dial(loop, connected=self._connected, failed=self._failed)
-        self._dial.begin(names, target.host, target.port)
+        if not self._is_over():
+            self._dial.begin(names, target.host, target.port)
 
     def _connected(self, raw: socket.socket) -> None:
         self._loop.unwatch(raw.fileno())

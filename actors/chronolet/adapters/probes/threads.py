@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from chronolet.adapters.probes.loop import Loop, Timer
-from chronolet.ports.probes import Reading, Result
+from chronolet.ports.probes import May, Reading, Result
 from chronolet.rules.durations import go_duration
 
 
@@ -23,6 +23,10 @@ class Asking(Protocol):
     @property
     def cancelled(self) -> threading.Event:
         """Set once nobody waits for it any more."""
+
+    @property
+    def may(self) -> May:
+        """To be asked before every call."""
 
     def tell(self, result: Result, output: str, code: int | None = None) -> None:
         """Its outcome, once."""
@@ -54,9 +58,9 @@ class Lane:
         self._at_work = 0
         self._waiting: deque[ThreadAttempt] = deque()
 
-    def submit(self, work: Work, timeout_seconds: float, done: Callable[[Reading], None]) -> ThreadAttempt:
+    def submit(self, work: Work, timeout_seconds: float, done: Callable[[Reading], None], may: May) -> ThreadAttempt:
         """Begin it, now or in its turn: its time begins with it."""
-        attempt = ThreadAttempt(self, self._loop, work, timeout_seconds, done)
+        attempt = ThreadAttempt(self, self._loop, work, timeout_seconds, done, may=may)
         if self._at_work < self._at_once:
             self._launch(attempt)
         else:
@@ -83,11 +87,12 @@ class ThreadAttempt:
     """`ports.probes.Attempt`."""
 
     def __init__(
-        self, lane: Lane, loop: Loop, work: Work, timeout_seconds: float, done: Callable[[Reading], None]
+        self, lane: Lane, loop: Loop, work: Work, timeout_seconds: float, done: Callable[[Reading], None], *, may: May
     ) -> None:
         self._lane = lane
         self._loop = loop
         self._work = work
+        self.may = may
         self._timeout = timeout_seconds
         self._done: Callable[[Reading], None] | None = done
         self._started = 0.0
