@@ -7,7 +7,6 @@ more than a whole probe may.
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import itertools
 import os
@@ -19,9 +18,10 @@ from collections.abc import Callable
 
 import structlog
 
+from chronolet.adapters.probes.niceness import go_first
+
 log = structlog.get_logger("chronolet.probes")
 
-_NICENESS = -10
 _LONGEST_WAIT_SECONDS = 3600.0
 """epoll takes no more than 24.8 days."""
 _PAUSE_SECONDS = 1.0
@@ -129,7 +129,7 @@ class Loop:
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        _go_first()
+        go_first()
         while not self._stopped:
             try:
                 self._round()
@@ -176,11 +176,3 @@ class Loop:
         except Exception:
             # The probes of all other containers must go on.
             log.exception("an action of the probes' thread failed")
-
-
-def _go_first() -> None:
-    """On Linux a thread has a niceness of its own. Who is late himself takes others for late; where it is not allowed,
-    all goes on as it is.
-    """
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chronolet.adapters.probes.loop import Loop
+from chronolet.adapters.probes.niceness import go_with_all
 
 Address = tuple[socket.AddressFamily, Any]
 Answered = Callable[[Sequence[Address] | OSError], None]
@@ -45,6 +46,7 @@ class Names:
             self._tell(host, port, OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
 
     def _ask(self, host: str, port: int) -> None:
+        go_with_all()
         found: Sequence[Address] | OSError
         try:
             found = _looked_up(host, port, 0)

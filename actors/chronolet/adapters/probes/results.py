@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import redis
 import structlog
 
+from chronolet.adapters.probes.niceness import go_with_all
 from chronolet.kernel.redis_connection import Address, Channel
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet_schemas.keys import Keys
@@ -71,6 +72,7 @@ class RedisResults:
                     self._thread = thread
 
     def _run(self) -> None:
+        go_with_all()  # its first outcome comes from the probes' thread
         while not self._stopped.is_set():
             self._some.wait()
             self._stopped.wait(_FLUSH_SECONDS)

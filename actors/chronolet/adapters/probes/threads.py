@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from chronolet.adapters.probes.loop import Loop, Timer
+from chronolet.adapters.probes.niceness import go_with_all
 from chronolet.ports.probes import May, Reading, Result
 from chronolet.rules.durations import go_duration
 
@@ -123,6 +124,7 @@ class ThreadAttempt:
 
     def _run(self) -> None:
         try:
+            go_with_all()
             self._lane.prepare()
             self._started = time.monotonic()
             self._loop.soon(self._set_deadline)

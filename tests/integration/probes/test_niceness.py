@@ -1,0 +1,44 @@
+"""That the probes' thread goes first, and takes nobody along."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+
+import pytest
+
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.probes import names
+from chronolet.ports.probes import ExecTarget
+from tests.support.probing import Probes, running
+
+
+def niceness() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def test_threads_that_the_loop_starts_are_as_nice_as_all(
+    probes: Probes, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, found = niceness(), queue.Queue[int]()
+    probes.prober.soon(lambda: found.put(niceness()))
+    assert found.get(timeout=5) <= usual
+    if os.geteuid() == 0:  # nobody else may go back; even where going first is not allowed, this tells them apart
+        probes.prober.soon(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(usual + 3, 19)))
+    make, look = runtime.create_exec, names._looked_up
+
+    def made(container: str, command: tuple[str, ...]) -> str:
+        found.put(niceness())
+        return make(container, command)
+
+    def looked(host: str, port: int, flags: int) -> object:
+        if not flags:
+            found.put(niceness())
+        return look(host, port, flags)
+
+    monkeypatch.setattr(runtime, "create_exec", made)
+    monkeypatch.setattr(names, "_looked_up", looked)
+    probes.ask(ExecTarget(container_id=running(runtime), command=("absent",)))
+    probes.get(1, host="localhost")
+    assert [found.get(timeout=5), found.get(timeout=5)] == [usual, usual]
