@@ -190,7 +190,7 @@ def test_a_name_that_no_thread_looks_up_is_not_waited_for(
     with monkeypatch.context() as limited:
         limited.setattr(threading.Thread, "start", refuse)
         reading = probes.get(1, host="localhost")
-    assert "resource temporarily unavailable" in reading.output
+    assert (reading.result, "resource temporarily unavailable" in reading.output) == ("error", True)
     assert probes.get(serve(says(status(200))).port, host="localhost").result == "success"
 
 

@@ -15,7 +15,7 @@ from chronolet.adapters.probes.loop import WRITABLE, Loop
 from chronolet.adapters.probes.names import Address, Names
 from chronolet.ports.probes import Result
 
-_OURS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
+_OURS = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
 
 
 def judged(error: OSError) -> Result:
