@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-_CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
+_ID = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{32})\b")
+"""Of a container, or a pod's uid."""
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -53,7 +54,7 @@ class Passed(msgspec.Struct, frozen=True):
 
 def read(name: str) -> Passed:
     """An announcement as the kernel makes it; ids that differ from life to life are taken out."""
-    plain = _CONTAINER_ID.sub("ID", name)
+    plain = _ID.sub("ID", name)
     if not plain.startswith("step/"):
         return Passed(plain)
     place, _, types = plain.rpartition(" ")
