@@ -8,8 +8,8 @@ from chronolet.kube_events.state import Cache
 
 @pytest.mark.parametrize(
     ("put", "left"),
-    [("abc", "bc"), ("abac", "ac"), ("abbc", "bc"), ("abcba", "ba"), ("abcbad", "ad")],
-    ids=["the oldest", "seen again first", "seen again last", "put in again", "after a gap"],
+    [("abc", "bc"), ("abac", "ac"), ("abbc", "bc"), ("abcba", "ba"), ("abcbad", "ad"), ("abbcd", "cd")],
+    ids=["the oldest", "seen again first", "seen again last", "put in again", "after both", "after a gap"],
 )
 def test_the_one_that_was_not_seen_for_longest_leaves(put: str, left: str) -> None:
     cache: Cache[int] = Cache(size=2)
