@@ -65,6 +65,7 @@ def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engi
         docker=empty_engine.host,
         cgroup_root=empty_engine.cgroup_root("n"),
         actors=ALL,
+        admission="prober",  # nobody gives pods their share here, and none has a probe
         port=free_port(),
         pleg_relist_period="200ms",
     )
