@@ -1,7 +1,8 @@
 """Which class a type name in the log or a mailbox means.
 
-Each schema module registers its events and commands by `registered`; the kind is the module's name, the type name is
-`<kind>.<Class>@<version>`. Comes in: classes at import. Goes out: lookups for `codec`. Next: `codec`, `upcasting`.
+Each schema module registers its events and commands by `registered`; the kind is the module's name, or that of the
+folder it stands in; the type name is `<kind>.<Class>@<version>`. Comes in: classes at
+import. Goes out: lookups for `codec`. Next: `codec`, `upcasting`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,18 @@ _tags: dict[type, str] = {}
 
 def registered(cls: _T) -> _T:
     """Enter an event or command class under its type name; as a decorator."""
-    name = f"{cls.__module__.rsplit('.', 1)[-1]}.{cls.__name__}"
+    name = f"{_kind(cls)}.{cls.__name__}"
     if name in _classes:
         message = f"{name} is registered twice: by {_classes[name]!r} and {cls!r}"
         raise ValueError(message)
     _classes[name] = cls
     _tags[cls] = f"{name}@{cls.VERSION}"
     return cls
+
+
+def _kind(cls: type) -> str:
+    package, _, module = cls.__module__.partition(".")
+    return module.partition(".")[0] if package == "chronolet_schemas" else cls.__module__.rpartition(".")[2]
 
 
 def type_of(cls: type[Event | Command]) -> str:

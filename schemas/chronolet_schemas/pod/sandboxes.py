@@ -1,0 +1,68 @@
+"""A pod's sandbox. Source: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go."""
+
+from __future__ import annotations
+
+from chronolet_schemas.pod.base import PodEvent, SandboxEvent
+from chronolet_schemas.registry import registered
+
+
+@registered
+class SandboxBlocked(PodEvent, frozen=True, kw_only=True):
+    """The pod may not have a sandbox as it is written: `message` names the field that is not honoured."""
+
+    message: str
+
+
+@registered
+class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
+    """Intent: create and start the sandbox. `spec_hash` is its definition's; `requested_at` as for containers."""
+
+    spec_hash: str
+    requested_at: int
+
+
+@registered
+class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
+    """The sandbox runs. `ip` is empty where the runtime gives none; `host_ip` is the node's own address.
+
+    `started_at` by the runtime's clock.
+    """
+
+    id: str
+    ip: str = ""
+    host_ip: str = ""
+    started_at: int
+
+
+@registered
+class SandboxStartFailed(SandboxEvent, frozen=True, kw_only=True):
+    """The sandbox could not be started; tried again at `retry_at`."""
+
+    message: str
+    retry_at: int
+
+
+@registered
+class SandboxExited(SandboxEvent, frozen=True, kw_only=True):
+    """The sandbox is dead (stopped by us, or killed). There is to be no new one before `next_at`."""
+
+    id: str
+    exit_code: int
+    finished_at: int
+    next_at: int = 0
+
+
+@registered
+class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
+    """Intent: stop the sandbox."""
+
+    id: str
+
+
+@registered
+class SandboxStopFailed(SandboxEvent, frozen=True, kw_only=True):
+    """The runtime refused to stop the sandbox; tried again at `retry_at`."""
+
+    id: str
+    message: str
+    retry_at: int
