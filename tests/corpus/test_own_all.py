@@ -33,6 +33,9 @@ ELSEWHERE = {
     "containers.livenessProbe",
     "containers.readinessProbe",
     "containers.startupProbe",
+    # Asked of a device plugin: tests/e2e/test_devices.py.
+    "containers.resources.limits.*/*",
+    "containers.resources.requests.*/*",
     # Put into a pod that runs already: test_own_lives.
     "containers.targetContainerName",
     # The worker is the one of preStop; before its start is over nothing here answers for sure.

@@ -1,0 +1,29 @@
+"""What a whole pod asks for and may use, with its overhead: seen in its cgroup on the machine."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.corpus.own import Ran, own, says
+
+pytestmark = pytest.mark.docker
+
+MIB: Final = 1 << 20
+CGROUPS: Final = Path("/sys/fs/cgroup")
+
+WHOLE = own(
+    "whole",
+    says("app", "true"),
+    resources={"requests": {"cpu": "250m", "memory": "16Mi"}, "limits": {"cpu": "500m", "memory": "32Mi"}},
+    overhead={"cpu": "100m", "memory": "8Mi"},
+)
+
+
+def test_what_a_whole_pod_may_use_is_its_cgroups(ran: Ran) -> None:
+    assert ran.output(WHOLE) == ""
+    parent = ran.inspected(WHOLE)["app"]["HostConfig"]["CgroupParent"].lstrip("/")
+    memory, cpu = CGROUPS / "memory" / parent, CGROUPS / "cpu" / parent
+    assert int((memory / "memory.limit_in_bytes").read_text()) == (32 + 8) * MIB
+    assert int((cpu / "cpu.cfs_quota_us").read_text()) == 60_000
+    assert int((cpu / "cpu.shares").read_text()) == 350 * 1024 // 1000
