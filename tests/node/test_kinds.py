@@ -1,7 +1,7 @@
 """The kinds that a new log fixes for ever: all that a node will ever have, hosted by this release or not."""
 
+from chronolet.node.kinds import SHARDS
 from chronolet.node.settings import ALL_ACTORS
-from chronolet.node.wiring import SHARDS
 
 
 def test_a_new_log_knows_all_ten_kinds() -> None:

@@ -109,22 +109,22 @@ class _Surrounded:
 
     def _stop(self) -> None:
         self._node.process.retire()
-        self._node.probing.stop()
+        self._node.parts.probing.stop()
         if self._http is not None:
             self._http.stop()
-        self._node.results.stop()
+        self._node.parts.results.stop()
         if self._guard is not None:
             self._guard.stop()
-        self._node.runtime.close()
-        self._node.images.close()
-        self._node.store.close()
+        self._node.parts.runtime.close()
+        self._node.parts.images.close()
+        self._node.parts.store.close()
 
 
 def _served(node: Node) -> HttpServer:
     settings = node.settings
-    pages = {**health_pages(node.health), "/metrics": node.metrics.page, **node.pages}
+    pages = {**health_pages(node.health), "/metrics": node.parts.metrics.page, **node.pages}
     if "prober" in settings.actors:
-        pages["/metrics/probes"] = node.metrics.probes.page
+        pages["/metrics/probes"] = node.parts.metrics.probes.page
     server = HttpServer(settings.address, settings.port, pages)
     server.start()
     log.info("serving", address=settings.address, port=server.port)
@@ -136,7 +136,7 @@ def _guard(node: Node, tuning: Tuning) -> RedisGuard:
     return RedisGuard(
         settings.root_dir,
         settings.redis_appendfsync,
-        node.disk,
+        node.parts.disk,
         ballast_bytes=tuning.ballast_bytes,
         ballast_rest_seconds=tuning.ballast_rest_seconds,
     )

@@ -23,8 +23,8 @@ import msgspec
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.kernel.lease import proven_dead
 from chronolet.kernel.store import StoreUnreachable
+from chronolet.node.kinds import SHARDS
 from chronolet.node.settings import ALL_ACTORS
-from chronolet.node.wiring import SHARDS
 from chronolet.ports import labels
 from chronolet_schemas import codec, kernel, manifests, pleg, pod, registry
 from chronolet_schemas.envelope import Command

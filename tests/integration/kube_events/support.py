@@ -19,7 +19,7 @@ import msgspec
 
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.store import Acquired, Committed, Step
-from chronolet.node.wiring import SHARDS
+from chronolet.node.kinds import SHARDS
 from chronolet_schemas import codec, kernel, kube_events, registry
 from chronolet_schemas.envelope import START, Event, Record
 from chronolet_schemas.keys import Keys, Shard

@@ -1,0 +1,80 @@
+"""What this process has of the world outside: adapters, each made once, with nothing asked of anybody yet.
+
+Comes in: settings. Goes out: `Parts`. Next: `kinds` gives them to the actors, `wiring` to the pages and the process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chronolet.adapters.cgroups import LinuxCgroups
+from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.docker_runtime.images import DockerImages
+from chronolet.adapters.host import LinuxHost
+from chronolet.adapters.kept_secrets import SecretFiles
+from chronolet.adapters.kept_specs import SpecFiles
+from chronolet.adapters.probes import Probing
+from chronolet.adapters.probes.results import RedisResults
+from chronolet.history.archives import NodeArchive
+from chronolet.keeper.disk import Disk
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.node.measured_images import MeasuredImages
+from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
+from chronolet.node.metrics import Metrics
+from chronolet.node.settings import Settings
+from chronolet.node.shares import check, sharing
+from chronolet.qos import effects as qos_effects
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The adapters of one process. `relisted` is the runtime as pleg has it, whose lists tell of the node's health."""
+
+    settings: Settings
+    metrics: Metrics
+    store: RedisStore
+    archive: NodeArchive
+    runtime: MeasuredRuntime
+    relisted: RelistedRuntime
+    images: MeasuredImages
+    specs: SpecFiles
+    secrets: SecretFiles
+    host: LinuxHost
+    shares: qos_effects.Outside
+    probing: Probing
+    results: RedisResults
+    disk: Disk
+
+
+def parts(settings: Settings) -> Parts:
+    """All of them. OSError if the state folder cannot be written, SettingsError if the machine cannot be shared so."""
+    metrics, store = Metrics(settings.node), RedisStore(settings.redis_url, settings.node)
+    docker = DockerRuntime(settings.docker)
+    runtime = MeasuredRuntime(docker, metrics)
+    secrets = SecretFiles(settings.root_dir, settings.node)
+    if "manifests" in settings.actors:
+        secrets.prepare()
+    host = LinuxHost(settings.root_dir)
+    return Parts(
+        settings=settings,
+        metrics=metrics,
+        store=store,
+        archive=NodeArchive(settings.root_dir, settings.node, store),
+        runtime=runtime,
+        relisted=RelistedRuntime(docker, metrics, settings.pleg_relist_threshold),
+        images=MeasuredImages(DockerImages(settings.docker), metrics),
+        specs=SpecFiles(settings.root_dir),
+        secrets=secrets,
+        host=host,
+        shares=_shares(settings, metrics, runtime, host),
+        probing=Probing(runtime),
+        results=RedisResults(settings.redis_url, settings.node),
+        disk=Disk(),
+    )
+
+
+def _shares(settings: Settings, metrics: Metrics, runtime: MeasuredRuntime, host: LinuxHost) -> qos_effects.Outside:
+    shares, cgroups = sharing(settings), LinuxCgroups(settings.root_dir / "cgroups")
+    if "qos" in settings.actors:
+        check(shares, host, cgroups)
+    return qos_effects.Outside(shares, cgroups, runtime, host, observe=metrics.cgroup, told=metrics.cgroup_version.set)
