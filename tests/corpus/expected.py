@@ -39,12 +39,15 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod. All that is reported of it, by path; and how each container stands, `else_` for those not named."""
+    """A pod. All that is reported of it, by path; and how each container stands, `else_` for those not named.
+    `rejected`: the reason for which the node does not let it in.
+    """
 
     warns: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     ends: Mapping[str, Says] = {}
     else_: Says = RUNS
+    rejected: str = ""
     note: str = ""
 
     def end(self, container: str) -> Says:
@@ -54,6 +57,8 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 
     def summary(self) -> str:
         """In a few words, for people."""
+        if self.rejected:
+            return f"is not let in: `{self.rejected}` ({self.note})"
         if self.blocks:
             return f"waits: `{CONFIG_ERROR}`"
         words = [f"`{name}`: {end}" for name, end in self.ends.items()]
@@ -82,7 +87,7 @@ _SECCOMP: Final = Taken(
 )
 _PROBED: Final = Taken()
 _FORGETS: Final = Taken(else_=RESTARTED, note="its command begins to fail after 30 s")
-_LITTLE_CPU: Final = "a kubelet refuses it on a node of fewer CPUs: `OutOfcpu`; here nothing is reserved yet"
+_LITTLE_CPU: Final = "on a node of fewer processors than it asks for: `OutOfcpu`; the test's has a thousand"
 
 EXPECTED: Final[dict[str, Expectation]] = {
     # -- refused -------------------------------------------------------------------------------------------------------
@@ -100,7 +105,9 @@ EXPECTED: Final[dict[str, Expectation]] = {
     "example_pod_jax-non-privileged.yaml": _NO_PLUGIN,
     "demo_dsa-accel-config-demo-pod.yaml": _NO_PLUGIN,
     "demo_dsa-dpdk-dmadevtest-vfio.yaml": Taken(
-        blocks=(*_first("resources.limits.hugepages-2Mi"), "spec.volumes[0].emptyDir.medium")
+        blocks=(*_first("resources.limits.hugepages-2Mi"), "spec.volumes[0].emptyDir.medium"),
+        rejected="OutOfhugepages-2Mi",
+        note="the test's machine has no huge pages",
     ),
     "images_workload_pod.yaml": _NO_PLUGIN,
     "fuse-test.yml": Taken(

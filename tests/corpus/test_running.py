@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.corpus, pytest.mark.docker]
 
 TAKEN = {file: one for file, one in EXPECTED.items() if isinstance(one, Taken)}
 SETTLES_WITHIN = 60
-NEVER_MADE = ("PodInitializing", "CreateContainerError")
+NEVER_MADE = ("PodInitializing", "CreateContainerError", "WaitingForDevices")
 """Why a container waits that Docker knows nothing of: its turn has not come, or it cannot be made."""
 
 
@@ -52,8 +52,11 @@ class One(NamedTuple):
 def became(docker_engine: PrivateDocker) -> Iterator[Mapping[str, One]]:
     """All of them at once, so that they share the node as pods do."""
     images.load(docker_engine.api())
-    with private_redis() as server, running_node(docker_engine, server.url, "corpus", server.folder / "agent") as node:
-        yield _applied(node)
+    with private_redis() as server:
+        # Probes go to the pods' own addresses.
+        agent = running_node(docker_engine, server.url, "corpus", server.folder / "agent", in_network=True)
+        with agent as node:
+            yield _applied(node)
 
 
 @pytest.mark.parametrize("file", sorted(TAKEN))
@@ -66,6 +69,10 @@ def test_what_apply_says(became: Mapping[str, One], file: str) -> None:
 @pytest.mark.parametrize("file", sorted(TAKEN))
 def test_what_becomes_of_it(became: Mapping[str, One], file: str) -> None:
     expected, one = TAKEN[file], became[file]
+    if expected.rejected:
+        status = one.pod["status"]
+        assert (status["phase"], status["reason"], list(_containers(one.pod))) == ("Failed", expected.rejected, [])
+        return
     for status in _containers(one.pod):
         assert stands_as(status, expected.end(status["name"])), (status, expected.end(status["name"]))
         if expected.blocks:
@@ -81,8 +88,12 @@ def test_what_is_honoured_is_seen(became: Mapping[str, One], file: str) -> None:
     if expected.blocks:
         assert set(one.docker) <= {"POD"}, "what is blocked was made nevertheless"
         return
-    names = (each["name"] for each in _definitions(one.manifest))
-    assert set(one.docker) == {"POD", *(name for name in names if expected.end(name).reason not in NEVER_MADE)}
+    reasons = {each["name"]: expected.end(each["name"]).reason for each in _definitions(one.manifest)}
+    # What waits for devices has not been let in: not even its sandbox is there.
+    sandbox = {"POD"} if "WaitingForDevices" not in reasons.values() else set()
+    assert set(one.docker) == sandbox | {name for name, reason in reasons.items() if reason not in NEVER_MADE}
+    if not sandbox:
+        return
     assert differences(Look(one.manifest, one.pod, one.docker, one.hooks, one.probes), expected.warns) == []
 
 
@@ -137,6 +148,8 @@ def _settled(node: Node, keys: Mapping[str, str]) -> Any:
 
     def settled(file: str) -> bool:
         state = node.journal.pods.get(keys[file])
+        if TAKEN[file].rejected:
+            return state is not None and plain_status(state).get("reason") == TAKEN[file].rejected
         found = list(_containers({"status": plain_status(state)})) if state is not None and state.uid else []
         return bool(found) and all(stands_as(one, TAKEN[file].end(one["name"])) for one in found)
 
