@@ -1,12 +1,13 @@
 """A Redis that cannot be used or goes away: one clear line, tried again where it can heal; what runs is not lost."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from redis.exceptions import ResponseError
 
 from chronolet_schemas import kernel
 from chronolet_schemas import pod as pods
@@ -118,6 +119,15 @@ def test_one_that_was_emptied_is_filled_again_and_no_container_touched(
     own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/stays", attempt=1)
 
 
+def put_into_log(node: Node, client: Any, entry: dict[Any, Any]) -> None:
+    """As the next entry, whoever else writes meanwhile."""
+    while True:
+        millisecond, number = node.journal.store.last()
+        with suppress(ResponseError):  # somebody else's entry came first
+            client.xadd(Keys(node.name).log, entry, id=f"{millisecond}-{number + 1}")
+            return
+
+
 def test_entries_that_nobody_can_read_are_set_aside(own_node: Node, redis_server: PrivateRedis) -> None:
     own_node.start()
     own_node.journal.wait_for_event(kernel.LogStarted)
@@ -131,8 +141,7 @@ def test_entries_that_nobody_can_read_are_set_aside(own_node: Node, redis_server
         "actor": "x#1",
         "cause": "",
     }
-    millisecond, number = own_node.journal.store.last()
-    client.xadd(keys.log, entry | {"data": msgspec.msgpack.encode({"pod": 7})}, id=f"{millisecond}-{number + 1}")
+    put_into_log(own_node, client, entry | {"data": msgspec.msgpack.encode({"pod": 7})})
     mail: dict[Any, Any] = {"type": "manifests.NoSuch@9", "entity": "manifests/node", "request": "odd", "data": b"\xc1"}
     client.xadd(keys.mailbox(Shard("manifests")), mail)
     quarantined = own_node.journal.wait_for(
