@@ -99,8 +99,9 @@ class PrivateDocker:
     def processes(self) -> dict[str, list[int]]:
         """The processes of each running container by its id, without asking dockerd."""
         (root, *_) = _hierarchies()
-        below = (path for path in root.glob(f"{self.folder.name}/**/") if len(path.name) == _ID_LENGTH)
-        found = {path.name: _pids_in([path]) for path in below}
+        # Not by glob, which fails where a cgroup goes while it looks.
+        below = (Path(path) for path, _, _ in os.walk(root / self.folder.name))
+        found = {path.name: _pids_in([path]) for path in below if len(path.name) == _ID_LENGTH}
         return {container: pids for container, pids in found.items() if pids}
 
     def remove_containers(self) -> None:
