@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import shutil
@@ -24,6 +25,7 @@ from chronolet.ports.device_plugins import Listing, PluginRefusal, Registering
 from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode, Mount, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from tests.support import scratch
+from tests.support.old_plugin import old_plugin
 from tests.support.sample_plugin import sample_plugin
 
 RESOURCE = "example.com/thing"
@@ -38,6 +40,7 @@ class Desk:
     folder: Path
     watched: Path
     problem: Callable[[Registering], str] = lambda _: ""
+    noticed: Callable[[], None] = lambda: None
     opened: int = 0
     left: list[str] = field(default_factory=list)
     registered: queue.SimpleQueue[Registering] = field(default_factory=queue.SimpleQueue)
@@ -50,6 +53,7 @@ class Desk:
         return self.registered.get(timeout=20)
 
     def _opened(self) -> None:
+        self.noticed()
         self.opened += 1
 
     @contextmanager
@@ -150,6 +154,49 @@ def test_a_plugin_of_the_first_days_says_nothing_of_options(desk: Desk) -> None:
         assert desk.next().options is None
         with pytest.raises(PluginRefusal, match="code = Unimplemented"):
             desk.plugins.options(str(desk.folder / "example_com_thing.sock"))
+
+
+def test_a_plugin_of_the_first_days_works_as_it_is(desk: Desk) -> None:
+    (_made(desk.folder) / "DEPRECATION").touch()
+    with old_plugin(desk.folder, RESOURCE) as old:
+        old.wait_for("serves")
+        for times in (1, 2):
+            with desk.at_work():
+                assert desk.next() == Registering(
+                    by="registration",
+                    resource=RESOURCE,
+                    versions=("v1beta1",),
+                    endpoint="old.sock",
+                    folder=str(desk.folder),
+                )
+                old.wait_for("registered", times)
+                old.wait_for("sees it created", times)
+                path = str(desk.folder / "old.sock")
+                with listing(desk, path) as said:
+                    assert listed(said) == {"one": HEALTHY, "two": HEALTHY}
+                for ask in (desk.plugins.options, lambda path: desk.plugins.preferred(path, ["one"], [], 1)):
+                    with pytest.raises(PluginRefusal, match="code = Unimplemented"):
+                        ask(path)
+                with pytest.raises(PluginRefusal, match="code = Unimplemented"):
+                    desk.plugins.pre_start(path, ["one"])
+                (answer,) = desk.plugins.allocate(path, ["two"])
+                assert answer.envs == {"OLD": "two"}
+                assert answer.devices[0].permissions == "rw"
+
+
+def test_nobody_registers_at_a_socket_before_it_is_said_to_be_open(desk: Desk) -> None:
+    early: list[Registering] = []
+
+    def noticed() -> None:
+        with contextlib.suppress(queue.Empty):
+            early.append(desk.registered.get(timeout=0.5))
+
+    desk.noticed = noticed
+    with old_plugin(_made(desk.folder), RESOURCE) as old:
+        old.wait_for("serves")
+        with desk.at_work():
+            assert desk.next().endpoint == "old.sock"
+    assert not early
 
 
 def test_a_refused_plugin_hears_why(desk: Desk) -> None:

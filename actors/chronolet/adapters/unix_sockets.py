@@ -66,7 +66,8 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 
 def serve(socket: Path, handlers: grpc.GenericRpcHandler, opened: Callable[[], None], stop: threading.Event) -> None:
-    """Make the socket anew and serve it until `stop`; `opened` is called each time that it listens.
+    """Make the socket anew and serve it until `stop`; `opened` is called each time that it listens, before the first
+    call of anybody is handled.
 
     It is made anew, too, when somebody else has removed it. SocketError if that cannot be, or a living process serves
     it already: what a dead one left is removed.
@@ -79,10 +80,10 @@ def serve(socket: Path, handlers: grpc.GenericRpcHandler, opened: Callable[[], N
             server.add_insecure_port(f"unix:{socket}")
         except RuntimeError as error:
             raise SocketError(f"{socket}: cannot listen there: {error}") from error
-        server.start()
         try:
             made = identity(socket)
             opened()
+            server.start()
             while identity(socket) == made and not stop.wait(SLICE_SECONDS):
                 pass
         finally:

@@ -60,7 +60,8 @@ class DevicePlugins(Protocol):
     """Calls raise `PluginRefusal`; those with a stop return soon after it is set. Sockets are absolute paths."""
 
     def serve(self, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
-        """Make the registration socket anew and serve it until `stop`; `opened` is called once it listens.
+        """Make the registration socket anew and serve it until `stop`; `opened` is called once it listens, before any
+        plugin's call: who registers at a new socket must not be taken for one of those before it.
 
         Sockets that lie in its folder are removed first, as plugins expect it of a kubelet that starts.
         """

@@ -1,0 +1,149 @@
+"""A device plugin of the first days, as its authors have long forgotten it, in a process of its own.
+
+Comes in: a folder. Goes out: what it says. Nothing of the product is imported by it. It differs from the sample plugin
+in what plugins of 2018 do: its interface is the first v1beta1, without options, preferences, topology and all that came
+later; it calls by an authority that is a path, as Go programs did; it hears of a new kubelet.sock from inotify and
+serves and registers at that very moment, but not where a file DEPRECATION lies; it ends when it cannot register.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support import scratch
+
+PROTO = """
+syntax = "proto3";
+package v1beta1;
+
+message Empty {}
+message RegisterRequest { string version = 1; string endpoint = 2; string resource_name = 3; }
+message Device { string ID = 1; string health = 2; }
+message ListAndWatchResponse { repeated Device devices = 1; }
+message ContainerAllocateRequest { repeated string devicesIDs = 1; }
+message AllocateRequest { repeated ContainerAllocateRequest container_requests = 1; }
+message DeviceSpec { string container_path = 1; string host_path = 2; string permissions = 3; }
+message ContainerAllocateResponse { map<string, string> envs = 1; repeated DeviceSpec devices = 3; }
+message AllocateResponse { repeated ContainerAllocateResponse container_responses = 1; }
+
+service Registration { rpc Register(RegisterRequest) returns (Empty) {} }
+service DevicePlugin {
+  rpc ListAndWatch(Empty) returns (stream ListAndWatchResponse) {}
+  rpc Allocate(AllocateRequest) returns (AllocateResponse) {}
+}
+"""
+
+PROGRAM = """
+import ctypes, os, struct, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+import grpc
+import first_pb2 as api, first_pb2_grpc as stubs
+
+folder, resource = sys.argv[1:]
+own, node = folder + "/old.sock", folder + "/kubelet.sock"
+CREATE = 0x100
+
+class Plugin(stubs.DevicePluginServicer):
+    def __init__(self):
+        self.over = threading.Event()
+    def ListAndWatch(self, request, context):
+        yield api.ListAndWatchResponse(devices=[api.Device(ID=name, health="Healthy") for name in ("one", "two")])
+        self.over.wait()
+    def Allocate(self, request, context):
+        print("allocate", *request.container_requests[0].devicesIDs, flush=True)
+        ids = list(request.container_requests[0].devicesIDs)
+        node = api.DeviceSpec(container_path="/dev/old", host_path="/dev/fuse", permissions="rw")
+        return api.AllocateResponse(container_responses=[
+            api.ContainerAllocateResponse(envs={"OLD": ",".join(ids)}, devices=[node])])
+
+def served():
+    if os.path.exists(own):
+        os.unlink(own)
+    plugin, server = Plugin(), grpc.server(ThreadPoolExecutor(4))
+    stubs.add_DevicePluginServicer_to_server(plugin, server)
+    server.add_insecure_port("unix:" + own)
+    server.start()
+    return plugin, server
+
+def register():
+    if os.path.exists(folder + "/DEPRECATION"):
+        sys.exit("another folder, it says")
+    with grpc.insecure_channel("unix:" + node, options=[("grpc.default_authority", node)]) as channel:
+        grpc.channel_ready_future(channel).result(timeout=5)
+        stubs.RegistrationStub(channel).Register(
+            api.RegisterRequest(version="v1beta1", endpoint="old.sock", resource_name=resource), timeout=5)
+    print("registered", flush=True)
+
+def created(watching):
+    data, names = os.read(watching, 65536), []
+    while data:
+        _, _, _, length = struct.unpack_from("iIII", data)
+        names.append(data[16:16 + length].rstrip(b"\\0"))
+        data = data[16 + length:]
+    return names
+
+libc = ctypes.CDLL(None)
+watching = libc.inotify_init()
+libc.inotify_add_watch(watching, folder.encode(), CREATE)
+plugin, server = served()
+print("serves", flush=True)
+if os.path.exists(node):
+    register()
+while True:
+    if b"kubelet.sock" in created(watching):
+        print("sees it created", flush=True)
+        plugin.over.set()
+        server.stop(None).wait()
+        plugin, server = served()
+        register()
+"""
+
+
+class OldPlugin:
+    """One process. `said` are its lines so far."""
+
+    def __init__(self, where: Path, folder: Path, resource: str) -> None:
+        (where / "first.proto").write_text(PROTO)
+        out = (f"--python_out={where}", f"--grpc_python_out={where}")
+        subprocess.run([sys.executable, "-m", "grpc_tools.protoc", f"-I{where}", *out, "first.proto"], check=True)
+        self.said: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(folder), resource],
+            cwd=where,
+            env={},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.rstrip("\n"))
+
+    def wait_for(self, words: str, times: int = 1) -> None:
+        """Until so many of its lines have these words."""
+        scratch.wait_until(
+            lambda: sum(words in line for line in self.said) >= times, f"{times} x {words!r}; it said {self.said}"
+        )
+
+
+@contextmanager
+def old_plugin(folder: Path, resource: str) -> Iterator[OldPlugin]:
+    """A plugin in that folder, which must be there; killed at the end."""
+    where = scratch.create("client")
+    plugin = OldPlugin(where, folder, resource)
+    try:
+        yield plugin
+    finally:
+        plugin.process.kill()
+        plugin.process.communicate()
+        shutil.rmtree(where)
