@@ -42,7 +42,13 @@ class Plugged(WrittenNode):
 
     def registers(self) -> None:
         self.tell(
-            signals.PluginRegistering(resource=GPU, versions=("v1beta1",), endpoint="gpu.sock", folder="/plugins")
+            signals.PluginRegistering(
+                resource=GPU,
+                versions=("v1beta1",),
+                endpoint="gpu.sock",
+                folder="/plugins",
+                options=devices.PluginOptions(),
+            )
         )
 
     def asks(self, uid: str, name: str, count: int = 1, *, after: int = 10) -> None:
@@ -97,6 +103,16 @@ def test_a_table_of_devices(plugged: Plugged) -> None:
     )
     wide = plugged.run("get", "device", f"{GPU}/a", "-o", "wide").out.splitlines()[1]
     assert wide.split() == [GPU, "a", "Healthy", "<none>", "default/db", "app", "70s", "listed", "u2"]
+
+
+def test_a_device_is_had_since_it_was_given_and_not_since_it_was_wanted() -> None:
+    node = Plugged()
+    node.tell(signals.RegistryOpened())
+    node.asks("u1", "waits")
+    node.registers()
+    node.lists("a", after=600)
+    node.allocates("u1")
+    assert node.run("get", "devices", "--no-headers").out.split()[-1] == "10s"
 
 
 def test_devices_by_their_names(plugged: Plugged) -> None:

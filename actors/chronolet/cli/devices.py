@@ -53,10 +53,10 @@ def _device(state: State, name: str, one: str, resource: Resource | None, device
     }
     if resource is not None and resource.socket:
         found["plugin"]["socket"] = resource.socket
-    return found | (_held(claims) if claims else {})
+    return found | (_held(claims, name) if claims else {})
 
 
-def _held(claims: Sequence[Claim]) -> Object:
+def _held(claims: Sequence[Claim], resource: str) -> Object:
     """By more than one container only where an init container left it to another."""
     namespace, _, pod = claims[0].pod.partition("/")
     return {
@@ -64,7 +64,7 @@ def _held(claims: Sequence[Claim]) -> Object:
         "pod": pod,
         "uid": claims[0].uid,
         "containers": [one.container for one in claims],
-        "since": ages.rfc3339(min(one.since for one in claims)),
+        "since": ages.rfc3339(min(one.given_at[resource] for one in claims)),
         "allocated": all(one.phase == "granted" for one in claims),
     }
 

@@ -65,11 +65,14 @@ def _preferring(state: State, event: devices.PreferenceAsked) -> State:
 
 
 def _chosen(state: State, event: devices.DevicesChosen) -> State:
+    claim = _claim(state, event)
+    at = claim.given_at[event.resource] if event.resource in claim.adopted else event.at
     return _asking(
         state,
         replace(
-            _claim(state, event),
+            claim,
             phase="allocating",
+            given_at={**claim.given_at, event.resource: at},
             resource=event.resource,
             chosen=event.devices,
             serial=state.serial + 1,
@@ -85,7 +88,8 @@ def _asking(state: State, claim: Claim) -> State:
 
 
 def _adopted(state: State, event: devices.DevicesAdopted) -> State:
-    return _kept(state, replace(_claim(state, event), adopted=event.devices))
+    given_at = dict.fromkeys(event.devices, event.at)
+    return _kept(state, replace(_claim(state, event), adopted=event.devices, given_at=given_at))
 
 
 def _allocated(state: State, event: devices.DevicesAllocated) -> State:

@@ -37,7 +37,9 @@ class Resource(Record, frozen=True, kw_only=True):
 
     `devices` by id are those of the last listing, whoever sent it: `remembered` says that it is from before the
     registration socket was made anew, and counts for nothing but as what was there. `options` is None until they are
-    known. `since`: when the phase began. `problem` is what was wrong with the last listing, while it was refused.
+    known, `deaths` how many plugins in a row were gone before they had told theirs. `since`: when the phase began.
+    `problem` is what was wrong with the last listing, while it was refused; `silent` and `flooding` that it was told of
+    the plugin that it lists nothing, or faster than is told.
     """
 
     phase: ResourcePhase
@@ -49,6 +51,9 @@ class Resource(Record, frozen=True, kw_only=True):
     devices: immutables.Map[str, Device] = immutables.Map()
     remembered: bool = False
     problem: str = ""
+    deaths: int = 0
+    silent: bool = False
+    flooding: bool = False
 
     @property
     def heard(self) -> bool:
@@ -68,8 +73,9 @@ class Claim(Record, frozen=True, kw_only=True):
     `held` is what plugins have allocated, by resource; `chosen` are the devices of `resource` that its plugin is being
     asked to allocate; `adopted` those, by resource, that the container held before the log and that no plugin was asked
     about yet. All are the container's. `serial` numbers the question that is open.
-    `reason`, `message` and `retry_at` say what a waiting claim waits for. `starting` is the attempt that plugins are
-    being told of, None if none is, with a serial of its own.
+    `reason`, `message` and `retry_at` say what a waiting claim waits for. `since` is when it came, `given_at` when it
+    got the devices of a resource. `starting` is the attempt that plugins are being told of, None if none is, with a serial
+    of its own.
     """
 
     pod: str
@@ -90,6 +96,7 @@ class Claim(Record, frozen=True, kw_only=True):
     message: str = ""
     retry_at: int = 0
     since: int = 0
+    given_at: dict[str, int] = {}
     starting: int | None = None
     start_serial: int = 0
 
