@@ -57,6 +57,7 @@ METHOD is options, list, preferred, allocate or prestart. With several resources
 @click.option("--preferred", is_flag=True, help="offer a preference: the highest numbers")
 @click.option("--pre-start", is_flag=True, help="ask to be told of each start")
 @click.option("--no-options", is_flag=True, help="send no options, and know no GetDevicePluginOptions")
+@click.option("--options-when-asked", is_flag=True, help="send no options, and wait for GetDevicePluginOptions")
 @click.option("--first-twice", is_flag=True, help="list the first device twice")
 @click.option("--api-version", default="v1beta1", show_default=True)
 @click.option("--endpoint", default="", help="name another socket than one's own")
@@ -77,6 +78,7 @@ def main(  # noqa: PLR0917 - one for each option
     preferred: bool,
     pre_start: bool,
     no_options: bool,
+    options_when_asked: bool,
     first_twice: bool,
     api_version: str,
     endpoint: str,
@@ -103,7 +105,7 @@ def main(  # noqa: PLR0917 - one for each option
                 watched=watched,
                 version=api_version,
                 endpoint=endpoint,
-                sends_options=not no_options,
+                sends_options=not (no_options or options_when_asked),
             ),
         )
         for service in services

@@ -62,7 +62,8 @@ class Service:
         return self.behaviour.options()
 
     def ListAndWatch(self, _: api.Empty, context: Any) -> Iterator[api.ListAndWatchResponse]:  # noqa: N802
-        """The list, and again after each change."""
+        """The list, and again after each change. It ends when the node, or the plugin, wants it to."""
+        context.add_callback(lambda: say(self.resource, "list is over"))
         self._begin("list", context)
         sent = -1
         while context.is_active():

@@ -97,7 +97,7 @@ class RegistryOpened(Event, frozen=True, kw_only=True):
 class PluginRegistered(ResourceEvent, frozen=True, kw_only=True):
     """A plugin offers the resource at `socket`, an absolute path; one that did so before is replaced.
 
-    `options` is null until they are known: a plugin that was found by its socket is asked for them.
+    `options` is null until they are known: a plugin that did not say them is asked.
     """
 
     generation: int
@@ -119,11 +119,23 @@ class RegistrationRefused(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class PluginOptionsKnown(ResourceEvent, frozen=True, kw_only=True):
-    """What the plugin wants to be asked. With an `error` it did not say: nothing then."""
+    """What the plugin wants to be asked. With an `error` it did not say: nothing then.
+
+    `deaths` is how many times in a row plugins of the resource were gone before they had answered this.
+    """
 
     generation: int
     options: PluginOptions
     error: str = ""
+    deaths: int = 0
+
+
+@registered
+class PluginSilent(ResourceEvent, frozen=True, kw_only=True):
+    """The plugin has registered, and listed nothing for a while. It is still waited for."""
+
+    generation: int
+    said_at: int
 
 
 @registered

@@ -13,6 +13,7 @@ from chronolet_schemas import devices, kube_events
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
+from tests.support.old_plugin import old_plugin
 from tests.support.pod_resources_client import PodResourcesClient
 from tests.support.sample_plugin import SamplePlugin, sample_plugin
 
@@ -74,10 +75,39 @@ def test_a_plugin_comes_changes_its_mind_dies_and_comes_back(node: Node, client:
 
 def test_a_second_plugin_of_a_resource_takes_its_place(node: Node) -> None:
     name = "second.test/thing"
-    with plugin(node, name), plugin(node, name, "--socket", "second.sock", "--devices", "9"):
+    with plugin(node, name) as first, plugin(node, name, "--socket", "second.sock", "--devices", "9") as second:
         said = node.journal.wait_for_event(kube_events.Recorded, reason="DevicePluginReplaced")
         assert "second_test_thing.sock is replaced by the one at" in said.message
         assert listed(node, name, 2).count == 9
+        first.wait_for("list is over")
+        assert second.count("list is over") == 0
+
+
+def test_plugins_of_the_first_days_work_as_they_are(node: Node) -> None:
+    name, dies = "old.test/thing", "dies.test/thing"
+    with old_plugin(folder(node), name) as old:
+        listed(node, name)
+        node.write("old.yaml", a_pod("old", wants(name, 1, f"echo $OLD; test -c /dev/old && {LIVES}")))
+        node.wait_until_running("old")
+        assert node.output("old", "app").split()[0] == "one"
+        opened = len(node.journal.events(devices.RegistryOpened))
+        node.kill9()
+        node.start()
+        old.wait_for("sees it created")
+        old.wait_for("registered", times=2)
+        node.journal.wait_for("a new socket", lambda: len(node.journal.events(devices.RegistryOpened)) > opened)
+        node.write("older.yaml", a_pod("older", wants(name, 1)))
+        node.wait_until_running("older")
+        assert ids(node, name) == {"default/old": ("one",), "default/older": ("two",)}
+        # Some know no other calls, and one dies of such a call: in the end it is not made.
+        known = node.journal.events(devices.PluginOptionsKnown, resource=name)
+        assert {one.error.partition(" desc")[0] for one in known} == {"rpc error: code = Unimplemented"}
+    mortal = ("--no-options", "--do", "crash options")
+    for _ in range(2):
+        with sample_plugin("--resource", dies, *mortal, folder=folder(node)) as one:
+            assert one.end() == 3
+    with plugin(node, dies, *mortal) as one:
+        assert one.count("crashes") == 0
 
 
 @pytest.mark.parametrize(
@@ -188,7 +218,8 @@ def by_get_devices(node: Node, resource: str) -> dict[str, set[str]]:
 
 def test_a_container_has_its_devices_as_they_may_be_used(node: Node, client: PodResourcesClient) -> None:
     name = "fuse.test/thing"
-    with plugin(node, name, *FUSE, "--env", "FROM=plugin", "--preferred", "--pre-start") as one:
+    asked = ("--preferred", "--pre-start", "--options-when-asked")
+    with plugin(node, name, *FUSE, "--env", "FROM=plugin", *asked) as one:
         node.write(
             "fuse.yaml", a_pod("fuse", wants(name, 2, f"{OPENS}; echo $FUSE_TEST_THING $FROM; ls /dev; {LIVES}"))
         )
@@ -290,3 +321,28 @@ def test_a_shrunken_list_takes_nothing_away(node: Node) -> None:
         node.wait_until_running("next")
         assert ids(node, name)["default/next"] == ("thing-5",)
         assert node.all_run("holds")
+
+
+def test_without_waiting_pods_are_rejected_as_by_a_kubelet(own_node: Node) -> None:
+    name, said = "strict.test/thing", "cannot allocate unhealthy devices strict.test/thing, which is unexpected"
+    strict = "--wait-for-resources=false"
+    own_node.start(0, strict)
+    own_node.write("unknown.yaml", a_pod("unknown", wants("nobody.test/thing", 1)))
+    own_node.wait_until_running("unknown")
+    with plugin(own_node, name, "--devices", "2"):
+        own_node.write("holds.yaml", a_pod("holds", wants(name, 1)))
+        own_node.wait_until_running("holds")
+        held, started = ids(own_node, name), own_node.started_at("holds")
+        own_node.kill9()
+    own_node.start(0, strict)
+    own_node.journal.wait_for("a new socket", lambda: len(own_node.journal.events(devices.RegistryOpened)) > 1)
+    own_node.write("late.yaml", a_pod("late", wants(name, 1)))
+    own_node.wait_for_column("late", "UnexpectedAdmissionError")
+    assert f"no healthy devices present; {said}" in own_node.chronolet("describe", "pod", "late").out
+    (own_node.folder / "late.yaml").unlink()
+    own_node.wait_until_gone("late")
+    with plugin(own_node, name, "--devices", "2"):
+        own_node.write("late.yaml", a_pod("late", wants(name, 1)))
+        own_node.wait_until_running("late")
+        assert ids(own_node, name) == {**held, "default/late": ("thing-1",)}
+    assert own_node.started_at("holds") == started, "a running container was touched"

@@ -83,7 +83,10 @@ def _allocated(desk: Desk, claim: Claim, message: signals.AllocateSaid) -> Seque
         error = f"the plugin's allocation response is for {count} containers, expected 1"
         return _failed(desk, claim, error, away=False)
     resource = desk.state.resources.get(claim.resource)
-    options = resource.options if resource is not None else None
+    if resource is None or resource.options is None:
+        # Another plugin has come meanwhile, or is awaited: what it wants to be asked before a start is not known yet.
+        unknown = f"waiting for what the plugin of {claim.resource} says of itself"
+        return (claims.pending(desk, claim, claim.resource, "options_unknown", unknown),)
     return (
         devices.DevicesAllocated(
             pod=claim.pod,
@@ -93,7 +96,7 @@ def _allocated(desk: Desk, claim: Claim, message: signals.AllocateSaid) -> Seque
             allocation=devices.Allocation(
                 devices=claim.chosen,
                 answer=message.answers[0],
-                pre_start=options is not None and options.pre_start_required,
+                pre_start=resource.options.pre_start_required,
             ),
             earlier=claim.held,
             complete=not _wanting(desk, claim, {*claim.held, claim.resource}),

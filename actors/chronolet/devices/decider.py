@@ -67,7 +67,7 @@ def _facts(desk: Desk, message: Said) -> Iterable[Event]:
         case signals.PodsLiving():
             return requests.compared(desk.state, message)
         case Due():
-            return plugins.removals(desk.state, desk.now)
+            return (*plugins.removals(desk.state, desk.now), *plugins.silences(desk.state, desk.policy, desk.now))
         case _:
             return _of_plugin(desk, message)
 
@@ -116,10 +116,10 @@ def _of_plugin(
 
 
 def due(state: State) -> int | None:
-    """When the next resource is given up, or a plugin is asked again."""
-    removed = (plugins.removed_at(one) for one in state.resources.values())
+    """When the next resource is given up, a plugin is missed, or one is asked again."""
+    plugged = (at(one) for one in state.resources.values() for at in (plugins.removed_at, plugins.silent_at))
     retries = (claim.retry_at for claim in claims.waiting(state) if claim.retry_at)
-    return min(chain((at for at in removed if at is not None), retries), default=None)
+    return min(chain((at for at in plugged if at is not None), retries), default=None)
 
 
 def decider(policy: Policy) -> Decider[State]:

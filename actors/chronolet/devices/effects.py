@@ -80,7 +80,8 @@ class Asking:
         try:
             found = FencedPlugins(self._plugins, context).options(effect.socket)
         except PluginRefusal as refusal:
-            return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, error=str(refusal))
+            away = refusal.kind == "away"
+            return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, error=str(refusal), away=away)
         return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, options=found)
 
     def prefer(self, effect: wanted.Prefer, context: EffectContext) -> Signal:

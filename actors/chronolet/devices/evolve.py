@@ -43,6 +43,8 @@ def _registered(state: State, event: devices.PluginRegistered) -> State:
         since=event.registered_at,
         options=event.options,
         problem="",
+        silent=False,
+        flooding=False,
     )
     state = _asked_anew(state, event.resource)
     return replace(_with(state, event.resource, resource), serial=max(state.serial, event.generation))
@@ -59,7 +61,11 @@ def _asked_anew(state: State, name: str) -> State:
 
 
 def _options(state: State, event: devices.PluginOptionsKnown) -> State:
-    return _changed(state, event.resource, lambda one: replace(one, options=event.options))
+    return _changed(state, event.resource, lambda one: replace(one, options=event.options, deaths=event.deaths))
+
+
+def _silent(state: State, event: devices.PluginSilent) -> State:
+    return _changed(state, event.resource, lambda one: replace(one, silent=True))
 
 
 def _listed(state: State, event: devices.DevicesListed) -> State:
@@ -69,7 +75,8 @@ def _listed(state: State, event: devices.DevicesListed) -> State:
             for gone in event.gone:
                 changing.pop(gone, None)
             table = changing.finish()
-        return replace(before, phase="listed", devices=table, remembered=False, problem="")
+        flooding = event.skipped > 0
+        return replace(before, phase="listed", devices=table, remembered=False, problem="", flooding=flooding)
 
     return _changed(state, event.resource, listed)
 
@@ -102,6 +109,7 @@ _CHANGES: Mapping[type[Event], Callable[[State, Any], State]] = {
     devices.RegistryOpened: _opened,
     devices.PluginRegistered: _registered,
     devices.PluginOptionsKnown: _options,
+    devices.PluginSilent: _silent,
     devices.DevicesListed: _listed,
     devices.ListingRefused: _listing_refused,
     devices.PluginStopped: _stopped,

@@ -21,6 +21,11 @@ from chronolet_schemas.envelope import Event
 STOP_GRACE_MILLISECONDS = 300_000
 """How long a resource is kept whose plugin has stopped. Source: endpointStopGracePeriod in types.go."""
 
+SILENCE_MILLISECONDS = 30_000
+"""After how long without a first list it is told of a plugin. Kubelets wait for ever, and so does this node."""
+
+_ASKED_TO_DEATH = 2
+"""So many plugins in a row that were gone when they had been asked for their options: the next one is not asked."""
 _SHOWN = 5
 
 
@@ -47,8 +52,11 @@ def registering(state: State, message: signals.PluginRegistering, policy: Policy
             "DevicePluginReplaced",
             f"Device plugin of {message.resource} at {before.socket} is replaced by the one at {socket}",
         )
-    # By the registration socket a plugin says what it wants to be asked, or wants nothing.
-    said = message.options or (devices.PluginOptions() if message.by == "registration" else None)
+    # Kubelets of 2018 took the options that came with the call, those of today ask for them. What came is believed,
+    # what did not is asked for; but there are plugins that die of the question, and they are left in peace.
+    said = message.options
+    if said is None and before is not None and before.deaths >= _ASKED_TO_DEATH:
+        said = devices.PluginOptions()
     yield devices.PluginRegistered(
         resource=message.resource,
         generation=state.serial + 1,
@@ -62,10 +70,15 @@ def registering(state: State, message: signals.PluginRegistering, policy: Policy
 def options_said(state: State, message: signals.OptionsSaid) -> Sequence[Event]:
     """What a plugin wants to be asked, from itself."""
     for name, one in state.resources.items():
-        if one.heard and (message.subject, message.intent) == (f"options/{name}", f"options/{one.generation}"):
+        asked = f"options/{name}", f"options/{one.generation}"
+        if one.heard and one.options is None and (message.subject, message.intent) == asked:
             return (
                 devices.PluginOptionsKnown(
-                    resource=name, generation=one.generation, options=message.options, error=message.error
+                    resource=name,
+                    generation=one.generation,
+                    options=message.options,
+                    error=message.error,
+                    deaths=one.deaths + 1 if message.away else 0,
                 ),
             )
     return ()
@@ -88,16 +101,18 @@ def listing(state: State, message: signals.DevicesListing, policy: Policy) -> Se
     news = changed or gone or resource.problem or message.skipped
     if resource.phase == "listed" and not news:
         return ()
-    return (
-        devices.DevicesListed(
-            resource=message.resource,
-            generation=message.generation,
-            devices=changed,
-            gone=gone,
-            count=len(message.devices),
-            skipped=message.skipped,
-        ),
+    said = devices.DevicesListed(
+        resource=message.resource,
+        generation=message.generation,
+        devices=changed,
+        gone=gone,
+        count=len(message.devices),
+        skipped=message.skipped,
     )
+    if not message.skipped or resource.flooding:
+        return (said,)
+    floods = f"Device plugin of {message.resource} sends lists faster than they are told: of a second's the last counts"
+    return (said, told(policy, "DeviceListsSkipped", floods))
 
 
 def _differs(known: Device | None, said: DeviceInfo) -> bool:
@@ -152,6 +167,22 @@ def removals(state: State, now: int) -> Iterator[Event]:
         over = removed_at(resource)
         if over is not None and over <= now:
             yield devices.ResourceRemoved(resource=name, removed_at=now)
+
+
+def silent_at(resource: Resource) -> int | None:
+    """When it is told of a plugin that it lists nothing."""
+    waited_for = resource.phase == "registered" and not resource.silent and not resource.problem
+    return resource.since + SILENCE_MILLISECONDS if waited_for else None
+
+
+def silences(state: State, policy: Policy, now: int) -> Iterator[Event]:
+    """The plugins that have listed nothing for too long."""
+    for name, resource in sorted(state.resources.items(), key=lambda item: item[0]):
+        at = silent_at(resource)
+        if at is not None and at <= now:
+            yield devices.PluginSilent(resource=name, generation=resource.generation, said_at=now)
+            waited = f"{SILENCE_MILLISECONDS // 1000} seconds after its registration"
+            yield told(policy, "DevicePluginSilent", f"Device plugin of {name} has listed no devices {waited}")
 
 
 def told(policy: Policy, reason: str, message: str) -> Event:

@@ -71,10 +71,11 @@ class Answered(Signal, frozen=True, kw_only=True):
 
 
 class OptionsSaid(Answered, frozen=True, kw_only=True):
-    """To AskOptions."""
+    """To AskOptions. `away` as for AllocateRefused."""
 
     options: PluginOptions = PluginOptions()
     error: str = ""
+    away: bool = False
 
 
 class PreferenceSaid(Answered, frozen=True, kw_only=True):

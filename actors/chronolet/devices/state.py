@@ -74,8 +74,8 @@ class Claim(Record, frozen=True, kw_only=True):
     asked to allocate; `adopted` those, by resource, that the container held before the log and that no plugin was asked
     about yet. All are the container's. `serial` numbers the question that is open.
     `reason`, `message` and `retry_at` say what a waiting claim waits for. `since` is when it came, `given_at` when it
-    got the devices of a resource. `starting` is the attempt that plugins are being told of, None if none is, with a serial
-    of its own.
+    got the devices of a resource. `starting` is the attempt that plugins are being told of, None if none is, with a
+    serial of its own.
     """
 
     pod: str

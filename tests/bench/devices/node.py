@@ -50,7 +50,13 @@ def listing() -> tuple[devices.DeviceInfo, ...]:
 
 def registering() -> signals.PluginRegistering:
     """The plugin comes."""
-    return signals.PluginRegistering(resource=GPU, versions=("v1beta1",), endpoint="gpu.sock", folder="/plugins")
+    return signals.PluginRegistering(
+        resource=GPU,
+        versions=("v1beta1",),
+        endpoint="gpu.sock",
+        folder="/plugins",
+        options=devices.PluginOptions(),
+    )
 
 
 def request(uid: str, count: int) -> pod.DevicesRequested:

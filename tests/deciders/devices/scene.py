@@ -34,7 +34,8 @@ class Devices(Scene):
         return self.now.claims[f"{uid}/{container}"]
 
     def registers(self, resource: str = GPU, **said: Any) -> Devices:
-        told = {"versions": ("v1beta1",), "endpoint": f"{resource.rpartition('/')[2]}.sock", "folder": FOLDER}
+        told: dict[str, Any] = {"endpoint": f"{resource.rpartition('/')[2]}.sock", "folder": FOLDER}
+        told |= {"versions": ("v1beta1",), "options": None if "by" in said else devices.PluginOptions()}
         self.when(signals.PluginRegistering(resource=resource, **(told | said)))
         return self
 

@@ -28,7 +28,7 @@ CONTAINERS: tuple[tuple[str, Any], ...] = (("i1", "init"), ("s1", "sidecar"), ("
 
 OPERATIONS = (
     *("register", "list", "list", "ask", "ask", "ask", "end", "release", "answer", "answer", "answer", "answer"),
-    *("stop", "fail", "away", "start", "crash", "reopen", "wake", "compare", "late", "flood"),
+    *("stop", "fail", "away", "start", "crash", "reopen", "wake", "compare", "late", "flood", "vanish"),
 )
 
 
@@ -55,7 +55,7 @@ class World:
     def check(self) -> None:
         owners: dict[tuple[str, str], set[str]] = {}
         for claim in self.state.claims.values():
-            assert claim.uid in self.living, "something is held without a pod"
+            assert claim.container in self.living.get(claim.uid, ()), "something is held without a container"
             for resource, ids in claim.devices().items():
                 assert len(set(ids)) == len(ids)
                 for one in ids:
@@ -94,7 +94,7 @@ class World:
                 versions=("v1beta1",) if number % 7 else ("v0",),
                 endpoint=f"p{number % 3}.sock",
                 folder="/plugins",
-                options=None if by == "watcher" else options,
+                options=None if by == "watcher" or number % 9 == 0 else options,
             )
         )
 
@@ -150,6 +150,15 @@ class World:
     def _compare(self, resource: str, uid: str, number: int) -> None:
         self.tell(signals.PodsLiving(as_of=self.now - number % 50, uids=tuple(self.living)))
 
+    def _vanish(self, resource: str, uid: str, number: int) -> None:
+        """A pod is gone without a word, and the others are counted."""
+        before = self.did["DevicesFreed"]
+        holds = bool(self.state.of_pod(uid))
+        if self.living.pop(uid, None) is not None:
+            self._crash(resource, uid, number)
+            self.tell(signals.PodsLiving(as_of=self.now + 1, uids=tuple(self.living)))
+            assert self.did["DevicesFreed"] - before == holds
+
     def _start(self, resource: str, uid: str, number: int) -> None:
         if self.state.claims and number % 5:
             claims = sorted(self.state.claims)
@@ -181,7 +190,7 @@ class World:
             case wanted.PreStart():
                 return signals.PreStartSaid(**said)
             case _:
-                return signals.OptionsSaid(**said)
+                return signals.OptionsSaid(**said, error="gone" if number % 3 else "", away=bool(number % 3))
 
     def _say(self, answer: signals.Signal) -> None:
         self.late.append(answer)

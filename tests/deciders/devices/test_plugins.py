@@ -1,5 +1,7 @@
 """Plugins register, list, stop and come back."""
 
+from typing import Any
+
 from chronolet.devices import signals, wanted
 from chronolet.devices.capacity import allocatable, capacity, health, node_allocatable
 from chronolet.devices.decider import DECIDER, decider
@@ -22,10 +24,10 @@ def test_a_plugin_registers_and_lists() -> None:
     assert watch == wanted.WatchDevices(
         subject=f"watch/{GPU}", intent="watch/1", resource=GPU, generation=1, socket=f"{FOLDER}/gpu.sock"
     )
-    assert scene.due is None
     scene.lists("a", "b", ill=["c"])
     listed = scene.only(devices.DevicesListed)
     assert ([one.id for one in listed.devices], listed.count) == (["a", "b", "c"], 3)
+    assert scene.due is None
     assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 3}, {GPU: ("a", "b")})
 
 
@@ -63,11 +65,31 @@ def test_a_list_that_makes_no_sense_changes_nothing() -> None:
     assert scene.now.resources[GPU].problem == ""
 
 
-def test_lists_that_were_skipped_are_counted() -> None:
+def test_lists_that_were_skipped_are_counted_and_told_of_once() -> None:
     scene = Devices().plugged("a")
     same = (devices.DeviceInfo(id="a", health=devices.HEALTHY),)
-    scene.when(signals.DevicesListing(resource=GPU, generation=1, devices=same, skipped=7))
-    assert scene.only(devices.DevicesListed).skipped == 7
+    words = f"Device plugin of {GPU} sends lists faster than they are told: of a second's the last counts"
+    for told in ((("DeviceListsSkipped", words),), ()):
+        scene.when(signals.DevicesListing(resource=GPU, generation=1, devices=same, skipped=7))
+        assert (scene.only(devices.DevicesListed).skipped, scene.told) == (7, told)
+    scene.lists("b").when(signals.DevicesListing(resource=GPU, generation=1, devices=same, skipped=1))
+    assert scene.told == (("DeviceListsSkipped", words),)
+
+
+def test_a_plugin_that_lists_nothing_is_told_of_and_waited_for() -> None:
+    scene = Devices().registers()
+    assert scene.due == 31_000
+    scene.wake()
+    assert scene.only(devices.PluginSilent).generation == 1
+    said = f"Device plugin of {GPU} has listed no devices 30 seconds after its registration"
+    assert scene.told == (("DevicePluginSilent", said),)
+    assert (scene.due, scene.lists("a").kinds) == (None, ["DevicesListed"])
+    # One that lists nonsense was told of already.
+    scene.registers()
+    assert scene.due is not None
+    scene.lists("a", "a")
+    assert scene.due is None
+    assert scene.decider.evolve(Devices().state, devices.PluginSilent(resource=GPU, generation=1, said_at=1))
 
 
 def test_lists_of_others_are_passed_over() -> None:
@@ -139,7 +161,7 @@ def test_a_restart_awaits_every_plugin() -> None:
     assert f"watch/{GPU}" not in scene.effects
     assert scene.due == 9_000 + 300_001
     scene.registers()
-    assert (capacity(scene.now), scene.due) == ({GPU: 0}, None)
+    assert (capacity(scene.now), scene.due) == ({GPU: 0}, 39_000)
     # What was listed before is remembered: only the difference is told.
     scene.lists("a", "c")
     assert [one.id for one in scene.only(devices.DevicesListed).devices] == ["c"]
@@ -156,6 +178,7 @@ def test_a_plugin_found_by_its_socket() -> None:
     assert scene.when(signals.OptionsSaid(**said, options=options)).kinds == ["PluginOptionsKnown"]  # type: ignore[arg-type]
     assert scene.now.resources[GPU].options == options
     assert f"options/{GPU}" not in scene.effects
+    assert scene.when(signals.OptionsSaid(**said)).said == ()  # type: ignore[arg-type]
     assert scene.when(signals.OptionsSaid(subject=asked.subject, intent="options/9")).said == ()
     # The registration socket made anew is nothing to it; that its own socket goes is.
     scene.when(signals.RegistryOpened())
@@ -163,6 +186,39 @@ def test_a_plugin_found_by_its_socket() -> None:
     assert scene.when(signals.PluginLeft(socket="/else")).said == ()
     scene.when(signals.PluginLeft(socket=f"{FOLDER}/gpu.sock"))
     assert scene.only(devices.PluginStopped).error == "its socket is gone"
+
+
+def test_a_plugin_that_does_not_say_what_it_wants_is_asked() -> None:
+    scene = Devices().registers(options=None).lists("a").asks({GPU: 1})
+    assert scene.pending.reason == "options_unknown"
+    scene.when(tells_options(scene, options=devices.PluginOptions(pre_start_required=True), away=False))
+    assert scene.allocates().only(devices.DevicesAllocated).allocations()[GPU].pre_start
+
+
+def test_a_plugin_that_dies_of_that_question_is_not_asked_a_third_time() -> None:
+    scene = Devices()
+    for deaths in (1, 2):
+        scene.registers(options=None)
+        scene.when(tells_options(scene, error="gone"))
+        assert scene.only(devices.PluginOptionsKnown).deaths == deaths
+        scene.stops()
+    assert scene.registers(options=None).only(devices.PluginRegistered).options == devices.PluginOptions()
+    assert f"options/{GPU}" not in scene.effects
+    assert scene.lists("a").asks({GPU: 1}).has() == {GPU: ("a",)}
+
+
+def tells_options(scene: Devices, *, away: bool = True, **said: Any) -> signals.OptionsSaid:
+    asked = scene.effects[f"options/{GPU}"]
+    return signals.OptionsSaid(subject=asked.subject, intent=asked.intent, away=away, **said)
+
+
+def test_an_answer_of_the_plugin_before_is_asked_of_the_new_one_again() -> None:
+    scene = Devices().plugged("a").asks({GPU: 1}).registers(options=None, endpoint="other.sock")
+    scene.allocates()
+    assert (scene.claim().phase, scene.has()) == ("waiting", {})
+    scene.lists("a").when(tells_options(scene, away=False))
+    assert scene.allocate.socket == f"{FOLDER}/other.sock"
+    assert scene.allocates().only(devices.DevicesAllocated).complete
 
 
 def test_what_is_known_of_plugins_that_are_gone() -> None:
