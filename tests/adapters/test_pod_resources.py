@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 from chronolet.adapters import unix_sockets
@@ -18,6 +19,7 @@ from chronolet.ports.pod_resources import (
     ResourceDevice,
     UnreadableError,
 )
+from chronolet_schemas.protos import podresources_pb2
 from tests.support import scratch
 from tests.support.pod_resources_client import PodResourcesClient
 
@@ -48,7 +50,7 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.view: NodeResources | UnreadableError = VIEW
-        self.counted: list[tuple[str, bool]] = []
+        self.counted: list[tuple[str, str, bool]] = []
         self.server = GrpcPodResources(folder, self._look, lambda *call: self.counted.append(call))
 
     def _look(self) -> NodeResources:
@@ -99,7 +101,18 @@ def test_a_device_is_told_once_for_each_of_its_nodes(server: Server, client: Pod
     one = client.ask(server.folder, "Get", pod_name="trainer", pod_namespace="default")
     assert one == {"pod_resources": said["pod_resources"][0]}
     assert client.ask(server.folder, "GetAllocatableResources") == {"devices": on_nodes}
-    assert server.counted == [("list", False), ("get", False), ("get_allocatable", False)]
+    assert server.counted == [("v1", "list", False), ("v1", "get", False), ("v1", "get_allocatable", False)]
+
+
+def test_agents_of_the_first_days_ask_v1alpha1(server: Server) -> None:
+    with grpc.insecure_channel(f"unix:{server.folder}/kubelet.sock") as channel:
+        said = channel.unary_unary("/v1alpha1.PodResourcesLister/List")(b"", timeout=20)
+        with pytest.raises(grpc.RpcError, match="UNIMPLEMENTED"):
+            channel.unary_unary("/v1alpha1.PodResourcesLister/Get")(b"", timeout=20)
+    (pod,) = podresources_pb2.ListPodResourcesResponse.FromString(said).pod_resources
+    assert (pod.namespace, pod.name) == ("default", "trainer")
+    assert [one.device_ids[:] for one in pod.containers[0].devices] == [["gpu-0"], ["gpu-0"], ["nic-3"]]
+    assert server.counted == [("v1alpha1", "list", False)]
 
 
 def test_what_cannot_be_said_is_an_error(server: Server, client: PodResourcesClient) -> None:
@@ -107,4 +120,4 @@ def test_what_cannot_be_said_is_an_error(server: Server, client: PodResourcesCli
     assert said == {"error": "NOT_FOUND: pod nobody in namespace default not found"}
     server.view = UnreadableError("Redis does not answer")
     assert client.ask(server.folder, "List") == {"error": "UNAVAILABLE: Redis does not answer"}
-    assert server.counted == [("get", True), ("list", True)]
+    assert server.counted == [("v1", "get", True), ("v1", "list", True)]

@@ -88,6 +88,13 @@ def test_devices_of_a_resource_that_is_gone_are_still_told() -> None:
     assert found.pods[0].containers[0].devices == (ResourceDevice(resource="gone.test/x", id="x1"),)
 
 
+def test_what_a_container_brought_into_a_new_log_is_told() -> None:
+    pods = {"default/web": PodState(pod="default/web", uid="u", containers=(Container(name="app", kind="app"),))}
+    adopted = Claim(pod="default/web", uid="u", container="app", role="app", wants={GPU: 1}, adopted={GPU: ("g0",)})
+    found = node_resources(moment(pods, adopted))
+    assert found.pods[0].containers[0].devices == (ResourceDevice(resource=GPU, id="g0", nodes=(1,)),)
+
+
 @pytest.fixture
 def metrics() -> Metrics:
     return Metrics("n")
@@ -111,11 +118,13 @@ def test_registrations_and_allocations_are_counted(metrics: Metrics) -> None:
 
 
 def test_calls_to_pod_resources_are_counted(metrics: Metrics) -> None:
-    metrics.devices.asked("list", failed=False)
-    metrics.devices.asked("get", failed=True)
+    metrics.devices.asked("v1", "list", failed=False)
+    metrics.devices.asked("v1", "get", failed=True)
+    metrics.devices.asked("v1alpha1", "list", failed=False)
     text = metrics.page({}).body.decode()
     name = "kubelet_pod_resources_endpoint_"
     for line in ("requests_total", "requests_list", "requests_get", "errors_get"):
         count = 2.0 if line == "requests_total" else 1.0
         assert f'{name}{line}{{server_api_version="v1"}} {count}' in text
     assert f"{name}errors_list{{" not in text
+    assert f'{name}requests_list{{server_api_version="v1alpha1"}} 1.0' in text

@@ -1,7 +1,7 @@
-"""PodResources v1 on a unix socket.
+"""PodResources v1 on a unix socket, and v1alpha1 for agents of before 2021.
 
 Comes in: a view of the node. Goes out: answers to List, Get and GetAllocatableResources. Next: monitoring agents.
-Answers to pkg/kubelet/apis/podresources/server_v1.go. Importing it loads grpc.
+Answers to pkg/kubelet/apis/podresources/server_v1.go, server_v1alpha1.go. Importing it loads grpc.
 
 As the kubelet does it, a device has an entry of its own, and one for each of its NUMA nodes. Processors and memory are
 told only where they are a container's alone, which they never are here.
@@ -10,7 +10,7 @@ told only where they are a container's alone, which they never are here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from chronolet.ports.pod_resources import (
     PodResources,
     ResourceDevice,
     UnreadableError,
+    Version,
 )
 from chronolet_schemas.protos import podresources_pb2 as api
 
@@ -32,8 +33,10 @@ log = structlog.get_logger("chronolet.devices")
 
 NAME = "kubelet.sock"
 
-Counted = Callable[[Method, bool], None]
+Counted = Callable[[Version, Method, bool], None]
 """Told of each call, and whether it failed."""
+
+_SERVICE = "PodResourcesLister"
 
 
 class GrpcPodResources:
@@ -49,17 +52,22 @@ class GrpcPodResources:
         said = lambda: log.info("PodResources can be read", socket=str(self._socket))  # noqa: E731 - a line
         unix_sockets.serve(self._socket, self._handlers(), said, stop)
 
-    def _handlers(self) -> grpc.GenericRpcHandler:
+    def _handlers(self) -> Sequence[grpc.GenericRpcHandler]:
         methods = {
-            "List": self._method("list", api.ListPodResourcesRequest, self._list),
-            "Get": self._method("get", api.GetPodResourcesRequest, self._get),
+            "List": self._method("v1", "list", api.ListPodResourcesRequest, self._list),
+            "Get": self._method("v1", "get", api.GetPodResourcesRequest, self._get),
             "GetAllocatableResources": self._method(
-                "get_allocatable", api.AllocatableResourcesRequest, self._allocatable
+                "v1", "get_allocatable", api.AllocatableResourcesRequest, self._allocatable
             ),
         }
-        return grpc.method_handlers_generic_handler("v1.PodResourcesLister", methods)
+        # The messages of v1alpha1 have fewer fields, and those by the same numbers.
+        older = {"List": self._method("v1alpha1", "list", api.ListPodResourcesRequest, self._list)}
+        return (
+            grpc.method_handlers_generic_handler(f"v1.{_SERVICE}", methods),
+            grpc.method_handlers_generic_handler(f"v1alpha1.{_SERVICE}", older),
+        )
 
-    def _method(self, name: Method, asked: Any, answer: Callable[[Any, NodeResources], Any]) -> Any:
+    def _method(self, version: Version, name: Method, asked: Any, answer: Callable[[Any, NodeResources], Any]) -> Any:
         def handle(request: Any, context: grpc.ServicerContext) -> Any:
             failed = True
             try:
@@ -70,7 +78,7 @@ class GrpcPodResources:
             except UnreadableError as error:
                 context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
             finally:
-                self._counted(name, failed)
+                self._counted(version, name, failed)
             return found
 
         return grpc.unary_unary_rpc_method_handler(handle, asked.FromString, lambda said: said.SerializeToString())

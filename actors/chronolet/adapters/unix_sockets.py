@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,7 +65,9 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
         yield opened
 
 
-def serve(socket: Path, handlers: grpc.GenericRpcHandler, opened: Callable[[], None], stop: threading.Event) -> None:
+def serve(
+    socket: Path, handlers: Sequence[grpc.GenericRpcHandler], opened: Callable[[], None], stop: threading.Event
+) -> None:
     """Make the socket anew and serve it until `stop`; `opened` is called each time that it listens, before the first
     call of anybody is handled.
 
@@ -75,7 +77,7 @@ def serve(socket: Path, handlers: grpc.GenericRpcHandler, opened: Callable[[], N
     while not stop.is_set():
         make_room(socket)
         server = grpc.server(ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=socket.name), options=_SERVER_OPTIONS)
-        server.add_generic_rpc_handlers((handlers,))
+        server.add_generic_rpc_handlers(handlers)
         try:
             server.add_insecure_port(f"unix:{socket}")
         except RuntimeError as error:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from chronolet.ports.pod_resources import Method
+from chronolet.ports.pod_resources import Method, Version
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
-_V1 = "v1"
 _METHODS: tuple[Method, ...] = ("list", "get", "get_allocatable")
 
 
@@ -60,9 +59,9 @@ class DeviceFigures:
             case _:
                 pass
 
-    def asked(self, method: Method, failed: bool) -> None:
+    def asked(self, version: Version, method: Method, failed: bool) -> None:
         """One call to PodResources."""
-        self._requests.labels(_V1).inc()
-        self._by_method[method, False].labels(_V1).inc()
+        self._requests.labels(version).inc()
+        self._by_method[method, False].labels(version).inc()
         if failed:
-            self._by_method[method, True].labels(_V1).inc()
+            self._by_method[method, True].labels(version).inc()

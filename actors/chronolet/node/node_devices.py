@@ -111,9 +111,13 @@ def _pod(key: str, one: PodState, state: State) -> PodResources:
 
 
 def _held(uid: str, container: str, state: State) -> Iterator[ResourceDevice]:
+    """What plugins have allocated, and what it was found with in a log that is new."""
     claim = state.claims.get(f"{uid}/{container}")
-    for resource, allocation in sorted(claim.held.items()) if claim is not None else ():
-        for name in sorted(allocation.devices):
+    if claim is None:
+        return
+    own = claim.adopted | {resource: one.devices for resource, one in claim.held.items()}
+    for resource, names in sorted(own.items()):
+        for name in sorted(names):
             yield _device(resource, name, state)
 
 

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import msgspec
 
 Method = Literal["list", "get", "get_allocatable"]
+Version = Literal["v1", "v1alpha1"]
 
 
 class ResourceDevice(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,7 +39,7 @@ def serve(folder: Path, register: Register, opened: Callable[[], None], stop: th
 
     try:
         _clear(folder)
-        unix_sockets.serve(socket, _handlers(folder, register, stop), listening, stop)
+        unix_sockets.serve(socket, (_handlers(folder, register, stop),), listening, stop)
     except unix_sockets.SocketError as error:
         raise PluginRefusal("failed", str(error)) from error
 
