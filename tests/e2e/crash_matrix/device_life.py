@@ -71,7 +71,8 @@ def live(
             struck=str(root / "struck"),
         )
         options = ("--resource", RESOURCE, "--devices", "1", "--device-node", "/dev/fuse::r")
-        with sample_plugin(*options, folder=root / "kubelet" / "device-plugins") as plugin:
+        asked = ("--options-when-asked", "--preferred", "--pre-start")
+        with sample_plugin(*options, *asked, folder=root / "kubelet" / "device-plugins") as plugin:
             return _Life(farm, engine, server, job, plugin).lived()
 
 
