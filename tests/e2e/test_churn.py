@@ -4,7 +4,7 @@ from tests.bench.pods.agent import on
 from tests.bench.pods.churn import FILE_SLACK, PODS, THREAD_SLACK, WARM_UP_PODS, WARM_UP_ROUNDS, churn
 from tests.support.docker import PrivateDocker
 
-SECONDS = 35
+SECONDS = 15
 LEAST_ROUNDS = 2 * WARM_UP_ROUNDS
 """Beside those that warm up, even on a machine that has much else to do."""
 
