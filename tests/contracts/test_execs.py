@@ -5,11 +5,12 @@ In: the Docker adapter on a real engine, and the shipped fake. Out: proof that b
 
 import threading
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from chronolet.ports.runtime import ExecState, Refusal
-from tests.contracts.test_runtime import ABSENT, EXIT_3, LASTS, OBEDIENT, SAYS, Harness, harness
+from tests.contracts.test_runtime import ABSENT, COMPUTES, EXIT_3, LASTS, OBEDIENT, SAYS, Harness, harness
 from tests.support.scratch import wait_until
 
 __all__ = ["harness"]
@@ -118,3 +119,45 @@ def test_an_engine_that_was_killed_forgets_its_execs(harness: Harness) -> None:
     harness.go_down()
     harness.come_up()
     assert harness.runtime.inspect_exec(made) is None
+
+
+def test_commands_are_found_by_a_mark_in_their_environment(harness: Harness) -> None:
+    container, other = running(harness), running(harness)
+    mark = ("CHRONOLET_TEST", "one=1")
+    made = harness.runtime.create_exec(container, LASTS, env=dict([mark]))
+    without = harness.runtime.create_exec(container, LASTS, env={mark[0]: "one"})
+    assert not harness.runtime.find_execs(container, mark), "it was not begun"
+    for one in (made, without):
+        with pytest.raises(Refusal):
+            harness.runtime.run_exec(one, 0.3)
+    assert harness.runtime.find_execs(container, mark) == [made]
+    assert not harness.runtime.find_execs(other, mark)
+    harness.runtime.kill_exec(made)
+    wait_until(lambda: not harness.runtime.find_execs(container, mark), "the end of a killed exec")
+    harness.runtime.kill_exec(without)
+    harness.runtime.kill(other)
+    assert not harness.runtime.find_execs(other, mark)
+    assert not harness.runtime.find_execs("0" * 64, mark)
+
+
+@pytest.mark.parametrize(("command", "works"), [(LASTS, False), (COMPUTES, True)])
+def test_a_command_that_waits_is_told_from_one_that_works(
+    harness: Harness, command: Sequence[str], *, works: bool
+) -> None:
+    made = harness.runtime.create_exec(running(harness), command)
+    assert harness.runtime.exec_seconds(made) is None
+    looks: list[tuple[float, float]] = []
+    began = time.monotonic()
+
+    def look() -> None:
+        used = harness.runtime.exec_seconds(made)
+        if used is not None:
+            looks.append((time.monotonic() - began, used))
+
+    with pytest.raises(Refusal):
+        harness.runtime.run_exec(made, 1.2, meanwhile=look)
+    assert len(looks) >= 3
+    passed, used = looks[-1]
+    assert used >= passed / 2 if works else used <= passed / 4
+    harness.runtime.kill_exec(made)
+    wait_until(lambda: harness.runtime.exec_seconds(made) is None, "its end")

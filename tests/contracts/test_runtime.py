@@ -36,6 +36,7 @@ EXIT_3 = (SHELL, "-c", "echo out; echo err >&2; exit 3")
 MISSING = ("/no/such/file",)
 SAYS = (SHELL, "-c", "echo out; echo err >&2; exit 5")
 LASTS = (SHELL, "-c", "sleep 3600 & wait")
+COMPUTES = (SHELL, "-c", "while :; do :; done")
 ABSENT = ("/no/such/command",)
 CAT = ("cat",)
 WIDE = (SHELL, "-c", "until stty size 2>/dev/null | grep 31; do :; done")
@@ -43,6 +44,7 @@ WIDE = (SHELL, "-c", "until stty size 2>/dev/null | grep 31; do :; done")
 PROGRAMS = {
     SAYS: Program(exits=5, stdout=b"out\n", stderr=b"err\n"),
     ABSENT: Program(missing='exec: "/no/such/command": stat /no/such/command: no such file or directory'),
+    COMPUTES: Program(computes=True),
     OBEDIENT: Program(on_term=4, stdout=b"ready\n"),
     DEAF: Program(on_term=None, stdout=b"ready\n"),
     EXIT_3: Program(exits=3, stdout=b"out\n", stderr=b"err\n"),

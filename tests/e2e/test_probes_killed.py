@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from chronolet.pod.status import pod_status
@@ -10,6 +12,7 @@ from chronolet_schemas import pod, prober
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 from tests.support.redis import PrivateRedis
+from tests.support.scratch import wait_until
 
 STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
 FAILURES = 4
@@ -81,6 +84,38 @@ def test_ready_and_started_outlive_the_agent_and_redis(own_node: Node, redis_ser
     startup = own_node.journal.events(prober.ProbeCounted, pod="default/ready", probe="Startup")
     assert len(startup) == 1
     assert len(own_node.journal.events(pod.ContainerStarted)) == 2
+
+
+def commands(node: Node, name: str) -> set[int]:
+    """The pids of the probe's commands in the pod's one container."""
+    main = node.running(name)["app"]["State"]["Pid"]
+    here = Path(f"/proc/{main}/ns/pid").readlink()
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "ns/pid").readlink() == here and b"1000" in (process / "cmdline").read_bytes().split(b"\0"):
+                found.add(int(process.name))
+    return found
+
+
+def test_no_command_outlives_the_agent(own_node: Node) -> None:
+    """Told to end, it ends its commands first; killed, it leaves them to the next one, which ends them."""
+    own_node.start()
+    hangs = {"exec": {"command": ["sleep", "1000"]}, "timeoutSeconds": 500}
+    own_node.write("p.yaml", a_probed("hangs", 300, readinessProbe=hangs, livenessProbe=cat("/etc/passwd")))
+    own_node.journal.wait_for_event(pod.ContainerStarted, pod="default/hangs")
+    wait_until(lambda: len(commands(own_node, "hangs")) == 1, "the command")
+    left = commands(own_node, "hangs")
+    own_node.kill9()
+    assert commands(own_node, "hangs") == left, "nobody else ends it"
+    own_node.start()
+    wait_until(lambda: len(commands(own_node, "hangs") - left) == 1, "a command of the next agent")
+    assert not commands(own_node, "hangs") & left
+    own_node.wait_for_log("a probe's command was left behind by another process; it is killed")
+    assert own_node.stop() == 0
+    assert not commands(own_node, "hangs")
+    assert "left behind" not in own_node.log.rpartition("stopping")[2]
+    assert own_node.restarts("hangs") == [0]
 
 
 def test_another_process_takes_over(own_node: Node) -> None:

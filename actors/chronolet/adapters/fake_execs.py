@@ -10,7 +10,7 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -25,7 +25,8 @@ _SLICE_SECONDS = 0.05
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """What a command does: end at once with `exits`, or run; on TERM end with `on_term`, or ignore it (None).
 
-    `missing` are the words with which the runtime refuses to start it.
+    `missing` are the words with which the runtime refuses to start it. One that `computes` keeps a processor busy
+    while it runs.
     """
 
     exits: int | None = None
@@ -33,6 +34,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     missing: str = ""
     stdout: bytes = b""
     stderr: bytes = b""
+    computes: bool = False
 
 
 @dataclass
@@ -41,14 +43,19 @@ class Exec:
 
     container_id: str
     program: Program
+    env: Mapping[str, str]
     stdin: bool
     started: bool = False
+    started_at: float = 0.0
     exit_code: int | None = None
     size: tuple[int, int] = (0, 0)
     """Rows and columns, as they were told last."""
     _input: queue.SimpleQueue[bytes] = field(default_factory=queue.SimpleQueue)
 
     over: threading.Event = field(default_factory=threading.Event)
+
+    def is_running(self) -> bool:
+        return self.started and self.exit_code is None
 
     def end(self, exit_code: int) -> None:
         if self.exit_code is None:
@@ -80,27 +87,47 @@ class FakeExecs:
         self._numbers = itertools.count(1)
         self.all: dict[str, Exec] = {}
 
-    def create(self, container_id: str, program: Program, *, stdin: bool) -> str:
+    def create(self, container_id: str, program: Program, env: Mapping[str, str], *, stdin: bool) -> str:
         with self._lock:
             exec_id = f"{next(self._numbers):064x}"
-            self.all[exec_id] = Exec(container_id, program, stdin)
+            self.all[exec_id] = Exec(container_id, program, env, stdin)
             return exec_id
 
     def inspect(self, exec_id: str) -> ExecState | None:
         found = self.all.get(exec_id)
         if found is None:
             return None
-        return ExecState(running=found.started and found.exit_code is None, exit_code=found.exit_code)
+        return ExecState(running=found.is_running(), exit_code=found.exit_code)
 
     def start(self, exec_id: str) -> Exec:
         found = self._found(exec_id)
         with self._lock:
             if found.started:
                 raise Refusal("conflict", f"Error: Exec command {exec_id} is already running")
-            found.started = True
+            found.started, found.started_at = True, time.monotonic()
         return found
 
-    def run(self, exec_id: str, timeout_seconds: float, cancelled: threading.Event | None) -> ExecResult:
+    def find(self, container_id: str, mark: tuple[str, str]) -> list[str]:
+        name, value = mark
+        return [
+            key
+            for key, one in list(self.all.items())
+            if one.container_id == container_id and one.is_running() and one.env.get(name) == value
+        ]
+
+    def seconds(self, exec_id: str) -> float | None:
+        found = self.all.get(exec_id)
+        if found is None or not found.is_running():
+            return None
+        return time.monotonic() - found.started_at if found.program.computes else 0.0
+
+    def run(
+        self,
+        exec_id: str,
+        timeout_seconds: float,
+        cancelled: threading.Event | None,
+        meanwhile: Callable[[], object] | None,
+    ) -> ExecResult:
         found = self.start(exec_id)
         program = found.program
         if program.missing:
@@ -110,6 +137,8 @@ class FakeExecs:
             found.end(program.exits)
         until = time.monotonic() + timeout_seconds if timeout_seconds else None
         while not found.over.wait(_SLICE_SECONDS):
+            if meanwhile is not None:
+                meanwhile()
             if (cancelled is not None and cancelled.is_set()) or (until is not None and time.monotonic() > until):
                 raise Refusal("timeout", f"exec {exec_id}: still running when its time was up")
         return ExecResult(output=program.stdout + program.stderr, exit_code=found.exit_code or 0)

@@ -247,7 +247,7 @@ class FakeRuntime:
         stdin: bool = False,
         env: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
-        del tty, env
+        del tty
         self._enter("create_exec")
         with self._changed:
             box = self._boxes.get(container_id)
@@ -255,17 +255,30 @@ class FakeRuntime:
                 raise Refusal("not_found", f"No such container: {container_id}")
             if box.state != "running":
                 raise Refusal("conflict", f"Container {container_id} is not running")
-        return self.execs.create(container_id, self._programs.get(tuple(command), Program()), stdin=stdin)
+        return self.execs.create(container_id, self._programs.get(tuple(command), Program()), env, stdin=stdin)
 
     def inspect_exec(self, exec_id: str) -> ExecState | None:
         self._enter("inspect_exec")
         return self.execs.inspect(exec_id)
 
+    def find_execs(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
+        self._enter("find_execs")
+        return self.execs.find(container_id, mark)
+
+    def exec_seconds(self, exec_id: str) -> float | None:
+        self._enter("exec_seconds")
+        return self.execs.seconds(exec_id)
+
     def run_exec(
-        self, exec_id: str, timeout_seconds: float = 0.0, *, cancelled: threading.Event | None = None
+        self,
+        exec_id: str,
+        timeout_seconds: float = 0.0,
+        *,
+        cancelled: threading.Event | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> ExecResult:
         self._enter("run_exec")
-        return self.execs.run(exec_id, timeout_seconds, cancelled)
+        return self.execs.run(exec_id, timeout_seconds, cancelled, meanwhile)
 
     def kill_exec(self, exec_id: str) -> None:
         self._enter("kill_exec")

@@ -138,11 +138,24 @@ class MeasuredRuntime:
         with self._operation("exec_status"):
             return self._runtime.inspect_exec(exec_id)
 
+    def find_execs(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
+        with self._operation("container_status"):
+            return self._runtime.find_execs(container_id, mark)
+
+    def exec_seconds(self, exec_id: str) -> float | None:
+        with self._operation("exec_status"):
+            return self._runtime.exec_seconds(exec_id)
+
     def run_exec(
-        self, exec_id: str, timeout_seconds: float = 0.0, *, cancelled: threading.Event | None = None
+        self,
+        exec_id: str,
+        timeout_seconds: float = 0.0,
+        *,
+        cancelled: threading.Event | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> ExecResult:
         with self._operation("exec_sync"):
-            return self._runtime.run_exec(exec_id, timeout_seconds, cancelled=cancelled)
+            return self._runtime.run_exec(exec_id, timeout_seconds, cancelled=cancelled, meanwhile=meanwhile)
 
     def kill_exec(self, exec_id: str) -> None:
         self._runtime.kill_exec(exec_id)

@@ -77,6 +77,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 class Attempt(Protocol):
     """One attempt under way."""
 
+    @property
+    def began(self) -> bool:
+        """False while it waits for its turn: others are at work."""
+
     def cancel(self) -> None:
         """Nothing is told of it any more; what it holds is given back. On the prober's thread only."""
 
@@ -97,10 +101,23 @@ class Prober(Protocol):
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call `action` on the prober's thread at a time of `time.monotonic`. From the prober's thread only."""
 
-    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Reading], None], may: May) -> Attempt:
+    def begin(
+        self,
+        target: Target,
+        timeout_seconds: float,
+        done: Callable[[Reading], None],
+        may: May,
+        *,
+        who: str = "",
+        first: bool = False,
+    ) -> Attempt:
         """Ask once, as long as one `may`. `done` is called on the prober's thread, once, within the time after
         `started`; never after `cancel`. From the prober's thread only.
+
+        `who` asks: one of its attempts at a time, and where places are few it has as much of them as everybody. A
+        command carries the name; with the `first`, all that still runs in the container under it is ended, for it is
+        what a process that was killed has left.
         """
 
     def stop(self) -> None:
-        """End: nothing is called any more, nothing is held."""
+        """End: nothing is called any more, nothing is held, and no command runs on, as far as it can be ended soon."""

@@ -342,10 +342,23 @@ class Runtime(Protocol):
     def inspect_exec(self, exec_id: str) -> ExecState | None:
         """How far it is, None if there is no such exec: the runtime forgets them when it or the container ends."""
 
+    def find_execs(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
+        """The commands that run in a container and were begun with this variable in their environment, whoever began
+        them; none where the container does not run.
+        """
+
+    def exec_seconds(self, exec_id: str) -> float | None:
+        """How long a command and its children have used a processor or waited for one; None if it does not run."""
+
     def run_exec(
-        self, exec_id: str, timeout_seconds: float = 0.0, *, cancelled: threading.Event | None = None
+        self,
+        exec_id: str,
+        timeout_seconds: float = 0.0,
+        *,
+        cancelled: threading.Event | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> ExecResult:
-        """Start a prepared command and wait for its end; 0 seconds wait for ever.
+        """Start a prepared command and wait for its end; 0 seconds wait for ever. `meanwhile` is called now and then.
 
         It is started once: `conflict` after that, `not_found` where the runtime has forgotten it. `timeout` when the
         time is up or `cancelled` is set: the command goes on. If its container ends, it ends with 137 or `not_found`.

@@ -25,6 +25,8 @@ from chronolet.prober.targets import target
 from chronolet.prober.wanted import RunProbe
 from chronolet_schemas.prober import RawResult
 
+FIRST_ATTEMPTS = 2
+"""So many look for commands that a killed process has left: the engine may have begun its last one a moment later."""
 LATE_SECONDS = 60.0
 """A worker says at most so often that its probes are late."""
 
@@ -52,6 +54,7 @@ class ProbeWorker(SharedActor):
         self._outside = outside
         self._prober: Prober = outside.prober
         self._target: Target | str = target(effect.definition, container_id=effect.id, ip=effect.ip)
+        self._who = f"{effect.pod}/{effect.container}/{effect.probe}"
         self._period = effect.period_milliseconds / 1000
         self._timeout = float(effect.definition.timeout_seconds)
         self._streak = Streak(effect.definition)
@@ -59,6 +62,7 @@ class ProbeWorker(SharedActor):
         self._attempt: Attempt | None = None
         self._due = 0.0
         self._tries = 0
+        self._asked = 0
         self._started = 0.0
         self._late_told = -LATE_SECONDS
 
@@ -104,8 +108,10 @@ class ProbeWorker(SharedActor):
     def _tick(self, at: float) -> None:
         behind = max(time.monotonic() - at, 0.0)
         self._tick_at(at + self._period * (1 + behind // self._period))
-        if self._attempt is not None:
-            return  # still at work, or waiting for its turn: this one passes
+        if self._attempt is not None:  # this one passes
+            if not self._attempt.began:
+                self._say_late(time.monotonic() - self._due)
+            return
         if not self._may():
             return  # the lease may come back; if the effect is not wanted any more, the end is on its way
         self._due, self._tries = at, 0
@@ -128,7 +134,10 @@ class ProbeWorker(SharedActor):
             self._found(Reading(result="error", output=self._target, started=time.monotonic(), seconds=0.0))
             return
         left = self._timeout if self._tries == 1 else self._left()
-        self._attempt = self._prober.begin(self._target, left, self._tell_found, self._may)
+        self._asked += 1
+        self._attempt = self._prober.begin(
+            self._target, left, self._tell_found, self._may, who=self._who, first=self._asked <= FIRST_ATTEMPTS
+        )
 
     def _left(self) -> float:
         return self._started + self._timeout - time.monotonic()
@@ -149,12 +158,16 @@ class ProbeWorker(SharedActor):
             self._conclude(reading)
 
     def _look_at_lateness(self, late: float) -> None:
-        """More than a period: others were at work for so long that this one was passed over at least once."""
         self._outside.figures.began(self._effect, late)
-        if late < self._period or self._started - self._late_told < LATE_SECONDS:
-            return
-        self._late_told = self._started
-        self._context.send(signals.ProbeLate(intent=self._effect.intent, late_milliseconds=round(late * 1000)))
+        if late >= self._period:
+            self._say_late(late)
+
+    def _say_late(self, late: float) -> None:
+        """More than a period: others are at work for so long that this one was passed over at least once."""
+        now = time.monotonic()
+        if now - self._late_told >= LATE_SECONDS:
+            self._late_told = now
+            self._context.send(signals.ProbeLate(intent=self._effect.intent, late_milliseconds=round(late * 1000)))
 
     def _conclude(self, reading: Reading) -> None:
         effect = self._effect

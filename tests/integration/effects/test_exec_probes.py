@@ -10,7 +10,7 @@ from chronolet.adapters.probes import Probing
 from chronolet.pod import signals
 from chronolet.ports.probes import ExecTarget, Reading
 from tests.integration.effects.support import OBEDIENT, SHELL, World, container, pod, start_container
-from tests.support.probing import Probes
+from tests.support.probing import Probes, held
 from tests.support.scratch import wait_until
 
 STUBBORN = """
@@ -123,11 +123,16 @@ def test_a_container_that_dies_in_mid_probe(probes: Probes, world: World, app: s
 
 
 def test_no_thread_and_no_file_is_left(probes: Probes, app: str) -> None:
-    ask(probes, app, "true")
-    before = (threading.active_count(), sum(1 for _ in Path("/proc/self/fd").iterdir()))
-    for _ in range(10):
-        ask(probes, app, "true")
+    """The first round opens the connections to the engine that are kept: one is killed while the next one begins."""
+
+    def ask_twice() -> None:
         ask(probes, app, "sleep", "60", seconds=0.3)
-    wait_until(
-        lambda: (threading.active_count(), sum(1 for _ in Path("/proc/self/fd").iterdir())) <= before, str(before)
-    )
+        ask(probes, app, "true")
+
+    for _ in range(2):
+        ask_twice()
+    wait_until(lambda: "exec probe" not in [one.name for one in threading.enumerate()], "the end of all probes")
+    before = held()
+    for _ in range(10):
+        ask_twice()
+    wait_until(lambda: held() <= before, f"no more than {before}")

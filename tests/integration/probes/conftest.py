@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.adapters.probes import Probing
 from tests.support.probing import Probes, Script, Server, held
 from tests.support.scratch import wait_until
@@ -29,7 +29,7 @@ def serve() -> Iterator[Callable[[Script], Server]]:
 
 @pytest.fixture
 def runtime() -> FakeRuntime:
-    return FakeRuntime(images=("image",))
+    return FakeRuntime(programs={("computes",): Program(computes=True)}, images=("image",))
 
 
 @pytest.fixture

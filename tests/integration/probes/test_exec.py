@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
-from chronolet.adapters.probes.probing import EXECS_AT_ONCE
+from chronolet.adapters.probes.execs import MARK
+from chronolet.adapters.probes.probing import EXEC_LONGEST_SECONDS, EXECS_AT_ONCE, STOP_SECONDS, Probing
 from chronolet.ports.probes import MAY_NOT, Attempt, ExecTarget, Reading
 from chronolet.ports.runtime import Refusal
-from tests.support.probing import Probes, running
+from tests.support.probing import Probes, held, running
 from tests.support.scratch import wait_until
 
 LASTS = ("lasts",)
+"""It waits for something that does not come."""
+COMPUTES = ("computes",)
 PROGRAMS = {
     ("well",): Program(exits=0, stdout=b"fine\n"),
     ("ill",): Program(exits=3, stdout=b"out", stderr=b"err"),
     ("absent",): Program(missing='exec: "absent": no such file'),
     ("wordy",): Program(exits=0, stdout=b"x" * 11_264),
+    COMPUTES: Program(computes=True),
 }
 
 
@@ -91,11 +97,12 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
     total = 2 * EXECS_AT_ONCE + 1
 
     def begin() -> None:
-        target = ExecTarget(container_id=container, command=LASTS)
+        target = ExecTarget(container_id=container, command=COMPUTES)
         attempts.extend(probes.prober.begin(target, 0.3, found.put, lambda: True) for _ in range(total))
 
     probes.prober.soon(begin)
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
+    assert [one.began for one in attempts] == [number < EXECS_AT_ONCE for number in range(total)]
     probes.prober.soon(attempts[-1].cancel)
     readings = [found.get(timeout=10) for _ in range(total - 1)]
     assert len(runtime.execs.all) == total - 1, "the one that was cancelled never began"
@@ -104,6 +111,126 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
     assert all(one.seconds < 0.5 for one in readings), "the time of each begins with it"
     wait_until(lambda: not at_work(runtime), "the end of all commands")
     assert found.empty()
+
+
+@pytest.mark.parametrize(("command", "within"), [(LASTS, 1.0), (COMPUTES, EXEC_LONGEST_SECONDS + 1.0)])
+def test_commands_that_hang_hold_nobody_up(
+    probes: Probes, runtime: FakeRuntime, container: str, command: tuple[str], within: float
+) -> None:
+    """However long their time-outs are. One that computes all the while makes the others wait for a moment."""
+    found: queue.Queue[Reading] = queue.Queue()
+    attempts: list[Attempt] = []
+    began = time.monotonic()
+
+    def begin() -> None:
+        hangs = ExecTarget(container_id=container, command=command)
+        attempts.extend(
+            probes.prober.begin(hangs, 60, found.put, lambda: True, who=f"hangs/{number}")
+            for number in range(EXECS_AT_ONCE)
+        )
+        well = ExecTarget(container_id=container, command=("well",))
+        probes.prober.begin(well, 1, found.put, lambda: True, who="well")
+
+    probes.prober.soon(begin)
+    reading = found.get(timeout=10)
+    assert (reading.result, reading.output) == ("success", "fine\n")
+    assert reading.started - began < within
+    assert len(at_work(runtime)) == EXECS_AT_ONCE, "those that hang have their time"
+    for one in attempts:
+        probes.prober.soon(one.cancel)
+    wait_until(lambda: not at_work(runtime), "the end of all commands")
+
+
+def test_nobody_has_two_commands_at_once(
+    probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While an engine that hangs keeps the thread of one whose time is up, its next attempt waits."""
+    release, killing = threading.Event(), threading.Event()
+
+    def hang(_: str) -> None:
+        killing.set()
+        release.wait(10)
+        raise Refusal("unavailable", "away")
+
+    monkeypatch.setattr(runtime, "kill_exec", hang)
+    found: queue.Queue[Reading] = queue.Queue()
+    attempts: list[Attempt] = []
+    target = ExecTarget(container_id=container, command=LASTS)
+
+    def begin() -> None:
+        attempts.append(probes.prober.begin(target, 0.2, found.put, lambda: True, who="one"))
+
+    probes.prober.soon(begin)
+    assert found.get(timeout=5).result == "failure"
+    assert killing.wait(5)
+    probes.prober.soon(begin)
+    other = ExecTarget(container_id=container, command=("well",))
+    probes.prober.soon(lambda: probes.prober.begin(other, 5, found.put, lambda: True, who="other"))
+    assert found.get(timeout=5).result == "success", "others are not concerned"
+    assert not attempts[1].began
+    assert len(runtime.execs.all) == 2
+    monkeypatch.undo()
+    release.set()
+    assert found.get(timeout=5).result == "failure", "its turn came when the former had ended"
+
+
+def test_what_a_killed_process_left_is_ended_first(probes: Probes, runtime: FakeRuntime, container: str) -> None:
+    """By its name, which the environment of the command tells: what others run is left alone."""
+
+    def left_by(who: str, **env: str) -> str:
+        made = runtime.create_exec(container, LASTS, env=env or {MARK: who})
+        runtime.execs.start(made)
+        return made
+
+    mine, others, persons = left_by("me"), left_by("you"), left_by("", TERM="xterm")
+    found: queue.Queue[Reading] = queue.Queue()
+    target = ExecTarget(container_id=container, command=("well",))
+    for first in (False, True):
+        probes.prober.soon(
+            lambda first=first: probes.prober.begin(target, 5, found.put, lambda: True, who="me", first=first)
+        )
+        assert found.get(timeout=5).result == "success"
+        assert (mine in at_work(runtime)) is not first
+    assert {others, persons} <= set(at_work(runtime))
+    runtime.execs.forget()
+
+
+def test_the_end_kills_what_is_at_work_and_begins_nothing(runtime: FakeRuntime, container: str) -> None:
+    before = held()
+    prober = Probing(runtime)
+    found: list[Reading] = []
+    target = ExecTarget(container_id=container, command=COMPUTES)
+    total = EXECS_AT_ONCE + 2
+
+    def begin() -> None:
+        for number in range(total):
+            prober.begin(target, 60, found.append, lambda: True, who=f"{number}")
+
+    prober.soon(begin)
+    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
+    prober.stop()
+    assert not at_work(runtime)
+    assert [one for one in threading.enumerate() if one.name == "exec probe"] == []
+    assert held() <= before
+    assert (found, len(runtime.execs.all)) == ([], EXECS_AT_ONCE)
+
+
+def test_an_engine_that_hangs_does_not_keep_the_end_waiting(
+    runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(runtime, "create_exec", lambda *_, **__: release.wait(10))
+    prober = Probing(runtime)
+    target = ExecTarget(container_id=container, command=("well",))
+    prober.soon(lambda: prober.begin(target, 60, lambda _: None, lambda: True, who="one"))
+    wait_until(lambda: [one.name for one in threading.enumerate()].count("exec probe") == 1, "its thread")
+    began = time.monotonic()
+    with capture_logs() as said:
+        prober.stop()
+    assert time.monotonic() - began < STOP_SECONDS + 0.3
+    assert [(one["event"], one["who"]) for one in said] == [("a probe's thread is left behind", "one")]
+    release.set()
+    wait_until(lambda: "exec probe" not in [one.name for one in threading.enumerate()], "its end")
 
 
 def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: FakeRuntime, container: str) -> None:
@@ -160,7 +287,7 @@ def test_what_waited_or_comes_next_is_not_done_without_the_lease(
 ) -> None:
     """Those at work have made their commands; those that wait for their turn make none. A command is not begun."""
     found: queue.Queue[Reading] = queue.Queue()
-    target = ExecTarget(container_id=container, command=LASTS)
+    target = ExecTarget(container_id=container, command=COMPUTES)
     lost = threading.Event()
     total = EXECS_AT_ONCE + 3
 
@@ -185,7 +312,7 @@ def test_a_runtime_that_hangs_is_not_waited_for(
 ) -> None:
     release = threading.Event()
 
-    def hang(*_: object) -> str:
+    def hang(*_: object, **__: object) -> str:
         release.wait(10)
         raise Refusal("timeout", "no answer")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
@@ -101,6 +102,17 @@ def test_redirects_in_a_circle_end(probes: Probes, serve: Serve) -> None:
     assert reading.output == f'Get "http://127.0.0.1:{server.port}/round": stopped after 10 redirects'
 
 
+def test_a_slow_circle_has_the_time_of_one_probe(probes: Probes, serve: Serve) -> None:
+    def slow(connection: socket.socket, _: bytes) -> None:
+        time.sleep(0.2)
+        connection.sendall(status(302, "Location: /round"))
+
+    server = serve(slow)
+    reading = probes.get(server.port, "/round", seconds=0.5)
+    assert (reading.result, AWAITING in reading.output) == ("failure", True)
+    assert 2 <= len(server.requests) <= 3
+
+
 def test_a_redirect_that_cannot_be_read(probes: Probes, serve: Serve) -> None:
     reading = probes.get(serve(says(status(302, "Location: http://[oops/"))).port)
     assert reading.result == "failure"
@@ -121,6 +133,12 @@ def stays_silent(connection: socket.socket, _: bytes) -> None:
     connection.recv(1)
 
 
+def dies(connection: socket.socket, _: bytes) -> None:
+    """In the middle of its answer, as one whose container is killed."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
 AWAITING = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 IN_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 BAD: dict[str, tuple[Script, str]] = {
@@ -131,6 +149,12 @@ BAD: dict[str, tuple[Script, str]] = {
     "speaks no HTTP": (says(b"SSH-2.0-x\r\n"), 'malformed HTTP response "SSH-2.0-x"'),
     "sends headers for ever": (endless(b"X: y\r\n" * 1000), "headers exceeded"),
     "sends one header for ever": (endless(b"y" * 10_000), "headers exceeded"),
+    "goes on and on": (endless(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, b""), "headers exceeded"),
+    "dies": (dies, "connection reset by peer"),
+    "has chunks without end": (
+        endless(b"1", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", pause=0.01),
+        IN_BODY,
+    ),
     "dribbles headers": (endless(b"X: y\r\n", pause=0.01), AWAITING),
     "dribbles its body": (endless(b"x", b"HTTP/1.1 200 OK\r\n\r\n", pause=0.01), IN_BODY),
 }

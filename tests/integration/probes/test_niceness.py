@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from typing import Any
 
 import pytest
 
@@ -28,9 +29,9 @@ def test_threads_that_the_loop_starts_are_as_nice_as_all(
         probes.prober.soon(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(usual + 3, 19)))
     make, look = runtime.create_exec, names._looked_up
 
-    def made(container: str, command: tuple[str, ...]) -> str:
+    def made(container: str, command: tuple[str, ...], **more: Any) -> str:
         found.put(niceness())
-        return make(container, command)
+        return make(container, command, **more)
 
     def looked(host: str, port: int, flags: int) -> object:
         if not flags:
@@ -39,6 +40,6 @@ def test_threads_that_the_loop_starts_are_as_nice_as_all(
 
     monkeypatch.setattr(runtime, "create_exec", made)
     monkeypatch.setattr(names, "_looked_up", looked)
-    probes.ask(ExecTarget(container_id=running(runtime), command=("absent",)))
+    probes.ask(ExecTarget(container_id=running(runtime), command=("absent",)), 0.3)
     probes.get(1, host="localhost")
     assert [found.get(timeout=5), found.get(timeout=5)] == [usual, usual]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import resource
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from chronolet.adapters.probes.probing import GRPCS_AT_ONCE
 from chronolet.ports.probes import Attempt, GrpcTarget, Reading, TcpTarget
 from tests.support.probing import Probes, Script, Server
 from tests.support.scratch import wait_until
@@ -31,8 +35,35 @@ def test_a_connection_is_enough(probes: Probes) -> None:
         reading = probes.ask(TcpTarget(host="127.0.0.1", port=port))
         assert (reading.result, reading.output, reading.code) == ("success", "", None)
         connection, _ = listener.accept()
-        with connection:
-            assert connection.recv(1) == b"", "it was closed again"
+        with connection, pytest.raises(ConnectionResetError):
+            connection.recv(1)
+
+
+def remembered(port: int) -> int:
+    """Connections to a port that are closed, and that the machine still keeps in mind (TIME_WAIT)."""
+    lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    return sum(fields[2].endswith(f":{port:04X}") and fields[3] == "06" for fields in lines)
+
+
+def test_the_machine_remembers_no_connection(probes: Probes, serve: Serve) -> None:
+    """At 330 a second they would be 20,000. The server leaves it to its client to close."""
+
+    def answers(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        connection.recv(1)
+
+    server = serve(answers)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        for _ in range(10):
+            assert probes.ask(TcpTarget(host="127.0.0.1", port=port)).result == "success"
+            assert probes.get(server.port).result == "success"
+        assert remembered(port) + remembered(server.port) == 0
+        with socket.create_connection(("127.0.0.1", port)):
+            pass
+        for _ in range(11):
+            listener.accept()[0].close()
+        wait_until(lambda: remembered(port) == 1, "one that was closed the usual way")
 
 
 def test_no_connection_is_a_failure(probes: Probes) -> None:
@@ -175,10 +206,48 @@ def test_no_server_and_one_that_comes_late(probes: Probes) -> None:
     assert reading.output.startswith(f'timeout: failed to connect service "127.0.0.1:{port}" within 500ms')
 
 
-def test_a_server_that_is_silent_or_speaks_no_grpc(probes: Probes, serve: Serve) -> None:
-    silent = serve(lambda connection, _: connection.recv(1) and None)
-    reading = probes.ask(GrpcTarget(host="127.0.0.1", port=silent.port), 0.5)
+def garbage(connection: socket.socket, _: bytes) -> None:
+    while True:
+        connection.sendall(b"\x00" * 10_000)
+
+
+def dies(connection: socket.socket, _: bytes) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+BAD: dict[str, Script] = {
+    "is silent": lambda connection, _: connection.recv(1) and None,
+    "speaks no gRPC": lambda connection, _: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+    "closes at once": lambda _, __: None,
+    "dies": dies,
+    "sends without end": garbage,
+}
+
+
+@pytest.mark.parametrize("how", BAD)
+def test_a_bad_grpc_server_is_a_failure_within_the_time(probes: Probes, serve: Serve, how: str) -> None:
+    reading = probes.ask(GrpcTarget(host="127.0.0.1", port=serve(BAD[how]).port), 0.5)
     assert reading.result == "failure"
-    assert reading.output.startswith("timeout: ")
-    other = serve(lambda connection, _: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
-    assert probes.ask(GrpcTarget(host="127.0.0.1", port=other.port), 0.5).result == "failure"
+    assert reading.output.startswith("timeout: "), reading.output
+
+
+def test_servers_that_are_silent_hold_no_other_probe_up(probes: Probes, serve: Serve, server: Health) -> None:
+    """More of them than there are places, each with a time-out of a minute."""
+    server.says("SERVING")
+    silent = GrpcTarget(host="127.0.0.1", port=serve(BAD["is silent"]).port)
+    found: queue.Queue[Reading] = queue.Queue()
+    attempts: list[Attempt] = []
+
+    def begin() -> None:
+        attempts.extend(
+            probes.prober.begin(silent, 60, found.put, lambda: True, who=f"{number}")
+            for number in range(GRPCS_AT_ONCE + 1)
+        )
+        probes.prober.begin(server.target(), 1, found.put, lambda: True, who="well")
+
+    probes.prober.soon(begin)
+    assert found.get(timeout=10).output == "service healthy"
+    for one in attempts:
+        probes.prober.soon(one.cancel)
+    wait_until(lambda: "grpc probe" not in [one.name for one in threading.enumerate()], "the end of all")
+    assert found.empty()

@@ -87,13 +87,12 @@ class World:
 
     def begin(self, definition: Probe, *, period: int = 50, **more: Any) -> Context:
         context = Context()
-        fields: dict[str, Any] = {"from_at": 0, "anchored": False, "id": "c1"} | more
+        fields: dict[str, Any] = {"from_at": 0, "anchored": False, "id": "c1", "container": "app"} | more
         effect = RunProbe(
             subject="worker",
             intent="c1/1/0",
             pod="default/web",
             uid="u",
-            container="app",
             probe="Liveness",
             attempt=0,
             definition=definition,
@@ -190,7 +189,7 @@ def test_all_tries_together_have_the_probes_time(world: World, monkeypatch: pyte
     release = threading.Event()
     calls: list[str] = []
 
-    def hang(*_: object) -> str:
+    def hang(*_: object, **__: object) -> str:
         calls.append("create_exec")
         release.wait(0.7)
         raise Refusal("failed", "slow and wrong")
@@ -225,7 +224,7 @@ def test_without_the_lease_nobody_is_asked(world: World, serve: Serve) -> None:
 def test_without_the_lease_nothing_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[float] = []
 
-    def loses(*_: object) -> str:
+    def loses(*_: object, **__: object) -> str:
         tries.append(time.monotonic())
         context.fenced = True
         raise Refusal("failed", "no")
@@ -242,13 +241,18 @@ def test_without_the_lease_nothing_is_tried_again(world: World, monkeypatch: pyt
 
 
 def test_what_waits_too_long_for_its_turn_says_so(world: World) -> None:
-    lasts = Probe(exec=ExecAction(command=("lasts",)), timeout_seconds=1)
+    """While it waits: it says nothing else until its turn comes."""
+    computes = Probe(exec=ExecAction(command=("computes",)), timeout_seconds=1)
     container = running(world.runtime)
-    contexts = [world.begin(lasts, period=100, id=container) for _ in range(world.execs_at_once + 1)]
-    wait_until(lambda: any(isinstance(one, ProbeLate) for context in contexts for one in context.sent), "a late one")
-    late = [one for context in contexts for one in context.sent if isinstance(one, ProbeLate)]
-    assert late[0].late_milliseconds >= 500
+    total = world.execs_at_once + 1
+    contexts = [world.begin(computes, period=100, id=container, container=f"c{number}") for number in range(total)]
+    wait_until(lambda: any(context.sent for context in contexts), "the first word of all")
+    (late,) = [one for context in contexts for one in context.sent if isinstance(one, ProbeLate)]
+    assert 100 <= late.late_milliseconds < 500
+    wait_until(lambda: len(world.told.late) == total, "its turn")
     assert max(world.told.late) >= 0.5
+    said = [sum(isinstance(one, ProbeLate) for one in context.sent) for context in contexts]
+    assert set(said) <= {0, 1}, "once a minute"
 
 
 def test_one_that_is_ended_tells_nothing_more(world: World, serve: Serve) -> None:

@@ -12,6 +12,7 @@ import signal
 import struct
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,10 +25,12 @@ from chronolet.ports.runtime import ExecResult, Refusal
 OUTPUT_LIMIT = 16 * 1024
 """How much of an exec's output is kept: its beginning, as the kubelet keeps it."""
 
-_SLICE_SECONDS = 1.0
+_SLICE_SECONDS = 0.25
+"""So soon it is seen that nobody waits any more, and so often `meanwhile` is called."""
 _SETTLE_SECONDS = 5.0  # between the stream's end and the exit code
 _PAUSE_SECONDS = 0.01
 _STARTED_BEFORE = ("has already run", "is already running")
+_NANOSECONDS = 1_000_000_000
 _frame = struct.Struct(">BxxxL")
 
 
@@ -37,7 +40,12 @@ class _Inspected(msgspec.Struct):
     Pid: int = 0
 
 
+class _Container(msgspec.Struct):
+    ExecIDs: list[str] | None = None
+
+
 _inspected = msgspec.json.Decoder(_Inspected)
+_container = msgspec.json.Decoder(_Container)
 
 
 class Execs:
@@ -46,13 +54,19 @@ class Execs:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def run(self, exec_id: str, timeout_seconds: float, cancelled: threading.Event | None) -> ExecResult:
+    def run(
+        self,
+        exec_id: str,
+        timeout_seconds: float,
+        cancelled: threading.Event | None,
+        meanwhile: Callable[[], object] | None,
+    ) -> ExecResult:
         """See `ports.runtime.Runtime.run_exec`."""
         until = time.monotonic() + timeout_seconds if timeout_seconds else None
         body = msgspec.json.encode({"Detach": False, "Tty": False})
         attached = self._connection.upgrade(f"/exec/{quoted(exec_id)}/start", body, tty=False)
         try:
-            output = _output(attached, exec_id, until, cancelled)
+            output = _output(attached, exec_id, until, cancelled, meanwhile or _nothing)
         finally:
             attached.close()
         said = one_line(output.decode(errors="replace"))
@@ -72,6 +86,33 @@ class Execs:
             for child in escaped:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
+
+    def find(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
+        """Docker does not tell the environment of a command: its process does."""
+        try:
+            known = _container.decode(self._connection.call("GET", f"/containers/{quoted(container_id)}/json"))
+        except Refusal as refusal:
+            if refusal.kind == "not_found":
+                return ()
+            raise
+        variable = "=".join(mark).encode()
+        return [one for one in known.ExecIDs or () if variable in self._environment(one)]
+
+    def seconds(self, exec_id: str) -> float | None:
+        """See `ports.runtime.Runtime.exec_seconds`."""
+        found = self._inspect(exec_id)
+        if found is None or not found.Running or not found.Pid:
+            return None
+        return sum(map(_processor_seconds, (found.Pid, *_descendants(found.Pid))))
+
+    def _environment(self, exec_id: str) -> Sequence[bytes]:
+        found = self._inspect(exec_id)
+        if found is None or not found.Running or not _leads_its_session(found.Pid):
+            return ()
+        try:
+            return Path(f"/proc/{found.Pid}/environ").read_bytes().split(b"\0")
+        except OSError:  # it has ended, or belongs to somebody whose processes are not ours to look at
+            return ()
 
     def _exit_code(self, exec_id: str, said: str) -> int:
         """The stream ends a moment before the engine has noted how the process ended."""
@@ -95,7 +136,13 @@ class Execs:
             raise
 
 
-def _output(attached: Attached, exec_id: str, until: float | None, cancelled: threading.Event | None) -> bytes:
+def _output(
+    attached: Attached,
+    exec_id: str,
+    until: float | None,
+    cancelled: threading.Event | None,
+    meanwhile: Callable[[], object],
+) -> bytes:
     """What both streams said, in order, up to the limit; reads to the end all the same."""
     kept, rest = b"", b""
     while True:
@@ -105,6 +152,7 @@ def _output(attached: Attached, exec_id: str, until: float | None, cancelled: th
         if cancelled is not None and cancelled.is_set():
             raise Refusal("timeout", f"exec {exec_id}: no longer waited for")
         if not attached.has_something(left):
+            meanwhile()
             continue
         piece = attached.read_some()
         if not piece:
@@ -134,6 +182,19 @@ def _leads_its_session(pid: int) -> bool:
     return pid > 1 and fields[2] == fields[3] == str(pid)
 
 
+def _processor_seconds(pid: int) -> float:
+    """On a processor or in the queue for one, with the children that it has buried."""
+    total = 0.0
+    for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):
+            on, queued, _ = map(int, task.read_text().split())
+            total += (on + queued) / _NANOSECONDS
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += sum(map(int, fields[13:15])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
 def _is_in_group(pid: int, leader: int) -> bool:
     try:
         return os.getpgid(pid) == leader
@@ -149,3 +210,6 @@ def _descendants(pid: int) -> list[int]:
             for child in map(int, listed.read_text().split()):
                 found += (child, *_descendants(child))
     return found
+
+
+def _nothing() -> None: ...

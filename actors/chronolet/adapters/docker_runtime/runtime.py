@@ -169,10 +169,21 @@ class DockerRuntime:
                 return None
             raise
 
+    def find_execs(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
+        return self._execs.find(container_id, mark)
+
+    def exec_seconds(self, exec_id: str) -> float | None:
+        return self._execs.seconds(exec_id)
+
     def run_exec(
-        self, exec_id: str, timeout_seconds: float = 0.0, *, cancelled: threading.Event | None = None
+        self,
+        exec_id: str,
+        timeout_seconds: float = 0.0,
+        *,
+        cancelled: threading.Event | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> ExecResult:
-        return self._execs.run(exec_id, timeout_seconds, cancelled)
+        return self._execs.run(exec_id, timeout_seconds, cancelled, meanwhile)
 
     def kill_exec(self, exec_id: str) -> None:
         self._execs.kill(exec_id)

@@ -18,6 +18,8 @@ Done = Callable[[Reading], None]
 class LoopAttempt(ABC):
     """`ports.probes.Attempt`, all of it on the loop's thread."""
 
+    began = True
+
     def __init__(self, loop: Loop, timeout_seconds: float, done: Done, may: May) -> None:
         self._loop = loop
         self._may = may

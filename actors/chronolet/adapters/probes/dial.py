@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import struct
 from collections.abc import Callable, Iterator, Sequence
 
 from chronolet.adapters.probes.loop import WRITABLE, Loop
@@ -16,6 +17,12 @@ from chronolet.adapters.probes.names import Address, Names
 from chronolet.ports.probes import Result
 
 _OURS = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
+
+
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""Closing forgets the connection, with a reset. Else the machine would remember each for a minute (TIME_WAIT), some
+20,000 of them. The kubelet lets it linger for a second, which spares Linux nothing and may keep the closer waiting.
+"""
 
 
 def judged(error: OSError) -> Result:
@@ -60,6 +67,7 @@ class Dial:
         for family, address in self._addresses:
             try:
                 raw = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             except OSError as refused:  # no such family here, or no descriptor left
                 error = refused
                 continue

@@ -8,33 +8,57 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 import structlog
 
 from chronolet.adapters.probes.threads import Asking, Work
-from chronolet.ports.probes import MAY_NOT, OUTPUT_LIMIT, ExecTarget
+from chronolet.ports.probes import MAY_NOT, OUTPUT_LIMIT, ExecTarget, May
 from chronolet.ports.runtime import Refusal, Runtime
 
 log = structlog.get_logger("chronolet.probes")
 
+MARK = "CHRONOLET_PROBE"
+"""What names a command's asker in its environment, so that a later process knows it again."""
+
 _KILL_SECONDS = 10.0
 """For so long it is tried to end a command whose time is up, and looked whether it has ended."""
 _LOOK_SECONDS = 0.05
+_BUSY_SHARE = 0.5
+"""Of the time that a command has run: one that used less of the processor, or waited less for it, waits for something
+else."""
 
 
-def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float) -> Work:
+def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float, who: str) -> Work:
     """What a lane runs."""
-    return lambda asking: _run(runtime, target, timeout_seconds, asking)
+    return lambda asking: _run(runtime, target, timeout_seconds, asking, who)
 
 
-def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: Asking) -> None:
+def clearing(runtime: Runtime, target: ExecTarget, who: str, may: May) -> Callable[[], None]:
+    """What comes before the first attempts: a process that was killed leaves its commands behind."""
+
+    def clear() -> None:
+        if not may():
+            return
+        try:
+            found = runtime.find_execs(target.container_id, (MARK, who))
+        except Refusal:
+            return  # what comes next says it
+        for exec_id in found:
+            log.warning("a probe's command was left behind by another process; it is killed", exec=exec_id, who=who)
+            _end(runtime, exec_id)
+
+    return clear
+
+
+def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: Asking, who: str) -> None:
     late = f"command {json.dumps(' '.join(target.command))} timed out"
     until = time.monotonic() + timeout_seconds
     if not asking.may():
         asking.tell("error", MAY_NOT)
         return
     try:
-        exec_id = runtime.create_exec(target.container_id, target.command)
+        exec_id = runtime.create_exec(target.container_id, target.command, env={MARK: who} if who else {})
     except Refusal as refusal:
         asking.tell("error", str(refusal))
         return
@@ -46,8 +70,9 @@ def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: A
         asking.tell("error", MAY_NOT)
         return
     asking.begun(late)
+    look = _Look(runtime, exec_id, asking)
     try:
-        result = runtime.run_exec(exec_id, left, cancelled=asking.cancelled)
+        result = runtime.run_exec(exec_id, left, cancelled=asking.cancelled, meanwhile=look)
     except Refusal as refusal:
         if refusal.kind == "timeout" or time.monotonic() >= until:
             asking.tell("failure", late)
@@ -58,6 +83,28 @@ def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: A
         return
     output = result.output[:OUTPUT_LIMIT].decode("utf-8", "replace")
     asking.tell("failure" if result.exit_code else "success", output, result.exit_code)
+
+
+class _Look:
+    """Called now and then while a command runs: whether it works, or only waits."""
+
+    def __init__(self, runtime: Runtime, exec_id: str, asking: Asking) -> None:
+        self._runtime = runtime
+        self._exec_id = exec_id
+        self._asking = asking
+        self._began = time.monotonic()
+        self._over = False
+
+    def __call__(self) -> None:
+        if self._over:
+            return
+        try:
+            used = self._runtime.exec_seconds(self._exec_id)
+        except Refusal:
+            return
+        if used is not None and used < _BUSY_SHARE * (time.monotonic() - self._began):
+            self._over = True
+            self._asking.waits()
 
 
 def _end(runtime: Runtime, exec_id: str) -> None:

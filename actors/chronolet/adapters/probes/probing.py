@@ -6,22 +6,30 @@ Comes in: targets. Goes out: readings. Next: the prober's workers. Implements `p
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable
 from typing import assert_never
 
-from chronolet.adapters.probes.execs import exec_work
+from chronolet.adapters.probes.execs import clearing, exec_work
 from chronolet.adapters.probes.health import health_work, prepare
 from chronolet.adapters.probes.http import HttpAttempt
 from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.names import Names
 from chronolet.adapters.probes.tcp import TcpAttempt
-from chronolet.adapters.probes.threads import Lane
+from chronolet.adapters.probes.threads import Lane, ThreadAttempt
 from chronolet.ports.probes import Attempt, ExecTarget, GrpcTarget, HttpTarget, May, Reading, Target, TcpTarget, Timer
 from chronolet.ports.runtime import Runtime
 
 EXECS_AT_ONCE = max(2 * (os.cpu_count() or 1), 4)
 """More than the machine can run make each of them slow, until healthy ones run out of time: the others wait."""
+EXEC_LONGEST_SECONDS = 2.0
+"""A command that computes for longer, or an engine that takes longer to begin one, does not hold up the others."""
 GRPCS_AT_ONCE = 32
+GRPC_LONGEST_SECONDS = 0.25
+"""Most of it is waiting for a server."""
+STOP_SECONDS = 0.6
+"""For so long the end waits for commands to be killed. What is left then the next process finds, and ends."""
 
 
 class Probing:
@@ -31,8 +39,8 @@ class Probing:
         self._runtime = runtime
         self._loop = Loop()
         self._names = Names(self._loop)
-        self._execs = Lane(self._loop, "exec probe", execs_at_once)
-        self._grpcs = Lane(self._loop, "grpc probe", GRPCS_AT_ONCE, prepare)
+        self._execs = Lane(self._loop, "exec probe", execs_at_once, EXEC_LONGEST_SECONDS)
+        self._grpcs = Lane(self._loop, "grpc probe", GRPCS_AT_ONCE, GRPC_LONGEST_SECONDS)
 
     def soon(self, action: Callable[[], object]) -> None:
         self._loop.soon(action)
@@ -40,19 +48,41 @@ class Probing:
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         return self._loop.at(when, action)
 
-    def begin(self, target: Target, timeout_seconds: float, done: Callable[[Reading], None], may: May) -> Attempt:
+    def begin(
+        self,
+        target: Target,
+        timeout_seconds: float,
+        done: Callable[[Reading], None],
+        may: May,
+        *,
+        who: str = "",
+        first: bool = False,
+    ) -> Attempt:
         match target:
             case HttpTarget():
                 return HttpAttempt(self._loop, self._names, target, timeout_seconds, done, may=may)
             case TcpTarget():
                 return TcpAttempt(self._loop, self._names, target, timeout_seconds, done, may=may)
             case GrpcTarget():
-                return self._grpcs.submit(health_work(target, timeout_seconds), timeout_seconds, done, may)
+                lane, work, before = self._grpcs, health_work(target, timeout_seconds), prepare
             case ExecTarget():
-                work = exec_work(self._runtime, target, timeout_seconds)
-                return self._execs.submit(work, timeout_seconds, done, may)
+                lane, work = self._execs, exec_work(self._runtime, target, timeout_seconds, who)
+                before = clearing(self._runtime, target, who, may) if first else _nothing
             case _:
                 assert_never(target)
+        attempt = ThreadAttempt(lane, self._loop, work, timeout_seconds, done, may=may, who=who, before=before)
+        lane.submit(attempt)
+        return attempt
 
     def stop(self) -> None:
+        until = time.monotonic() + STOP_SECONDS
+        ended = threading.Event()
+        for end in (self._execs.end, self._grpcs.end, ended.set):
+            self._loop.soon(end)
+        ended.wait(STOP_SECONDS)
         self._loop.stop()
+        self._execs.join(until)
+        self._grpcs.join(until)
+
+
+def _nothing() -> None: ...

@@ -1,21 +1,30 @@
-"""Attempts that block: each on a thread of its own, in each lane so many at once, the rest in order.
+"""Attempts that block: each on a thread of its own, in each lane so many at once, the rest in turn.
 
 Comes in: what to do. Goes out: its `Reading` on the loop's thread, in time even where the thread hangs. Next: `execs`,
-`health`. A thread lives as long as its attempt and what that leaves to tidy up, and keeps its place in the lane.
+`health`. A thread lives as long as its attempt and what that leaves to tidy up.
+
+    waiting -> at work, in a place -> only waiting for an answer, out of it -> told -> tidied up, ended
+
+A place is for what costs the machine something: who only waits for somebody else gives it back, so that attempts that
+hang hold nobody up. Every asker has one thread at most, so there are never more than there are askers.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+import structlog
+
 from chronolet.adapters.probes.loop import Loop, Timer
 from chronolet.adapters.probes.niceness import go_with_all
+from chronolet.adapters.probes.turns import Turns
 from chronolet.ports.probes import May, Reading, Result
 from chronolet.rules.durations import go_duration
+
+log = structlog.get_logger("chronolet.probes")
 
 
 class Asking(Protocol):
@@ -38,6 +47,9 @@ class Asking(Protocol):
     def begun(self, late: str) -> None:
         """The container is asked: from now on it is its failure, in these words, if there is no answer in time."""
 
+    def waits(self) -> None:
+        """It costs the machine nothing any more, however long it goes on: others may have its place."""
+
 
 Work = Callable[[Asking], None]
 """Runs an attempt: until it is cancelled, tells its outcome once, and tidies up before it returns."""
@@ -50,50 +62,98 @@ GRACE_SECONDS = 0.1
 class Lane:
     """Used on the loop's thread."""
 
-    def __init__(self, loop: Loop, name: str, at_once: int, prepare: Callable[[], None] = lambda: None) -> None:
-        """`prepare` is called by each thread before the time of its attempt begins."""
+    def __init__(self, loop: Loop, name: str, at_once: int, longest_seconds: float) -> None:
+        """No attempt keeps its place for longer than `longest_seconds`, whatever it does there."""
         self._loop = loop
         self._name = name
-        self.prepare = prepare
         self._at_once = at_once
-        self._at_work = 0
-        self._waiting: deque[ThreadAttempt] = deque()
+        self._longest = longest_seconds
+        self._places: dict[ThreadAttempt, tuple[float, Timer]] = {}
+        self._threads: dict[ThreadAttempt, threading.Thread] = {}
+        self._askers: set[str] = set()
+        self._turns: Turns[ThreadAttempt] = Turns()
 
-    def submit(self, work: Work, timeout_seconds: float, done: Callable[[Reading], None], may: May) -> ThreadAttempt:
+    def submit(self, attempt: ThreadAttempt) -> None:
         """Begin it, now or in its turn: its time begins with it."""
-        attempt = ThreadAttempt(self, self._loop, work, timeout_seconds, done, may=may)
-        if self._at_work < self._at_once:
-            self._launch(attempt)
-        else:
-            self._waiting.append(attempt)
-        return attempt
+        self._turns.add(attempt.who, attempt)
+        self._fill()
 
     def drop(self, attempt: ThreadAttempt) -> None:
         """One that waits is not wanted any more."""
-        if attempt in self._waiting:
-            self._waiting.remove(attempt)
+        self._turns.drop(attempt)
 
-    def left(self) -> None:
-        """A thread has ended."""
-        self._at_work -= 1
-        if self._waiting:
-            self._launch(self._waiting.popleft())
+    def give_back(self, attempt: ThreadAttempt) -> None:
+        """Its place is free, if it has one still."""
+        place = self._places.pop(attempt, None)
+        if place is not None:
+            since, longest = place
+            longest.cancel()
+            self._turns.used(attempt.who, time.monotonic() - since)
+            self._fill()
+
+    def left(self, attempt: ThreadAttempt) -> None:
+        """Its thread has ended."""
+        self._threads.pop(attempt, None)
+        self._askers.discard(attempt.who)
+        self.give_back(attempt)
+        self._fill()
+
+    def end(self) -> None:
+        """Nobody waits for any of them."""
+        for attempt in (*self._turns.clear(), *self._threads):
+            attempt.cancel()
+
+    def join(self, until: float) -> None:
+        """Wait for their threads, from any thread, after `end`."""
+        for attempt, thread in list(self._threads.items()):
+            thread.join(max(until - time.monotonic(), 0.0))
+            if thread.is_alive():
+                log.warning("a probe's thread is left behind", thread=self._name, who=attempt.who)
+
+    def _fill(self) -> None:
+        while len(self._places) < self._at_once and (attempt := self._turns.take(self._may_begin)) is not None:
+            self._launch(attempt)
+        if not self._places and not self._turns:
+            self._turns.rest()
+
+    def _may_begin(self, who: str) -> bool:
+        return who not in self._askers
 
     def _launch(self, attempt: ThreadAttempt) -> None:
-        self._at_work += 1
-        attempt.launch(self._name)
+        now = time.monotonic()
+        self._places[attempt] = now, self._loop.at(now + self._longest, lambda: self.give_back(attempt))
+        if attempt.who:
+            self._askers.add(attempt.who)
+        thread = attempt.launch(self._name)
+        if thread is None:
+            self._loop.soon(lambda: self.left(attempt))
+        else:
+            self._threads[attempt] = thread
 
 
 class ThreadAttempt:
     """`ports.probes.Attempt`."""
 
     def __init__(
-        self, lane: Lane, loop: Loop, work: Work, timeout_seconds: float, done: Callable[[Reading], None], *, may: May
+        self,
+        lane: Lane,
+        loop: Loop,
+        work: Work,
+        timeout_seconds: float,
+        done: Callable[[Reading], None],
+        *,
+        may: May,
+        who: str,
+        before: Callable[[], None] = lambda: None,
     ) -> None:
+        """`before` is called on its thread before its time begins."""
         self._lane = lane
         self._loop = loop
         self._work = work
+        self._before = before
         self.may = may
+        self.who = who
+        self.began = False
         self._timeout = timeout_seconds
         self._done: Callable[[Reading], None] | None = done
         self._started = 0.0
@@ -109,23 +169,27 @@ class ThreadAttempt:
         self.cancelled.set()
         if self._end is not None:
             self._end()
-        self._lane.drop(self)
+        if not self.began:
+            self._lane.drop(self)
         if self._deadline is not None:
             self._deadline.cancel()
 
-    def launch(self, name: str) -> None:
-        """By the lane, when it is this one's turn."""
+    def launch(self, name: str) -> threading.Thread | None:
+        """By the lane, when it is this one's turn. None if there was no thread to be had."""
+        self.began = True
         self._started = time.monotonic()
+        thread = threading.Thread(target=self._run, name=name, daemon=True)
         try:
-            threading.Thread(target=self._run, name=name, daemon=True).start()
+            thread.start()
         except RuntimeError as error:  # no more threads, or no memory for one: that is not the container's fault
             self.tell("error", str(error))
-            self._loop.soon(self._lane.left)
+            return None
+        return thread
 
     def _run(self) -> None:
         try:
             go_with_all()
-            self._lane.prepare()
+            self._before()
             self._started = time.monotonic()
             self._loop.soon(self._set_deadline)
             self._work(self)
@@ -133,7 +197,11 @@ class ThreadAttempt:
             self.tell("error", f"{type(error).__name__}: {error}")
             raise
         finally:
-            self._loop.soon(self._lane.left)
+            self._loop.soon(lambda: self._lane.left(self))
+
+    def waits(self) -> None:
+        """See `Asking`."""
+        self._loop.soon(lambda: self._lane.give_back(self))
 
     def _set_deadline(self) -> None:
         if self._done is not None:
