@@ -157,7 +157,7 @@ def soak(node: Node, seconds: float, *, kill_engine: bool) -> None:
     settle(node, names)
     wait_for_no_more(node, before, LOOK_SECONDS)
     wait_until(lambda: not crowded(node, inside), f"no more processes than {inside}", 60)
-    assert remembered(node, PORTS) == 0
+    assert remembered(node, PORTS[:8]) == 0, "gRPC's connections are closed by gRPC, the others by us"
     assert rate >= LEAST_RATE, f"{rate:.0f} probes a second: nothing was proven"
     much_was_done(node, faults)
     for name in names:
