@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +308,22 @@ def test_what_plugins_do_wrong_is_told_and_harms_no_other(node: Node) -> None:
         node.wait_for_column("refused", "UnexpectedAdmissionError")
         assert "rpc error: code = Unknown desc = out of order" in node.chronolet("describe", "pod", "refused").out
         assert node.all_run("fine")
+
+
+def test_a_plugin_that_dies_of_a_question_is_asked_again_when_it_is_back(node: Node) -> None:
+    deaths = {"asked": "crash preferred", "told": "crash allocate", "done": "crash-late allocate"}
+    about = {name: ("--resource", f"{name}.test/thing", "--preferred", "--devices", "1") for name in deaths}
+    with ExitStack() as plugins:
+        for name, death in deaths.items():
+            one = plugins.enter_context(sample_plugin(*about[name], "--do", death, folder=folder(node)))
+            listed(node, f"{name}.test/thing")
+            node.write(f"{name}.yaml", a_pod(name, wants(f"{name}.test/thing", 1)))
+            assert one.end() == 3
+            node.journal.wait_for_event(devices.PluginStopped, resource=f"{name}.test/thing")
+            plugins.enter_context(sample_plugin(*about[name], folder=folder(node)))
+        node.wait_until_running(*deaths)
+        for name in deaths:
+            assert ids(node, f"{name}.test/thing") == {f"default/{name}": ("thing-0",)}
 
 
 def test_a_shrunken_list_takes_nothing_away(node: Node) -> None:
