@@ -122,12 +122,14 @@ class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ResultChanged(ProbeEvent, frozen=True, kw_only=True):
-    """What counts for the container changed: by a streak of `consecutive` probes, the last of which said `output`; or
-    (`consecutive` 0) because the container is another one, has ended, or its pod is to end.
+    """What counts for the run of container `id` that began at `started_at` changed: by a streak of `consecutive`
+    probes, the last of which said `output`; or (`consecutive` 0) because the container is another one, has ended, or
+    its pod is to end.
     """
 
     attempt: int
     id: str
+    started_at: int
     result: ProbeResult
     consecutive: int = 0
     threshold: int = 0

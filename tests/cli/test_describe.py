@@ -112,7 +112,7 @@ def test_the_last_results_of_probes(node: WrittenNode) -> None:
     who: dict[str, Any] = {"pod": "default/web", "uid": UID, "container": "app", "probe": "Liveness"}
     added = prober.ProbeAdded(definition=probe, restarts="Always", period_milliseconds=250, field="f", **who)
     began = prober.ProbingBegan(attempt=0, id="k0", started_at=1, ip="", from_at=1, started=True, **who)
-    changed = prober.ResultChanged(attempt=0, id="k0", result="success", **who)
+    changed = prober.ResultChanged(attempt=0, id="k0", started_at=1, result="success", **who)
     failed = prober.ProbeFailed(id="k0", consecutive=2, threshold=3, at=1, milliseconds=1, **who)
     node.write("prober/default/web/app/Liveness", added, began, changed)
     definition = {"exec": {"command": ["true"]}}

@@ -20,17 +20,11 @@ from chronolet.pod.state import Container, Probing, State, field_path
 from chronolet.rules.expansion import expand_all
 from chronolet.rules.ports import port_number
 from chronolet.rules.probe_periods import period_milliseconds
+from chronolet.rules.probe_results import UNPROBED
 from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import Probe
-
-_ASIDE: Mapping[prober.ProbeName, prober.ProbeResult] = {
-    "Liveness": "success",
-    "Readiness": "failure",
-    "Startup": "unknown",
-}
-"""What a result that has not come is taken for."""
 
 
 class Flags(NamedTuple):
@@ -108,12 +102,16 @@ def withdrawals(state: State, names: Collection[str] | None = None) -> Iterator[
 
 
 def heard(state: State, message: prober.ResultChanged) -> Iterator[Event]:
-    """A result, if it is one of a container that runs, and another one than is known."""
+    """A result, if it is one of the run at hand, and another one than is known. A container that somebody starts again
+    keeps its id: what was found out of its run before may still be on its way.
+    """
     one = state.container(message.container) if message.uid == state.uid else None
-    if one is None or one.id != message.id or one.phase not in ("running", "stopping"):
+    if one is None or not _is_of_run(message, one) or one.phase not in ("running", "stopping"):
         return
-    if message.result != (result(one, message.probe) or _ASIDE[message.probe]):
-        yield pod.ContainerProbed(id=one.id, probe=message.probe, result=message.result, **_who(state, one))
+    if message.result != (result(one, message.probe) or UNPROBED[message.probe]):
+        yield pod.ContainerProbed(
+            id=one.id, started_at=one.started_at, probe=message.probe, result=message.result, **_who(state, one)
+        )
 
 
 def failed(one: Container) -> pod.StopReason | None:
@@ -170,7 +168,7 @@ def with_result(known: tuple[Probing, ...], event: pod.ContainerProbed) -> tuple
     return tuple(replace(each, result=event.result) if each.probe == event.probe else each for each in known)
 
 
-def _is_of_run(each: Probing, one: Container) -> bool:
+def _is_of_run(each: Probing | prober.ResultChanged, one: Container) -> bool:
     return (each.id, each.started_at) == (one.id, one.started_at)
 
 

@@ -17,7 +17,7 @@ Between two thresholds every outcome is an event; beyond one it is none, but for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, assert_never
 
 from chronolet.kernel.decider import Decider, Due, Effect
@@ -25,18 +25,12 @@ from chronolet.prober import schedule, signals, telling, wanted
 from chronolet.prober.evolve import evolve
 from chronolet.prober.state import State
 from chronolet.prober.streak import REMINDER_MS, counts_as
+from chronolet.rules.probe_results import UNPROBED
 from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Event
 
 LONGEST_OUTPUT = 1024
 """Characters of an outcome's output that an event carries: as many as a KubeEvent's message may have."""
-
-_ASIDE: Mapping[prober.ProbeName, prober.ProbeResult] = {
-    "Liveness": "success",
-    "Readiness": "failure",
-    "Startup": "unknown",
-}
-"""What counts for a container before it was probed."""
 
 _OF_ITS_END: frozenset[pod.StopReason] = frozenset(("Deleted", "Replaced"))
 """The pod goes: what its liveness was does not matter any more."""
@@ -99,9 +93,11 @@ def _is_about(
     state: State,
     message: pod.ContainerProbed | pod.ContainerStopRequested | pod.ContainerExited | pod.RestartScheduled,
 ) -> bool:
-    """By the container's id, for an engine that was killed may have two of one attempt."""
+    """By the container's id, for an engine that was killed may have two of one attempt; what counts, by its run."""
     if isinstance(message, pod.RestartScheduled):
         return (message.uid, message.attempt) == (state.uid, state.attempt)
+    if isinstance(message, pod.ContainerProbed) and message.started_at != state.started_at:
+        return False
     return message.id == state.id
 
 
@@ -140,7 +136,8 @@ def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterato
         started=message.started,
         **who,
     )
-    yield prober.ResultChanged(attempt=message.attempt, id=message.id, result=_ASIDE[message.probe], **who)
+    run: dict[str, Any] = {"attempt": message.attempt, "id": message.id, "started_at": message.started_at}
+    yield prober.ResultChanged(result=UNPROBED[message.probe], **run, **who)
 
 
 def _started(state: State, message: pod.ContainerProbed, now: int) -> Iterator[Event]:
@@ -172,7 +169,7 @@ def _not_running(state: State, *, again: bool) -> Iterator[Event]:
 
 def _changed(state: State, result: prober.ProbeResult) -> Event:
     """For a reason that is no outcome."""
-    return prober.ResultChanged(attempt=state.attempt, id=state.id, result=result, **_who(state))
+    return prober.ResultChanged(result=result, **_run(state), **_who(state))
 
 
 def _late(state: State, message: signals.ProbeLate) -> Iterator[Event]:
@@ -200,13 +197,12 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
         yield _counted(state, message, consecutive, threshold)
     if changes:
         yield prober.ResultChanged(
-            attempt=state.attempt,
-            id=state.id,
             result=word,
             consecutive=consecutive,
             threshold=threshold,
             output=_output(message),
             code=message.code,
+            **_run(state),
             **_who(state),
         )
 
@@ -253,6 +249,10 @@ def _is_wanted(state: State, message: signals.ProbeOutcome | signals.ProbeLate) 
 
 def _who(state: State) -> dict[str, Any]:
     return {"pod": state.pod, "uid": state.uid, "container": state.container, "probe": state.probe}
+
+
+def _run(state: State) -> dict[str, Any]:
+    return {"attempt": state.attempt, "id": state.id, "started_at": state.started_at}
 
 
 def due(_state: State) -> None:

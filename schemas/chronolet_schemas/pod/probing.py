@@ -52,8 +52,9 @@ class ProbingSkipped(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerProbed(ContainerEvent, frozen=True, kw_only=True):
-    """What counts for the container `id` is another result of this probe now."""
+    """What counts for the run of container `id` that began at `started_at` is another result of this probe now."""
 
     id: str
+    started_at: int
     probe: ProbeName
     result: ProbeResult

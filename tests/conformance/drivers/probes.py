@@ -106,7 +106,10 @@ class Ticks:
                 **_who(container),
             )
         elif container["started"]:
-            yield pod.ContainerProbed(id=container["id"], probe="Startup", result="success", **_who(container))
+            started_at = container["started_at_seconds"] * 1000
+            yield pod.ContainerProbed(
+                id=container["id"], started_at=started_at, probe="Startup", result="success", **_who(container)
+            )
 
     def _request(self, container: Case) -> pod.ProbingRequested:
         given = self._given

@@ -107,12 +107,14 @@ def step(life: Life, data: st.DataObject) -> None:
 def probed(life: Life, data: st.DataObject, uid: str) -> None:
     """Something that the prober may say, true or outdated."""
     name, attempt = data.draw(st.sampled_from(NAMES[:-1])), data.draw(st.integers(0, 2))
+    one = life.state.container(name)
     who: dict[str, Any] = {
         "pod": POD,
         "uid": uid,
         "container": name,
         "attempt": attempt,
         "id": f"{name}-{uid}-{attempt}",
+        "started_at": data.draw(st.sampled_from((one.started_at if one else 0, 1))),
     }
     probe: Any = data.draw(st.sampled_from(("Liveness", "Readiness", "Startup")))
     result: Any = data.draw(st.sampled_from(("success", "failure", "unknown")))
@@ -173,7 +175,8 @@ def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: 
         elif life.due is not None:
             life.wake()
         for one in life.state.containers:
-            who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": one.name, "attempt": one.attempt, "id": one.id}
+            run = {"attempt": one.attempt, "id": one.id, "started_at": one.started_at}
+            who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": one.name, **run}
             life.when(prober.ResultChanged(probe="Startup", result="success", **who))
     phases = [one.phase for one in life.state.containers]
     assert phases == ["running"] * len(phases)

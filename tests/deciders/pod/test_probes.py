@@ -32,7 +32,8 @@ EXEC = Probe(exec=ExecAction(command=("true",)))
 def result(life: Life, probe: prober.ProbeName, word: prober.ProbeResult, name: str = "app", **changes: Any) -> Life:
     """The prober tells a result of the container at hand."""
     one = life.state.container(name)
-    fields = {"pod": POD, "uid": "u1", "container": name, "attempt": one.attempt, "id": one.id}
+    who = {"pod": POD, "uid": "u1", "container": name, "attempt": one.attempt}
+    fields = who | {"id": one.id, "started_at": one.started_at}
     return life.when(prober.ResultChanged(probe=probe, result=word, **fields | changes))
 
 
@@ -118,7 +119,8 @@ def test_probing_waits_for_the_post_start_hook() -> None:
 def test_readiness_and_start_up_make_the_flags() -> None:
     life = running(container(readiness_probe=EXEC, startup_probe=EXEC))
     assert (flags(life), ready(life)) == ((False, False), "False")
-    who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", "attempt": 0, "id": "app-0"}
+    run: dict[str, Any] = {"attempt": 0, "id": "app-0", "started_at": T0}
+    who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", **run}
     result(life, "Readiness", "success").then(pod.ContainerProbed(probe="Readiness", result="success", **who))
     assert (flags(life), ready(life)) == ((False, False), "False")
     result(life, "Startup", "success")
@@ -140,6 +142,22 @@ def test_results_of_other_containers_and_lives_are_no_news() -> None:
     result(life, "Readiness", "success", container="other").then()
     life.dies()
     result(life, "Readiness", "success").then()
+
+
+@pytest.mark.parametrize(("probe", "word"), [("Liveness", "failure"), ("Readiness", "success"), ("Startup", "failure")])
+def test_a_result_of_the_run_before_is_no_news(probe: Any, word: Any) -> None:
+    """Somebody starts a dead container again while a result of its first run is on its way."""
+    life = running(container(**{f"{probe.lower()}_probe": EXEC}))
+    life.dies().start().dies()  # the next start waits
+    before = life.state.container("app")
+    life.runs(before.id, attempt=before.attempt, started_at=life.at + 1)
+    again = life.state.container("app")
+    assert (again.phase, again.id) == ("running", before.id)
+    assert again.started_at > before.started_at
+    result(life, probe, word, started_at=before.started_at).then()
+    assert life.state.container("app").phase == "running"
+    result(life, probe, word)
+    assert "ContainerProbed" in life.kinds
 
 
 def test_a_failed_liveness_probe_restarts_by_back_off() -> None:
@@ -277,6 +295,6 @@ def test_where_nobody_probes_each_probe_counts_as_a_success() -> None:
 
 
 def test_the_prober_is_heard() -> None:
-    who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", "attempt": 0, "id": "a"}
+    who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", "attempt": 0, "id": "a", "started_at": 1}
     changed = prober.ResultChanged(probe="Liveness", result="success", **who)
     assert kind().subscribes[prober.ResultChanged](changed) == (POD,)

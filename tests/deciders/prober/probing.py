@@ -56,7 +56,8 @@ def counted(probe: prober.ProbeName, consecutive: int, threshold: int, at: int, 
 
 def changed(probe: prober.ProbeName, result: prober.ProbeResult, **changes: Any) -> prober.ResultChanged:
     """What counts is another result."""
-    return prober.ResultChanged(**{"probe": probe, "attempt": 0, "id": "k0", "result": result, **WHO} | changes)
+    run = {"attempt": 0, "id": "k0", "started_at": 1_000}
+    return prober.ResultChanged(**{"probe": probe, "result": result, **run, **WHO} | changes)
 
 
 def exited(code: int = 0) -> pod.ContainerExited:
@@ -75,4 +76,4 @@ def stopping(reason: pod.StopReason) -> pod.ContainerStopRequested:
 
 def of_probe(probe: prober.ProbeName, result: prober.ProbeResult) -> pod.ContainerProbed:
     """The pod's word about what one of the container's probes came to."""
-    return pod.ContainerProbed(attempt=0, id="k0", probe=probe, result=result, **WHO)
+    return pod.ContainerProbed(attempt=0, id="k0", started_at=1_000, probe=probe, result=result, **WHO)

@@ -136,6 +136,7 @@ def test_the_others_wait_for_the_startup_probe() -> None:
     assert scene.effects == {}
     scene.when(of_probe("Startup", "unknown"), at=3_000).then()
     scene.when(of_probe("Liveness", "success"), at=3_000).then()
+    scene.when(replace(of_probe("Startup", "success"), started_at=900), at=3_000).then()
     scene.when(of_probe("Startup", "success"), at=5_000).then(
         prober.GateOpened(id="k0", from_at=5_000, probe="Readiness", **WHO)
     )
