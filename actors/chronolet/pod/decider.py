@@ -55,11 +55,6 @@ _MOST_ROUNDS = 100
 """More steps without anything happening outside would be a circle in the plan."""
 
 
-def due(state: State) -> int | None:
-    """When the next wait ends at whose end there is something to do."""
-    return next((time for time in sorted(set(waits(state))) if plan(state, time)), None)
-
-
 def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
     match message:
         case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PullSecretsChanged() | pod.AdoptPod():
@@ -111,13 +106,25 @@ def _settled(state: State, facts: Sequence[Event], now: int, takes_part: frozens
     for _ in range(_MOST_ROUNDS):
         steps: Sequence[Event] = ()
         if after is not None:
-            steps = (
-                admission.begun(after, takes_part) or probing.steps(after, takes_part) or plan(clamped(after, now), now)
-            )
+            steps = _of_those_who_take_part(after, takes_part) or plan(clamped(after, now), now)
         if after is None or not steps:
             return found
         after = _fold(after, steps, found)
     raise RuntimeError(f"pod {state.pod} ({state.uid}): no end of steps after {facts!r}: {found[-5:]!r}")
+
+
+def _of_those_who_take_part(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
+    """What is to be said to them, or of them."""
+    return admission.begun(state, takes_part) or probing.steps(state, takes_part)
+
+
+def _due(state: State, takes_part: frozenset[str]) -> int | None:
+    """When the next wait ends at whose end there is something to do. At once where others take part than did when the
+    pod was decided last, for nothing else may ever happen to it.
+    """
+    if _of_those_who_take_part(state, takes_part):
+        return 0
+    return next((time for time in sorted(set(waits(state))) if plan(state, time)), None)
 
 
 def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> State | None:
@@ -136,6 +143,9 @@ def decider(takes_part: frozenset[str]) -> Decider[State]:
 
     def decide(state: State, message: Said, now: int) -> Sequence[Event]:
         return _settled(state, _facts(state, message, now), now, takes_part)
+
+    def due(state: State) -> int | None:
+        return _due(state, takes_part)
 
     return Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
 

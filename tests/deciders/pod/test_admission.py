@@ -378,4 +378,14 @@ def test_what_was_found_is_kept_until_there_is_somebody_to_tell() -> None:
 @pytest.mark.parametrize("kinds", [frozenset[str](), KINDS])
 def test_the_setting_is_not_needed_to_read_what_was_decided(kinds: frozenset[str]) -> None:
     here, there = decider(frozenset()), decider(kinds)
-    assert (here.evolve, here.due, here.outstanding) == (there.evolve, there.due, there.outstanding)
+    assert (here.evolve, here.outstanding) == (there.evolve, there.outstanding)
+
+
+def test_a_pod_that_runs_hears_by_itself_that_others_take_part() -> None:
+    """The agent was started again with another setting, and nothing happens to the pod."""
+    life = Admitted(frozenset()).apply(manifest()).sandbox_up().start()
+    assert life.due is None
+    life.decider = decider(frozenset(("qos",)))
+    assert life.wake().kinds == ["AdmissionBegan", "CgroupRequested"]
+    life.decider = decider(frozenset())
+    assert life.wake().only(pod.AdmissionBegan).kinds == ()

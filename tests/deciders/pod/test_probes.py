@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronolet.kernel.kind import Due
 from chronolet.pod.actor import kind
 from chronolet.pod.decider import DECIDER, decider
 from chronolet.pod.status import pod_status
@@ -288,10 +287,10 @@ def test_where_nobody_probes_each_probe_counts_as_a_success() -> None:
     assert (flags(life), ready(life)) == ((True, True), "True")
     life.apply(manifest(container(readiness_probe=EXEC)))
     assert "ProbingSkipped" in life.kinds
+    assert life.due is None
     life.decider = DECIDER
-    life.when(Due(at=0))
-    assert asked(life) == [("app", "Readiness")], "somebody probes now"
-    assert flags(life) == (True, False)
+    assert asked(life.wake()) == [("app", "Readiness")], "somebody probes now"
+    assert (flags(life), life.due) == ((True, False), None)
 
 
 def test_the_prober_is_heard() -> None:
