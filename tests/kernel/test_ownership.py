@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -106,17 +106,26 @@ def test_a_clean_end_hands_over_at_once(rig: Rig) -> None:
     assert not rig.events(kernel.ShardTakenOver), "a shard that was freed was not taken over"
 
 
+class Losses(Observer):
+    def __init__(self) -> None:
+        self.told: list[tuple[Shard, list[str]]] = []
+
+    def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
+        self.told.append((shard, sorted(keys)))
+
+
 def test_who_lost_his_shards_during_a_lapse_drops_them(rig: Rig) -> None:
     """And runs none of their effects: his standing effect has ended before the lease is good again."""
-    line, cancelled = Line(), threading.Event()
+    line, cancelled, losses = Line(), threading.Event(), Losses()
 
     def stand(_effect: Effect, context: EffectContext) -> None:
         context.cancelled.wait()
         cancelled.set()
 
-    first = rig.process(chore.kind(standing=stand), line=line)
+    first = rig.process(chore.kind(standing=stand), line=line, observer=losses)
     rig.send(Tell(request=request(), key="a", standing="s"))
     rig.wait(chore.Told)
+    assert losses.told == []
     line.away = True
     second = rig.process(chore.kind())
     assert owner(rig) == second.id
@@ -124,6 +133,7 @@ def test_who_lost_his_shards_during_a_lapse_drops_them(rig: Rig) -> None:
     line.away = False
     assert cancelled.wait(10)
     scratch.wait_until(first.lease.valid, "the lease again")
+    assert losses.told == [(CHORE, ["a"])]
     rig.send(Tell(request=request(), key="a"))
     rig.wait(chore.Told, 2)
     assert {entry.actor for entry in rig.log() if entry.type == "chore.Told@1"} == {"chore#1", "chore#2"}

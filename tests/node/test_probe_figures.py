@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from chronolet.node.metrics import Metrics
@@ -40,6 +41,7 @@ def samples(page: bytes, prefix: str) -> list[tuple[str, dict[str, str], float]]
 
 def test_outcomes_are_counted_and_the_durations_of_successes_kept() -> None:
     metrics = Metrics("n")
+    metrics.probes.begins(PROBE)
     for result in ("success", "warning", "failure", "error", "failure"):
         metrics.probes.probed(PROBE, result, 0.5)
     page = metrics.probes.page({}).body
@@ -51,14 +53,38 @@ def test_outcomes_are_counted_and_the_durations_of_successes_kept() -> None:
     assert durations["prober_probe_duration_seconds_sum"] == (NAMES, 1.0)
 
 
+def shown(metrics: Metrics) -> list[float]:
+    """What is counted of probes, and of their durations."""
+    return [value for _, _, value in samples(metrics.probes.page({}).body, "prober_")]
+
+
 def test_what_is_gone_is_not_shown() -> None:
     metrics = Metrics("n")
+    metrics.probes.begins(PROBE)
     metrics.probes.probed(PROBE, "success", 0.5)
+    assert shown(metrics)
     gone = prober.ProbeRemoved(**WHO)
     metrics.step_done(Shard("prober", 1), (gone, gone), 0.001)
-    assert samples(metrics.probes.page({}).body, "prober_") == []
+    assert shown(metrics) == []
+    metrics.probes.probed(PROBE, "failure", 0.5)
+    assert shown(metrics) == [], "its worker had a probe under way when it was ended"
+    metrics.probes.begins(PROBE)
     metrics.probes.probed(PROBE, "failure", 0.5)
     assert [value for *_, value in samples(metrics.probes.page({}).body, "prober_probe_total")] == [1]
+
+
+def test_what_another_process_has_is_not_shown_here() -> None:
+    """The shard was taken over: whoever has it now is told when its probes are gone, and this process never."""
+    metrics, other = Metrics("n"), replace(PROBE, pod="default/other", uid="v")
+    for probe in (PROBE, other):
+        metrics.probes.begins(probe)
+        metrics.probes.probed(probe, "success", 0.5)
+    metrics.shard_lost(Shard("pod", 1), ("default/web",))
+    metrics.shard_lost(Shard("prober", 1), ("default/web/app/Liveness", "default/web/app/Readiness"))
+    totals = samples(metrics.probes.page({}).body, "prober_probe_total")
+    assert [labels["pod"] for _, labels, _ in totals] == ["other"]
+    metrics.probes.probed(PROBE, "failure", 0.5)
+    assert samples(metrics.probes.page({}).body, "prober_probe_total") == totals
 
 
 def test_how_late_probes_begin() -> None:

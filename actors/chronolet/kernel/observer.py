@@ -6,7 +6,7 @@ Calls come from many threads, must return at once and must not raise. Next: `nod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from chronolet_schemas.envelope import Event
@@ -39,6 +39,9 @@ class Observer:
 
     def shards_owned(self, count: int) -> None:
         """So many shards are hosted by this process from now on."""
+
+    def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
+        """It is hosted here no more, or not for the moment; these were its entities."""
 
     def lease_valid(self, valid: bool) -> None:
         """The lease was renewed, or is no longer known to be valid."""

@@ -277,7 +277,9 @@ class Supervisor(pykka.ThreadingActor):
         seat.stopping.set()
         self._reader.detach(shard)
         ref.stop(block=True)
-        self._given.services.around.observer.shards_owned(len(self._hosted))
+        observer = self._given.services.around.observer
+        observer.shards_owned(len(self._hosted))
+        observer.shard_lost(shard, tuple(seat.ledger.states))
 
     def _drop_what_others_took(self) -> None:
         for shard, head in self._claims.heads(list(self._hosted)).items():

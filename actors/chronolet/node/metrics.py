@@ -8,7 +8,7 @@ Next: Prometheus, by `http`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -28,6 +28,7 @@ from chronolet.node.event_figures import EventFigures
 from chronolet.node.gc_figures import GcFigures
 from chronolet.node.http import Answer, Query
 from chronolet.node.probe_figures import CONTENT_TYPE, ProbeFigures
+from chronolet.prober.actor import key as prober_key
 from chronolet_schemas import kube_events, pod, prober
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
@@ -170,7 +171,7 @@ class Metrics(Observer):
             case pod.ContainerStartFailed(reason=reason):
                 self.started_containers_errors.labels("container", reason).inc()
             case prober.ProbeRemoved():
-                self.probes.forget(event)
+                self.probes.leave((prober_key(event.pod, event.container, event.probe),))
             case kube_events.Correlated() | kube_events.SinkEvent():
                 self.kube_events.count(event)
             case _:
@@ -201,6 +202,11 @@ class Metrics(Observer):
     def shards_owned(self, count: int) -> None:
         """Keep it."""
         self.shards.set(count)
+
+    def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
+        """Whoever has it next counts on."""
+        if shard.kind == "prober":
+            self.probes.leave(keys)
 
     def lease_valid(self, valid: bool) -> None:
         """Keep it."""

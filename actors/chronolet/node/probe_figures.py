@@ -1,33 +1,36 @@
 """/metrics/probes, and how punctual probes are.
 
-Comes in: what the prober's workers tell, which probes are gone. Goes out: the text of the page; two figures more on
-/metrics. Names and labels are the kubelet's (pkg/kubelet/prober/prober_manager.go), whose histogram, too, has successes
-only. Next: `http`.
+Comes in: what the prober's workers tell, which probes are gone, or another process's. Goes out: the text of the page;
+two figures more on /metrics. Names and labels are the kubelet's (pkg/kubelet/prober/prober_manager.go), whose
+histogram, too, has successes only. Next: `http`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import threading
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from chronolet.node.http import Answer, Query
 from chronolet.ports.probes import Result
+from chronolet.prober.actor import key as prober_key
 from chronolet.prober.wanted import RunProbe
-from chronolet_schemas import prober
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LATENESS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0)
-_TOTAL = ("probe_type", "result", "container", "pod", "namespace", "pod_uid")
 _DURATION = ("probe_type", "container", "pod", "namespace")
+_TOTAL = ("result", "pod_uid", *_DURATION)
 _WORDS: dict[Result, str] = {"success": "successful", "warning": "successful", "failure": "failed", "error": "unknown"}
 
 
-class _Series(NamedTuple):
-    """What one probe moves, looked up once."""
+class _Series:
+    """What one probe of a pod of that `uid` moves: a counter for each result that it had."""
 
-    counters: dict[str, Counter]
-    seconds: Histogram
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+        self.counters: dict[str, Counter] = {}
+        self.seconds: Histogram | None = None
 
 
 class ProbeFigures:
@@ -56,7 +59,18 @@ class ProbeFigures:
             "Probes that began more than a period late, because too many were at work",
             registry=registry,
         )
-        self._series: dict[tuple[str, str, str], _Series] = {}
+        self._lock = threading.Lock()
+        self._series: dict[str, _Series] = {}
+        """By the probe's key, of those that this process is to probe: what is said of any other one comes too late."""
+
+    def begins(self, probe: RunProbe) -> None:
+        """See `Figures`."""
+        key = prober_key(probe.pod, probe.container, probe.probe)
+        with self._lock:
+            known = self._series.get(key)
+            if known is None or known.uid != probe.uid:
+                self._drop(key)
+                self._series[key] = _Series(probe.uid)
 
     def began(self, probe: RunProbe, late_seconds: float) -> None:
         """See `Figures`."""
@@ -66,34 +80,40 @@ class ProbeFigures:
 
     def probed(self, probe: RunProbe, result: Result, seconds: float) -> None:
         """See `Figures`."""
-        key = (probe.uid, probe.container, probe.probe)
-        series = self._series.get(key) or self._begin(key, probe)
-        word = _WORDS[result]
-        counter = series.counters.get(word)
-        if counter is None:
-            counter = series.counters[word] = self._total.labels(probe.probe, word, *_names(probe), probe.uid)
-        counter.inc()
-        if word == "successful":
-            series.seconds.observe(seconds)
+        word, key = _WORDS[result], prober_key(probe.pod, probe.container, probe.probe)
+        with self._lock:
+            series = self._series.get(key)
+            if series is None or series.uid != probe.uid:
+                return
+            if word not in series.counters:
+                series.counters[word] = self._total.labels(word, probe.uid, *_names(key))
+            series.counters[word].inc()
+            if word == "successful":
+                series.seconds = series.seconds or self._duration.labels(*_names(key))
+                series.seconds.observe(seconds)
 
-    def forget(self, gone: prober.ProbeRemoved) -> None:
-        """The probe is gone, with its pod or its spec's: so are its series."""
-        series = self._series.pop((gone.uid, gone.container, gone.probe), None)
-        for word in series.counters if series else ():
-            self._total.remove(gone.probe, word, *_names(gone), gone.uid)
-        if series:
-            self._duration.remove(gone.probe, *_names(gone))
+    def leave(self, keys: Iterable[str]) -> None:
+        """These probes are gone, or another process's: so are their series."""
+        with self._lock:
+            for key in keys:
+                self._drop(key)
 
     def page(self, query: Query) -> Answer:
         """/metrics/probes."""
         del query
         return Answer(200, generate_latest(self._page), CONTENT_TYPE)
 
-    def _begin(self, key: tuple[str, str, str], probe: RunProbe) -> _Series:
-        series = self._series[key] = _Series({}, self._duration.labels(probe.probe, *_names(probe)))
-        return series
+    def _drop(self, key: str) -> None:
+        series = self._series.pop(key, None)
+        if series is None:
+            return
+        for word in series.counters:
+            self._total.remove(word, series.uid, *_names(key))
+        if series.seconds is not None:
+            self._duration.remove(*_names(key))
 
 
-def _names(probe: RunProbe | prober.ProbeRemoved) -> tuple[str, str, str]:
-    namespace, _, name = probe.pod.partition("/")
-    return probe.container, name, namespace
+def _names(key: str) -> Sequence[str]:
+    """The values of `_DURATION`, which are all in a probe's key."""
+    namespace, pod, container, probe = key.split("/")
+    return probe, container, pod, namespace

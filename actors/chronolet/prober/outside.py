@@ -23,6 +23,9 @@ class Results(Protocol):
 class Figures(Protocol):
     """Who counts. From any thread; must not wait."""
 
+    def begins(self, probe: RunProbe) -> None:
+        """Its worker begins. On the thread of its host, in order with the steps of that."""
+
     def began(self, probe: RunProbe, late_seconds: float) -> None:
         """A probe has begun, so long after its time."""
 

@@ -211,6 +211,7 @@ def begin(outside: Outside) -> Callable[[RunProbe, EffectContext, Ended], Callab
     """What the kernel calls when a probe is to run; answers with what ends it."""
 
     def begun(effect: RunProbe, context: EffectContext, ended: Ended) -> Callable[[], None]:
+        outside.figures.begins(effect)
         worker = ProbeWorker.start(effect, context, ended, outside)
 
         def end() -> None:

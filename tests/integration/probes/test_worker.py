@@ -66,6 +66,8 @@ class Told:
     def add(self, result: RawResult) -> None:
         self.raw.append(result)
 
+    def begins(self, probe: RunProbe) -> None: ...
+
     def began(self, probe: RunProbe, late_seconds: float) -> None:
         self.late.append(late_seconds)
 
