@@ -125,6 +125,7 @@ def test_the_last_results_of_probes(node: WrittenNode) -> None:
         _raw("Readiness", "failure", 1),
         _raw("Liveness", "failure", 2, uid="another"),
         _raw("Liveness", "error", 3),
+        _raw("Liveness", "error", 3),  # written twice, when the connection broke
         _raw("Liveness", "success", 4),
         _raw("Liveness", "success", 5),
     ]

@@ -91,7 +91,9 @@ def test_how_late_probes_begin() -> None:
     metrics = Metrics("n")
     metrics.probes.began(PROBE, 0.01)
     metrics.probes.began(PROBE, 1.0)
+    metrics.probes.lost(3)
     page = metrics.page({}).body
+    assert [value for *_, value in samples(page, "chronolet_probe_results_lost_total")] == [3]
     assert [value for *_, value in samples(page, "chronolet_probes_spaced_total")] == [1]
     assert {name: value for name, _, value in samples(page, "chronolet_probe_lateness")}[
         "chronolet_probe_lateness_seconds_count"

@@ -16,8 +16,8 @@ from chronolet_schemas.prober import RawResult
 
 SHOWN = 3
 """So many of each probe."""
-MOST_LOOKED_AT = 20_000
-"""So many of the node's newest results are looked at for them."""
+MOST_LOOKED_AT = 40_000
+"""So many of the node's newest results are looked at for them: all, as long as their cap is kept."""
 
 Probes = Mapping[tuple[str, str], Sequence[str]]
 """Lines by container and probe."""
@@ -36,7 +36,7 @@ def described(states: Iterable[State], results: Iterable[RawResult], now: int) -
         if not lacking:
             break
         found = last.get((result.container, result.probe))
-        if result.uid in uids and found is not None and len(found) < SHOWN:
+        if result.uid in uids and found is not None and len(found) < SHOWN and result not in found:
             found.append(result)
             lacking -= 1
     return {key: tuple(_lines(state, last[key], now)) for key, state in known.items()}

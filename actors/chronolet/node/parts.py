@@ -68,7 +68,7 @@ def parts(settings: Settings) -> Parts:
         host=host,
         shares=_shares(settings, metrics, runtime, host),
         probing=Probing(runtime),
-        results=RedisResults(settings.redis_url, settings.node),
+        results=RedisResults(settings.redis_url, settings.node, metrics.probes.lost),
         disk=Disk(),
     )
 

@@ -59,6 +59,11 @@ class ProbeFigures:
             "Probes that began more than a period late, because too many were at work",
             registry=registry,
         )
+        self._lost = Counter(
+            "chronolet_probe_results_lost_total",
+            "Outcomes of probes that could not be written to the stream probe_results",
+            registry=registry,
+        )
         self._lock = threading.Lock()
         self._series: dict[str, _Series] = {}
         """By the probe's key, of those that this process is to probe: what is said of any other one comes too late."""
@@ -91,6 +96,10 @@ class ProbeFigures:
             if word == "successful":
                 series.seconds = series.seconds or self._duration.labels(*_names(key))
                 series.seconds.observe(seconds)
+
+    def lost(self, count: int) -> None:
+        """So many raw outcomes were given up."""
+        self._lost.inc(count)
 
     def leave(self, keys: Iterable[str]) -> None:
         """These probes are gone, or another process's: so are their series."""

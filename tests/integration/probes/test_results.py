@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from chronolet.adapters.probes import results
+from chronolet.adapters.probes import per_probe, results
 from chronolet.adapters.probes.results import OUTPUT_LIMIT, RedisResults
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
@@ -29,9 +29,9 @@ def client(redis_server: PrivateRedis) -> Iterator[redis.Redis]:
         yield made
 
 
-def outcome(number: int, output: str = "ok") -> RawResult:
+def outcome(number: int, output: str = "ok", pod: str = "default/web") -> RawResult:
     return RawResult(
-        pod="default/web",
+        pod=pod,
         uid="u",
         container="app",
         probe="Liveness",
@@ -46,7 +46,7 @@ def outcome(number: int, output: str = "ok") -> RawResult:
 
 
 def test_all_come_in_order_with_readable_fields(redis_server: PrivateRedis, client: redis.Redis) -> None:
-    stream = RedisResults(redis_server.url, "n")
+    stream = RedisResults(redis_server.url, "n", of_each=1_000)
     for number in range(500):
         stream.add(outcome(number, "x" * (2 * OUTPUT_LIMIT) if number == 0 else "\u00e9\n"))
     wait_until(lambda: client.xlen(KEY) == 500, "all outcomes")
@@ -62,14 +62,55 @@ def test_all_come_in_order_with_readable_fields(redis_server: PrivateRedis, clie
 def test_the_stream_is_capped(redis_server: PrivateRedis, client: redis.Redis) -> None:
     stream = RedisResults(redis_server.url, "n", most_entries=200)
     for number in range(2_000):
-        stream.add(outcome(number))
+        stream.add(outcome(number, pod=f"default/{number}"))
     stream.stop()
     assert 200 <= client.xlen(KEY) <= 400
     assert client.xrevrange(KEY, count=1)[0][1]["at"] == "1999"
 
 
+def test_one_that_is_probed_often_takes_nothing_from_the_others(
+    redis_server: PrivateRedis, client: redis.Redis
+) -> None:
+    """Nor does it after a restart of the agent, which has to learn first what the stream holds."""
+    client.xadd(KEY, {"somebody": "else"})
+    for process in range(2):
+        stream = RedisResults(redis_server.url, "n", of_each=10, most_entries=300)
+        stream.add(outcome(process, pod="default/seldom"))
+        for number in range(500):
+            stream.add(outcome(1_000 * process + number))
+            if number % 100 == 0:
+                wait_until(lambda at=1_000 * process + number: last(client) == at, "this part")
+        stream.stop()
+    entries = [fields for _, fields in client.xrange(KEY)]
+    assert [one["at"] for one in entries if one.get("pod") == "default/seldom"] == ["0", "1"]
+    # What is too many goes with the next batch, of which the last one has none.
+    often = [int(one["at"]) for one in entries if one.get("pod") == "default/web"]
+    assert often[-10:] == list(range(1_490, 1_500))
+    assert len(often) <= 10 + 100
+    assert entries[0] == {"somebody": "else"}
+
+
+def last(client: redis.Redis) -> int:
+    """The time of the newest entry."""
+    entries = client.xrevrange(KEY, count=1)
+    return int(entries[0][1].get("at", -1)) if entries else -1
+
+
+def test_those_that_nobody_has_heard_of_for_long_are_left_to_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(per_probe, "MOST_PROBES", 2)
+    kept = per_probe.PerProbe(1)
+    for number, who in enumerate(b"abcab"):
+        kept.added((bytes((who,)),), b"%d" % number)
+    assert kept.too_many() == []
+    kept.added((b"b",), b"5")
+    assert kept.too_many() == [b"4"]
+    kept.deleted()
+    assert kept.too_many() == []
+
+
 def test_a_server_that_is_away_is_in_nobodys_way(redis_server: PrivateRedis, client: redis.Redis) -> None:
-    stream = RedisResults(redis_server.url, "n")
+    lost: list[int] = []
+    stream = RedisResults(redis_server.url, "n", lost.append)
     stream.add(outcome(0))
     wait_until(lambda: client.xlen(KEY) == 1, "the first")
     redis_server.kill9()
@@ -79,7 +120,24 @@ def test_a_server_that_is_away_is_in_nobodys_way(redis_server: PrivateRedis, cli
     stream.add(outcome(-1))
     wait_until(lambda: client.exists(KEY) and client.xrevrange(KEY, count=1)[0][1]["at"] == "-1", "the last")
     stream.stop()
+    assert sum(lost) + client.xinfo_stream(KEY)["entries-added"] == 30_002, "what is given up is counted"
     assert not [one for one in threading.enumerate() if one.name == "probe results"]
+
+
+def test_what_came_during_the_last_write_is_written_at_the_end(redis_server: PrivateRedis, client: redis.Redis) -> None:
+    stream = RedisResults(redis_server.url, "n")
+    stream.add(outcome(0))
+    wait_until(lambda: client.xlen(KEY) == 1, "the first")
+    redis_server.pause()
+    stream.add(outcome(1))
+    wait_until(lambda: not stream._waiting, "a write that waits for the server")
+    stream.add(outcome(2))
+    ending = threading.Thread(target=stream.stop)
+    ending.start()
+    wait_until(stream._stopped.is_set, "the end")
+    redis_server.resume()
+    ending.join()
+    assert client.xlen(KEY) == 3
 
 
 def test_one_that_had_nothing_to_do_ends(redis_server: PrivateRedis) -> None:
