@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import zlib
 
+from chronolet.prober.wanted import RunProbe
+
 
 def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -> int:
     """When a run of a container is probed first.
@@ -28,6 +30,12 @@ def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -
 def spread(seed: str, period: int) -> int:
     """A part of the period: for many seeds they spread evenly over it."""
     return zlib.crc32(seed.encode()) % period
+
+
+def begins_at(probe: RunProbe, now: int) -> int:
+    """When a worker that begins now probes first."""
+    delay = probe.definition.initial_delay_seconds * 1000
+    return next_at(probe.from_at, anchored=probe.anchored, delay=delay, period=probe.period_milliseconds, now=now)
 
 
 def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) -> int:

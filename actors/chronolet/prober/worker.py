@@ -70,15 +70,8 @@ class ProbeWorker(SharedActor):
 
     def on_start(self) -> None:
         """Set the first tick; from then on the monotonic clock alone counts."""
-        effect, now = self._effect, _now()
-        first = schedule.next_at(
-            effect.from_at,
-            anchored=effect.anchored,
-            delay=effect.definition.initial_delay_seconds * 1000,
-            period=effect.period_milliseconds,
-            now=now,
-        )
-        self._tick_at(time.monotonic() + (first - now) / 1000)
+        now = _now()
+        self._tick_at(time.monotonic() + (schedule.begins_at(self._effect, now) - now) / 1000)
 
     def on_receive(self, message: Tick | Found) -> None:
         match message:

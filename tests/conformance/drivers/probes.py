@@ -12,8 +12,9 @@ from typing import Any
 from chronolet.adapters.http_texts import url
 from chronolet.pod import probing
 from chronolet.pod.state import Container as PodContainer
+from chronolet.pod.state import ContainerPhase, Exit, Probing, definitions
 from chronolet.pod.state import State as PodState
-from chronolet.pod.state import definitions
+from chronolet.pod.status import pod_status
 from chronolet.ports.probes import HttpTarget, Target
 from chronolet.prober import schedule, signals, wanted
 from chronolet.prober.decider import DECIDER
@@ -45,7 +46,7 @@ class Ticks:
         now, said = step["t_seconds"] * 1000, list[Event]()
         for message in self._of_pod(step):
             said += self._told(message, now)
-        at_work = [one for one in self._outstanding() if one.from_at <= now]
+        at_work = [one for one in _at_work(self.state) if one.from_at <= now]
         for effect in at_work:
             outcome = signals.ProbeOutcome(intent=effect.intent, outcome=step["handler_result"], at=now, milliseconds=1)
             said += self._told(outcome, now)
@@ -65,10 +66,6 @@ class Ticks:
         """Counting beyond the threshold changes nothing."""
         word = 1 if self.state and self.state.last == "failure" else 0
         return expect | {"run_count": min(expect["run_count"], self._thresholds[word])}
-
-    def _outstanding(self) -> list[wanted.RunProbe]:
-        effects = DECIDER.outstanding(self.state) if self.state else ()
-        return [one for one in effects if isinstance(one, wanted.RunProbe)]
 
     def _told(self, message: Message, now: int) -> Sequence[Event]:
         if self.state is None:
@@ -114,14 +111,11 @@ class Ticks:
     def _request(self, container: Case) -> pod.ProbingRequested:
         given = self._given
         sidecar = given.get("container_is_restartable_init", False)
-        return pod.ProbingRequested(
+        return _requested(
             id=container["id"],
-            digest="d",
             started_at=container["started_at_seconds"] * 1000,
-            ip="10.0.0.5",
             restarts="Always" if sidecar else given["pod_restart_policy"],
             started=container["started"],
-            field="spec.containers{app}",
             probe=self._probe,
             definition=Probe(
                 initial_delay_seconds=given["initial_delay_seconds"],
@@ -147,33 +141,98 @@ def _worker_sequence(case: Case) -> Iterable[str]:
 
 
 def _start_jitter(case: Case) -> Iterable[str]:
-    """Containers that ran before an agent that is this young."""
-    period, now = case["given"]["period_seconds"] * 1000, 1_700_000_000_000
+    """Of containers that ran for longer than a period before an agent of this age: what begins with it, or after it,
+    begins at times of its own, and needs no lots drawn. From the pod's request to the first time of the worker.
+    """
+    given, now = case["given"], 1_700_000_000_000
+    period = given["period_seconds"] * 1000
+    began = now - given["kubelet_age_seconds"] * 1000 - 10 * period
     sleeps = [
-        schedule.first_at(started_at=now - 10 * period, delay=0, period=period, now=now, seed=f"k{n}/Liveness") - now
+        schedule.begins_at(worker, now) - now
         for n in range(1_000)
+        for worker in _begun(_requested(id=f"k{n}", started_at=began, period_milliseconds=period, **_who(None)), now)
     ]
     found = {
-        "random_sleep": len(set(sleeps)) > len(sleeps) // 2,
+        "random_sleep": len(sleeps) == 1_000 and len(set(sleeps)) > len(sleeps) // 2,
         "sleep_min_seconds": min(sleeps) // 1000,
         "sleep_max_seconds": -(-max(sleeps) // 1000),
     }
     return differences(case["expect"], found)
 
 
+_NOW = 1_700_000_000_000
+_PHASES: dict[str, ContainerPhase] = {"running": "running", "waiting": "waiting", "terminated": "exited"}
+_ROLES: dict[str, str] = {"init": "init_containers", "restartable_init": "init_containers", "app": "containers"}
+
+
 def _container_status_flags(case: Case) -> Iterable[str]:
-    """By the pod's helper. At once: with no result yet, the worker's first time has come."""
-    given = case["given"]
-    probes = [_NAMES[name] for name in given["probes"]]
-    cached = {_NAMES[name]: value for name, value in given["cached"].items()}
-    flags = probing.flags(probes, cached, runs=given["state"] == "running")
-    ended_well = given.get("role") == "init" and given.get("exit_code") == 0
-    found = {"started": flags.started, "ready": flags.ready or ended_well}
-    if "Readiness" in probes and not cached:
-        now = 1_000_000
-        at = schedule.next_at(now - 5_000, anchored=False, delay=0, period=10_000, now=now)
-        found["triggers_immediate_readiness_probe"] = at == now
+    """By the status of a pod whose container is so. At once: the pod asks for it, and its first time has come."""
+    state = _pod_with(case["given"])
+    status = pod_status(state)
+    (one,) = (*status.init_container_statuses, *status.container_statuses)
+    found = {"started": one.started, "ready": one.ready, "triggers_immediate_readiness_probe": _probed_at_once(state)}
     return differences(case["expect"], found)
+
+
+def _pod_with(given: Case) -> PodState:
+    """A pod of one container, of which the prober has said what is `cached`."""
+    role = given.get("role", "app")
+    probes: dict[str, Any] = {f"{name}_probe": Probe() for name in given["probes"]}
+    definition = Container(name="app", restart_policy="Always" if role == "restartable_init" else None, **probes)
+    containers: dict[str, Any] = {_ROLES[role]: (definition,)}
+    manifest = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(**containers))
+    ((kind, _),) = definitions(manifest)
+    run: dict[str, Any] = {"id": "k0", "started_at": _NOW - 5_000}
+    known = tuple(
+        Probing(probe=_NAMES[name], digest="d", result=result, **run) for name, result in given["cached"].items()
+    )
+    exited = Exit(attempt=0, id="k0", exit_code=given.get("exit_code", 1), reason="Error")
+    one = PodContainer(
+        name="app",
+        kind=kind,
+        phase=_PHASES[given["state"]],
+        exit=exited if given["state"] == "terminated" else None,
+        probing=known,
+        **run,
+    )
+    return PodState(pod=_POD, uid="u1", digest="d", manifest=manifest, containers=(one,))
+
+
+def _probed_at_once(state: PodState) -> bool:
+    workers = [
+        worker
+        for asked in probing.steps(state, (probing.KIND,))
+        if isinstance(asked, pod.ProbingRequested) and asked.probe == "Readiness"
+        for worker in _begun(asked, _NOW)
+    ]
+    return any(schedule.begins_at(worker, _NOW) == _NOW for worker in workers)
+
+
+def _begun(asked: pod.ProbingRequested, now: int) -> Sequence[wanted.RunProbe]:
+    """The workers that follow from the pod's request."""
+    state: State | None = DECIDER.initial
+    for event in DECIDER.decide(DECIDER.initial, asked, now):
+        state = DECIDER.evolve(state or DECIDER.initial, event)
+    return _at_work(state)
+
+
+def _at_work(state: State | None) -> Sequence[wanted.RunProbe]:
+    effects = DECIDER.outstanding(state) if state else ()
+    return [one for one in effects if isinstance(one, wanted.RunProbe)]
+
+
+def _requested(**changes: Any) -> pod.ProbingRequested:
+    """A pod's request, with what does not matter filled in."""
+    fields: dict[str, Any] = {
+        "digest": "d",
+        "ip": "10.0.0.5",
+        "restarts": "Always",
+        "started": True,
+        "field": "spec.containers{app}",
+        "probe": "Liveness",
+        "definition": Probe(),
+    }
+    return pod.ProbingRequested(**fields | changes)
 
 
 def _worker_set(case: Case) -> Iterable[str]:
@@ -201,16 +260,12 @@ class _Worker:
         self.name = f"{uid}/{container}/{probe.lower()}"
         self._state: State | None = DECIDER.initial
         self.tell(
-            pod.ProbingRequested(
+            _requested(
                 id="k0",
-                digest="d",
                 started_at=1_000,
-                ip="",
                 restarts="Always" if sidecar else "Never",
                 started=probe != "Startup",
-                field="",
                 probe=probe,
-                definition=Probe(),
                 period_milliseconds=1_000,
                 **self.who,
             )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from chronolet.prober import schedule
 from chronolet.prober.streak import REMINDER_MS, Streak, counts_as
+from chronolet.prober.wanted import RunProbe
 from chronolet_schemas import prober
 from chronolet_schemas.podspec import Probe
+from tests.deciders.prober import probing
 
 TIMES = st.integers(min_value=0, max_value=10**13)
 DELAYS = st.integers(min_value=0, max_value=10**6)
@@ -53,6 +56,16 @@ def test_a_clock_that_was_put_back_by_an_hour_stops_no_probing() -> None:
     assert schedule.next_at(now + hour, anchored=True, delay=0, period=1_000, now=now) == now
     assert schedule.next_at(now + hour, anchored=False, delay=5_000, period=1_000, now=now) == now + 6_000
     assert schedule.first_at(started_at=now + hour, delay=5_000, period=1_000, now=now, seed="k0") == now + 5_000
+
+
+def test_a_worker_begins_with_the_first_probe_or_goes_on_at_its_times() -> None:
+    scene = probing.probed(definition=replace(probing.DEFINITION, initial_delay_seconds=7))
+    (worker,) = scene.effects.values()
+    assert isinstance(worker, RunProbe)
+    assert [schedule.begins_at(worker, now) for now in (1_000, 8_000, 9_000)] == [8_000, 8_000, 9_000]
+    (worker,) = probing.outcome(scene, "success", at=9_000).effects.values()
+    assert isinstance(worker, RunProbe)
+    assert [schedule.begins_at(worker, now) for now in (9_000, 9_001, 33_000)] == [9_000, 19_000, 39_000]
 
 
 def test_what_the_outcomes_count_as() -> None:
