@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -74,6 +75,17 @@ def test_elsewhere_the_lease_has_to_run_out(rig: Rig) -> None:
     assert owner(rig) == process.id
     assert not rig.store.alive().keys() & {"elsewhere"}
     assert rig.wait(kernel.ShardTakenOver)[0].proof == "lease"
+
+
+def test_a_shard_is_taken_a_moment_after_its_owners_lease_has_run_out(rig: Rig) -> None:
+    """Not a renewal's time later, which would add a third to the lease."""
+    own(rig, "elsewhere", lease_milliseconds=1_500)
+    process = rig.process(chore.kind(), lease_milliseconds=15_000, begin=False)
+    began = time.monotonic()
+    process.start()
+    rig.wait(kernel.ShardTakenOver)
+    assert 1.4 <= time.monotonic() - began < 1.5 + 15 / 3 / supervisor.LOOKS_IN_RENEWAL + 1
+    assert owner(rig) == process.id
 
 
 def test_locks_that_nobody_holds_any_more_are_swept(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,10 @@ class Tick(NamedTuple):
     """A third of the lease's time has passed: a second, unless a test is in a hurry."""
 
 
+class Look(NamedTuple):
+    """A part of that has: see whether what others had is free. Between two ticks, for a lease runs out at any time."""
+
+
 class Upkeep(NamedTuple):
     """A minute has passed: look whether the server has lost anything, and whether a snapshot or a step is due."""
 
@@ -51,4 +55,4 @@ class Retire(NamedTuple):
     """Stop everything and hand over at once."""
 
 
-Notice = Tick | Upkeep | HostFailed | Again | ServerBack | ReaderFailed | LeaseRegained | Retire
+Notice = Tick | Look | Upkeep | HostFailed | Again | ServerBack | ReaderFailed | LeaseRegained | Retire

@@ -1,8 +1,8 @@
 """The supervisor: takes shards, recovers them, starts their hosts, and starts them again when they fail.
 
-Comes in: failures of hosts, the server's return, the lease's return, a tick a second. Goes out: hosts at work.
-A restart takes a new epoch and steps one message at a time for a while. When the server has lost a tail, everything is
-loaded again. What fails here ends the process: whatever runs it starts it again. Next: `process`.
+Comes in: failures of hosts, the server's return, the lease's return, a tick a second and some looks in between. Goes
+out: hosts at work. A restart takes a new epoch and steps one message at a time for a while. When the server has lost a
+tail, everything is loaded again. What fails here ends the process: whatever runs it starts it again. Next: `process`.
 
 A process without a shard stands by: it takes what becomes free.
 
@@ -30,6 +30,7 @@ from chronolet.kernel.notices import (
     Again,
     HostFailed,
     LeaseRegained,
+    Look,
     Notice,
     ReaderFailed,
     Retire,
@@ -47,6 +48,7 @@ from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.keys import Shard
 
+LOOKS_IN_RENEWAL = 4
 UPKEEP_SECONDS = 60.0
 HISTORY_AGAIN_SECONDS = 30.0
 """After so long a shard is taken again whose history was not here: somebody may have brought the archive files."""
@@ -103,6 +105,7 @@ class Supervisor(pykka.ThreadingActor):
         """Begin with the first tick at once."""
         self._tell(Tick())
         self._every(self._given.lease.renewal_seconds, Tick())
+        self._every(self._given.lease.renewal_seconds / LOOKS_IN_RENEWAL, Look())
         self._every(UPKEEP_SECONDS, Upkeep())
 
     def on_failure(
@@ -126,7 +129,7 @@ class Supervisor(pykka.ThreadingActor):
             if str(error) != self._said:  # once, however long it takes
                 self._said = str(error)
                 log.warning("waiting for the server", error=self._said, about=type(message).__name__)
-            if not isinstance(message, Tick | Upkeep):  # those come again by themselves
+            if not isinstance(message, Tick | Look | Upkeep):  # those come again by themselves
                 pause = self._given.lease.renewal_seconds / 2
                 self._given.services.around.timers.after(pause, lambda: self._tell(message))
 
@@ -136,14 +139,8 @@ class Supervisor(pykka.ThreadingActor):
 
     def _handle(self, message: Notice) -> None:
         match message:
-            case Tick():
-                self._tick()
-            case Upkeep():
-                # An idle process has no step that would be refused by a server that was emptied under it.
-                self._look_for_loss()
-                self._nudge_all()
-                self._store.forget_dead()
-                self._claims.sweep()
+            case Tick() | Look() | Upkeep():
+                self._time_has_passed(message)
             case HostFailed():
                 self._failed(message.seat, message.error)
             case Again():
@@ -188,7 +185,7 @@ class Supervisor(pykka.ThreadingActor):
 
     def _adopted(self) -> bool:
         """Whether what runs was adopted by this run of the log, or need not be."""
-        if self._given.adopt is None or self._adopted_run == self._run:
+        if self._given.adopt is None or self._has_adopted():  # the former for the type checker
             return True
         self._given.phase("adopting")
         why = self._given.adopt(self._router, self._run)
@@ -200,6 +197,9 @@ class Supervisor(pykka.ThreadingActor):
         self._adopted_run = self._run
         self._given.phase("acquiring")
         return True
+
+    def _has_adopted(self) -> bool:
+        return self._given.adopt is None or self._adopted_run == self._run
 
     def _host(self, claims: Mapping[Shard, Claim]) -> None:
         self._given.phase("recovering")
@@ -316,6 +316,20 @@ class Supervisor(pykka.ThreadingActor):
         self._reload = False
 
     # -- time passes ---------------------------------------------------------------------------------------------
+    def _time_has_passed(self, message: Tick | Look | Upkeep) -> None:
+        match message:
+            case Tick():
+                self._tick()
+            case Look():
+                if self._has_adopted():  # the runtime is not to be asked so often
+                    self._take_free()
+            case Upkeep():
+                # An idle process has no step that would be refused by a server that was emptied under it.
+                self._look_for_loss()
+                self._nudge_all()
+                self._store.forget_dead()
+                self._claims.sweep()
+
     def _tick(self) -> None:
         if self._reload:
             self._begin_anew()
@@ -326,7 +340,7 @@ class Supervisor(pykka.ThreadingActor):
         for seat, _ in self._hosted.values():
             seat.inbox.nudge()
 
-    def _every(self, seconds: float, message: Tick | Upkeep) -> None:
+    def _every(self, seconds: float, message: Tick | Look | Upkeep) -> None:
         def ring() -> None:
             if self.actor_ref.is_alive():
                 self._tell(message)
