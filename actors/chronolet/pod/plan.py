@@ -1,9 +1,10 @@
 """What a pod does next by itself, given what it is and what time it is. Pure.
 
 Comes in: State and now (milliseconds). Goes out: the next events, none when there is nothing to do until something
-happens or a wait ends. Next: `decider` asks again with the state after them, until nothing comes. One batch holds at
-most one event about each container, sandbox or stray. Source: pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod,
-SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
+happens or a wait ends. Next: `decider`, which asks again with the state after them, until nothing comes; what those are
+to be told who take part in admission or probe, it has seen to before. One batch leads each container, the sandbox and
+each stray one step on at most; what is asked of devices and qos, or given back to them, may stand beside it.
+Source: pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
 """
 
 from __future__ import annotations
