@@ -1,14 +1,14 @@
-"""Probes of servers, as the Kubernetes documentation describes them, with its own times: real HTTP, TCP and gRPC in
-real containers.
+"""Probes of servers, as the Kubernetes documentation describes them: real HTTP, TCP and gRPC in real containers.
 
-The documentation's pods, with this machine's Python for the programs that its images hold.
+The documentation's pods, with this machine's Python for the programs that its images hold, and its times divided by
+about three; `--long` runs them with its own.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,18 +22,37 @@ from tests.support.redis import private_redis
 SLACK_MS = 900
 """What a loaded machine may be late by."""
 
+
+class Times(NamedTuple):
+    """Seconds: delay, period and for how long it is well; delay and period; delay."""
+
+    http: tuple[int, int, float]
+    tcp: tuple[int, int]
+    grpc: int
+
+    def failures(self) -> list[int]:
+        """When the pod over HTTP fails, in milliseconds after its start."""
+        delay, period, well = self.http
+        first = next(at for at in range(delay, 100, period) if at > well)
+        return [(first + period * number) * 1000 for number in range(3)]
+
+
+OWN, SHORT = Times((3, 3, 10.0), (15, 10), 10), Times((2, 1, 3.5), (5, 3), 3)
+
 HTTP = """
-import http.server, sys, time
-began, well = time.monotonic(), float(sys.argv[1])
+import http.server, os, sys, time
+ticks = int(open("/proc/self/stat").read().rpartition(")")[2].split()[19])
+began, well = ticks / os.sysconf("SC_CLK_TCK"), float(sys.argv[1])
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         awesome = self.headers["Custom-Header"] == "Awesome" and self.path == "/healthz"
-        self.send_response(404 if not awesome else 200 if time.monotonic() - began < well else 500)
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
+        self.send_response(404 if not awesome else 200 if age < well else 500)
         self.end_headers()
         self.wfile.write(b"ok")
 http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
 """
-"""What the documentation's image does: all is well for so many seconds, then 500."""
+"""What the documentation's image does: all is well for so many seconds from its start on, then 500."""
 
 GRPC = """
 import grpc, os, time
@@ -71,24 +90,26 @@ def served(name: str, *containers: dict[str, Any]) -> dict[str, Any]:
     return a_pod(name, *containers, volumes=volumes)
 
 
-def pods() -> list[dict[str, Any]]:
+def pods(times: Times) -> list[dict[str, Any]]:
     """All that the tests look at, so that they run at once."""
+    delay, period, well = times.http
     http = {
         "httpGet": {
             "path": "/healthz",
             "port": 8080,
             "httpHeaders": [{"name": "Custom-Header", "value": "Awesome"}],
         },
-        "initialDelaySeconds": 3,
-        "periodSeconds": 3,
+        "initialDelaySeconds": delay,
+        "periodSeconds": period,
     }
-    tcp = {"tcpSocket": {"port": 8080}, "initialDelaySeconds": 15, "periodSeconds": 10}
+    tcp = {"tcpSocket": {"port": 8080}, "initialDelaySeconds": times.tcp[0], "periodSeconds": times.tcp[1]}
+    health = {"grpc": {"port": 2379}, "initialDelaySeconds": times.grpc}
     serves = "trap 'exit 0' TERM; httpd -f -p 8080 & wait"
     for_a_while = "trap 'exit 0' TERM; httpd -f -p 8080 & sleep 4; kill $!; sleep 600 & wait"
     named = {"ports": [{"name": "liveness-port", "containerPort": 8080}]}
     often = {"periodSeconds": 1, "failureThreshold": 2}
     return [
-        served("liveness-http", python("liveness", HTTP, "10", livenessProbe=http)),
+        served("liveness-http", python("liveness", HTTP, str(well), livenessProbe=http)),
         a_pod("goproxy", shell("goproxy", serves, livenessProbe=tcp, readinessProbe=tcp)),
         a_pod(
             "closes",
@@ -99,9 +120,7 @@ def pods() -> list[dict[str, Any]]:
                 livenessProbe={"tcpSocket": {"port": "liveness-port"}, "initialDelaySeconds": 2, **often},
             ),
         ),
-        served(
-            "etcd-with-grpc", python("etcd", GRPC, livenessProbe={"grpc": {"port": 2379}, "initialDelaySeconds": 10})
-        ),
+        served("etcd-with-grpc", python("etcd", GRPC, livenessProbe=health)),
         served(
             "shop",
             python(
@@ -119,13 +138,19 @@ def pods() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.fixture(scope="module", params=[SHORT, pytest.param(OWN, marks=pytest.mark.long)], ids=["short", "own"])
+def times(request: pytest.FixtureRequest) -> Times:
+    found: Times = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
-def node(docker_engine: PrivateDocker) -> Iterator[Node]:
+def node(docker_engine: PrivateDocker, times: Times) -> Iterator[Node]:
     """One node with all the pods, in the network where they are."""
     with private_redis() as server:
         root = server.folder / "agent"
         with running_node(docker_engine, server.url, "servers", root, in_network=True) as node:
-            node.write("pods.yaml", *pods())
+            node.write("pods.yaml", *pods(times))
             yield node
 
 
@@ -144,16 +169,18 @@ def told(node: Node, name: str) -> list[tuple[str, str]]:
     return [(one.reason, one.message) for one in node.journal.events(kube_events.Recorded, name=name)]
 
 
-def test_liveness_over_http(node: Node) -> None:
+def test_liveness_over_http(node: Node, times: Times) -> None:
     """Probed from 3 s on every 3 s; well until 10 s: failed at 12, 15 and 18 s, killed then and started again."""
+    assert OWN.failures() == [12_000, 15_000, 18_000]
+    delay = times.http[0] * 1_000
     began = started(node, "liveness-http")
     node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-http")
     good = node.journal.events(prober.ProbeSucceeded, pod="default/liveness-http")[0]
     assert (good.code, good.output) == (200, "ok")
-    assert 3_000 <= good.at - began <= 3_000 + SLACK_MS
+    assert delay <= good.at - began <= delay + SLACK_MS
     bad = node.journal.events(prober.ProbeFailed, pod="default/liveness-http")
     assert [(one.consecutive, one.code) for one in bad] == [(1, 500), (2, 500), (3, 500)]
-    for one, due in zip(bad, (12_000, 15_000, 18_000), strict=True):
+    for one, due in zip(bad, times.failures(), strict=True):
         assert due <= one.at - began <= due + SLACK_MS
     assert ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500") in told(node, "liveness-http")
     killing = ("Killing", "Container liveness failed liveness probe, will be restarted")
@@ -162,8 +189,9 @@ def test_liveness_over_http(node: Node) -> None:
     assert node.restarts("liveness-http") == [1]
 
 
-def test_liveness_and_readiness_over_tcp(node: Node) -> None:
+def test_liveness_and_readiness_over_tcp(node: Node, times: Times) -> None:
     """Not ready before the first probe 15 s after the start, and then at once."""
+    delay = times.tcp[0] * 1_000
     began = started(node, "goproxy")
     ready = node.journal.wait_for_event(
         prober.ResultChanged, pod="default/goproxy", result="success", probe="Readiness"
@@ -171,7 +199,7 @@ def test_liveness_and_readiness_over_tcp(node: Node) -> None:
     assert ready.consecutive == 1
     for probe in ("Readiness", "Liveness"):
         first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/goproxy", probe=probe)
-        assert 15_000 <= first.at - began <= 15_000 + SLACK_MS
+        assert delay <= first.at - began <= delay + SLACK_MS
         assert (first.output, first.code) == ("", None)
     node.journal.wait_for("it to be ready", lambda: flags(node, "goproxy") == (True, True))
     assert node.restarts("goproxy") == [0]
@@ -187,11 +215,12 @@ def test_a_server_that_no_longer_listens_is_started_again(node: Node) -> None:
     started(node, "closes", attempt=1)
 
 
-def test_liveness_over_grpc(node: Node) -> None:
+def test_liveness_over_grpc(node: Node, times: Times) -> None:
+    delay = times.grpc * 1_000
     began = started(node, "etcd-with-grpc")
     first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/etcd-with-grpc")
     assert first.output == "service healthy"
-    assert 10_000 <= first.at - began <= 10_000 + SLACK_MS
+    assert delay <= first.at - began <= delay + SLACK_MS
     assert node.restarts("etcd-with-grpc") == [0]
 
 
