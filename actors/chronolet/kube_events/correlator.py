@@ -113,4 +113,4 @@ def nanoseconds(at: Position) -> int:
 
 
 def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+    return hashlib.blake2s(text.encode(), digest_size=12).hexdigest()
