@@ -16,7 +16,7 @@ from chronolet.pod.state import POST_START_ERROR, BackOff, Container, Exit, Hook
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
-_NO_WAIT: dict[str, Any] = {"waits_from": 0, "retry_at": 0}
+_NO_WAIT: dict[str, Any] = {"waits_from": 0, "retry_at": 0, "tell_again_at": 0}
 _NO_REASON: dict[str, Any] = {"reason": "", "message": "", **_NO_WAIT}
 """Why it waited is shown until it runs, or has another reason (the kubelet's reason cache)."""
 
@@ -133,7 +133,14 @@ def _exit_read(one: Container, event: pod.ExitRead) -> Container:
 
 def _image_back_off(one: Container, event: pod.ImageBackOffBegan) -> Container:
     text = f'Back-off pulling image "{event.image}": {one.reason}: {one.message}'
-    return replace(one, phase="image_back_off", reason="ImagePullBackOff", message=text, retry_at=event.retry_at)
+    return replace(
+        one,
+        phase="image_back_off",
+        reason="ImagePullBackOff",
+        message=text,
+        retry_at=event.retry_at,
+        tell_again_at=event.tell_again_at,
+    )
 
 
 def _blocked(one: Container, event: pod.ContainerBlocked) -> Container:
@@ -158,6 +165,7 @@ def _backing_off(one: Container, event: pod.RestartScheduled) -> Container:
         one,
         phase="backing_off",
         retry_at=event.at,
+        tell_again_at=event.tell_again_at,
         waited_seconds=event.back_off_seconds,
         reason="CrashLoopBackOff" if event.back_off_seconds else one.reason,
         back_off=BackOff(seconds=event.next_back_off_seconds, updated_at=event.at),
@@ -222,6 +230,7 @@ _CHANGES: Mapping[type[Event], Callable[[Container, Any], Container]] = {
     pod.ContainerStartFailed: _start_failed,
     pod.ContainerExited: _exited,
     pod.RestartScheduled: _backing_off,
+    pod.BackOffContinued: lambda one, event: replace(one, tell_again_at=event.tell_again_at),
     pod.ContainerStopRequested: _stopping,
     pod.ContainerStopReleased: _released,
     pod.HookRequested: _hook_requested,

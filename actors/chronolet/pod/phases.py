@@ -11,6 +11,7 @@ passed over.
     pulling         ImageFailed                    image_failed     ErrImagePull, ErrImageNeverPull, ...
     image_failed    ImageBackOffBegan              image_back_off   ImagePullBackOff, after ErrImagePull
     image_failed    ImageEnsureRequested           pulling          the image was changed, or no pull had been tried
+    image_back_off  BackOffContinued               image_back_off
     image_back_off  ImageEnsureRequested           pulling
     image_ready     ContainerStartRequested        starting
     image_ready     ImageEnsureRequested           pulling          the image was changed
@@ -34,6 +35,7 @@ passed over.
     exited          ContainerStarted               running          somebody else started the very container again
     backing_off     ContainerStarted               running          likewise
     backing_off     RestartScheduled               backing_off      its definition changed: at once
+    backing_off     BackOffContinued               backing_off
     backing_off     ImageEnsureRequested           pulling
 
     sandbox         event                          to
@@ -76,6 +78,7 @@ CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
     pod.ProbingSkipped: frozenset(("running",)),
     pod.ContainerProbed: frozenset(("running", "stopping")),
     pod.RestartScheduled: frozenset(("exited", "backing_off")),
+    pod.BackOffContinued: frozenset(("backing_off", "image_back_off")),
 }
 """From which phases of a container an event may lead away."""
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chronolet.pod.backoff import PULL_FAILED, advanced, wait_seconds
+from chronolet.pod.backoff import (
+    CRASH_LOOP_TOLD_MS,
+    IMAGE_TOLD_MS,
+    PULL_FAILED,
+    advanced,
+    image_failed_milliseconds,
+    told_again_at,
+    wait_seconds,
+)
 from chronolet.pod.lifecycle import handler_of
 from chronolet.pod.state import Container, State
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import pull_policy
-
-IMAGE_FAILED_SHOWN_MS = 1000
-"""How long ErrImagePull stands before ImagePullBackOff, about what the kubelet needs for its next sync. An image that
-is never to be pulled, or whose name is none, keeps its reason: only a pull has a back-off there."""
 
 
 def advance(state: State, one: Container, now: int) -> Iterator[Event]:
@@ -33,10 +37,13 @@ def advance(state: State, one: Container, now: int) -> Iterator[Event]:
     elif one.phase == "image_ready" and same_image:
         yield _start(state, one, wanted, now)
     elif one.phase == "image_failed" and one.reason in PULL_FAILED and same_image:
-        if now >= one.waits_from + IMAGE_FAILED_SHOWN_MS:
-            yield _image_back_off(state, one)
+        # One that is never to be pulled, or whose name is none, keeps its reason: only a pull has a back-off.
+        if now >= one.waits_from + image_failed_milliseconds(one.image_failures):
+            yield _image_back_off(state, one, now)
     elif _may_try(one, now, same_image=same_image, same_definition=one.spec_hash == wanted):
         yield ensure_image(state, one, definition)
+    elif 0 < one.tell_again_at <= now:
+        yield _told_again(state, one, now)
 
 
 def _may_try(one: Container, now: int, *, same_image: bool, same_definition: bool) -> bool:
@@ -66,7 +73,7 @@ def ensure_image(state: State, one: Container, definition: Definition) -> Event:
     )
 
 
-def _image_back_off(state: State, one: Container) -> Event:
+def _image_back_off(state: State, one: Container, now: int) -> Event:
     return pod.ImageBackOffBegan(
         pod=state.pod,
         uid=state.uid,
@@ -74,6 +81,19 @@ def _image_back_off(state: State, one: Container) -> Event:
         attempt=one.attempt,
         image=one.image,
         retry_at=one.retry_at,
+        tell_again_at=told_again_at(now, one.retry_at, IMAGE_TOLD_MS),
+    )
+
+
+def _told_again(state: State, one: Container, now: int) -> Event:
+    """It waits for its restart, or for the next try of its image."""
+    pause = CRASH_LOOP_TOLD_MS if one.phase == "backing_off" else IMAGE_TOLD_MS
+    return pod.BackOffContinued(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        tell_again_at=told_again_at(now, one.retry_at, pause),
     )
 
 
@@ -104,4 +124,5 @@ def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
         at=at,
         back_off_seconds=waited if at > now else 0,
         next_back_off_seconds=advanced(back_off, finished_at, at).seconds,
+        tell_again_at=told_again_at(now, at, CRASH_LOOP_TOLD_MS),
     )

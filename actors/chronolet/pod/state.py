@@ -117,9 +117,9 @@ class Container(Record, frozen=True, kw_only=True):
 
     `sandbox_id` is the sandbox that the attempt at hand was started in.
     `reason` and `message` say why it waits. `blocked` is why it may not start as it is written. `spec_hash` is what the
-    attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait; `waited_seconds`
-    is how long the last restart was put off. `post_start` is the hook to be asked for when it runs; `hook` is the
-    one under way. `left` is what the spec said of one that it no longer has.
+    attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait, told of once more
+    at `tell_again_at`; `waited_seconds` is how long the last restart was put off. `post_start` is the hook to be asked
+    for when it runs; `hook` is the one under way. `left` is what the spec said of one that it no longer has.
     """
 
     name: str
@@ -139,6 +139,7 @@ class Container(Record, frozen=True, kw_only=True):
     started_at: int = 0
     waits_from: int = 0
     retry_at: int = 0
+    tell_again_at: int = 0
     reason: str = ""
     message: str = ""
     blocked: str = ""

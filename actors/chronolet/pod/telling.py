@@ -98,10 +98,7 @@ def _about_image(
         case pod.ImageReady():
             return (_recorded(state, "Normal", "Pulled", _pulled(event), name),)
         case pod.ImageBackOffBegan():
-            return (
-                _recorded(state, "Normal", "BackOff", f'Back-off pulling image "{image}"', name),
-                _recorded(state, "Warning", "Failed", "Error: ImagePullBackOff", name),
-            )
+            return _image_back_off(state, name, image)
         case pod.ImageFailed(reason="ErrImageNeverPull"):
             reason, text = event.reason, f'Container image "{image}" is not present with pull policy of Never'
         case pod.ImageFailed(reason="InvalidImageName"):
@@ -115,6 +112,25 @@ def _about_image(
         _recorded(state, "Warning", reason, text, name),
         _recorded(state, "Warning", "Failed", f"Error: {event.reason}", name),
     )
+
+
+def _image_back_off(state: State, name: str, image: str) -> Sequence[kube_events.Recorded]:
+    return (
+        _recorded(state, "Normal", "BackOff", f'Back-off pulling image "{image}"', name),
+        _recorded(state, "Warning", "Failed", "Error: ImagePullBackOff", name),
+    )
+
+
+def _about_wait(state: State, event: pod.RestartScheduled | pod.BackOffContinued) -> Sequence[kube_events.Recorded]:
+    """The kubelet tells of a wait whenever it looks at the pod: the same again."""
+    one, name = state.container(event.container), event.container
+    if isinstance(event, pod.RestartScheduled) and not event.back_off_seconds:
+        return _NO_FACTS
+    if one is not None and one.phase == "image_back_off":
+        return _image_back_off(state, name, one.image)
+    where = f"{state.manifest.metadata.name}_{state.manifest.metadata.namespace}({state.uid})"
+    text = f"Back-off restarting failed container {name} in pod {where}"
+    return (_recorded(state, "Warning", "BackOff", text, name),)
 
 
 def _waits_for_mount(state: State, container: str) -> bool:
@@ -145,10 +161,8 @@ def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_e
         case pod.ContainerStartFailed():
             failed = _recorded(state, "Warning", "Failed", f"Error: {event.message}", name)
             return (_created(state, name), failed) if event.id else (failed,)
-        case pod.RestartScheduled() if event.back_off_seconds:
-            where = f"{state.manifest.metadata.name}_{state.manifest.metadata.namespace}({state.uid})"
-            text = f"Back-off restarting failed container {name} in pod {where}"
-            return (_recorded(state, "Warning", "BackOff", text, name),)
+        case pod.RestartScheduled() | pod.BackOffContinued():
+            return _about_wait(state, event)
         case _:
             return _container_stop(state, event)
 

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from chronolet.pod import admission
-from chronolet.pod.backoff import MAXIMUM_SECONDS, RESYNC_SECONDS
+from chronolet.pod.backoff import MAXIMUM_SECONDS, RESYNC_SECONDS, image_failed_milliseconds
 from chronolet.pod.deadline import deadline
-from chronolet.pod.starting import IMAGE_FAILED_SHOWN_MS
 from chronolet.pod.state import Cleanup, Container, State, Stop
 
 _LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
@@ -30,9 +29,9 @@ def _short(state: State) -> Iterator[int]:
     times += [stop.retry_at for stop in stops if stop]
     times += admission.asked_again(state)
     for one in state.containers:
-        times.append(one.retry_at)
+        times += (one.retry_at, one.tell_again_at)
         if one.phase == "image_failed":
-            times.append(one.waits_from + IMAGE_FAILED_SHOWN_MS)
+            times.append(one.waits_from + image_failed_milliseconds(one.image_failures))
     return (time for time in times if time)
 
 
@@ -95,6 +94,7 @@ def _container(one: Container, now: int) -> Container:
         one,
         waits_from=min(one.waits_from, now),
         retry_at=_clamped(one.retry_at, now),
+        tell_again_at=_clamped(one.tell_again_at, now),
         stop=_stop(one.stop, now),
         hook=replace(one.hook, requested_at=min(one.hook.requested_at, now)) if one.hook else None,
     )

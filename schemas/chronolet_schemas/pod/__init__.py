@@ -28,6 +28,7 @@ from chronolet_schemas.pod.base import (
     StopReason,
 )
 from chronolet_schemas.pod.containers import (
+    BackOffContinued,
     ContainerBlocked,
     ContainerExited,
     ContainerStarted,
@@ -89,6 +90,7 @@ __all__ = [
     "AdmissionBegan",
     "AdoptPod",
     "AdoptionRefused",
+    "BackOffContinued",
     "CgroupGranted",
     "CgroupReleased",
     "CgroupRequested",

@@ -86,12 +86,24 @@ class ExitRead(ContainerEvent, frozen=True, kw_only=True):
 class RestartScheduled(ContainerEvent, frozen=True, kw_only=True):
     """The container, whose `attempt` ended, is started again at `at`. `back_off_seconds` 0 means at once.
 
-    `next_back_off_seconds` is how long the restart after this one would wait, counted from its exit.
+    `next_back_off_seconds` is how long the restart after this one would wait, counted from its exit. `tell_again_at`:
+    see BackOffContinued.
     """
 
     at: int
     back_off_seconds: int
     next_back_off_seconds: int
+    tell_again_at: int = 0
+
+
+@registered
+class BackOffContinued(ContainerEvent, frozen=True, kw_only=True):
+    """The container waits still (CrashLoopBackOff, ImagePullBackOff), and it is told of once more.
+
+    After that at `tell_again_at`; 0: the wait is over before.
+    """
+
+    tell_again_at: int
 
 
 @registered

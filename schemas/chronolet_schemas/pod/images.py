@@ -56,7 +56,11 @@ class ImageFailed(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageBackOffBegan(ContainerEvent, frozen=True, kw_only=True):
-    """The container waits for the next try of its image (ImagePullBackOff) until `retry_at`."""
+    """The container waits for the next try of its image (ImagePullBackOff) until `retry_at`.
+
+    `tell_again_at`: see BackOffContinued.
+    """
 
     image: str
     retry_at: int
+    tell_again_at: int = 0

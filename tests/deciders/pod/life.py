@@ -100,6 +100,12 @@ class Life(Scene):
         attempt = self.state.container(name).attempt
         return self.answer(f"container/{name}", signals.ContainerUp, id=f"{name}-{attempt}", started_at=self.at)
 
+    def waits_out(self, name: str = "app") -> Self:
+        """To the end of a back-off, however often that is told of meanwhile."""
+        while f"container/{name}" not in self.effects:
+            self.wake()
+        return self
+
     def start(self, name: str = "app") -> Self:
         """From the image to a running container."""
         return self.image_there(name).up(name)

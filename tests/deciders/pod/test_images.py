@@ -82,6 +82,31 @@ def test_a_registry_that_cannot_serve_has_a_reason_of_its_own_and_a_back_off() -
     assert one.message == f'Back-off pulling image "busybox:1": RegistryUnavailable: {message}'
 
 
+def test_a_wait_for_an_image_is_told_of_whenever_the_kubelet_would_look() -> None:
+    """Soon after the first failure; then each 10 to 15 s, of which this is the middle."""
+    life = pulling()
+    waits, tellings = [], []
+    for failures in range(1, 5):
+        failed = life.at
+        life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="gone")
+        times = []
+        while "container/app" not in life.effects:
+            life.wake()
+            if life.kinds != ["ImageEnsureRequested"]:
+                assert life.kinds == ["ImageBackOffBegan"] if not times else ["BackOffContinued"]
+                life.tells(
+                    ("BackOff", 'Back-off pulling image "busybox:1"'),
+                    ("Failed", "Error: ImagePullBackOff"),
+                )
+                times.append(life.at - failed)
+        waits.append(life.at - failed)
+        tellings.append(times)
+        assert life.state.container("app").image_failures == failures
+        life.answer("container/app", signals.PullBegan)
+    assert waits == [10_000, 20_000, 40_000, 80_000]
+    assert tellings == [[1_000], [12_500], [12_500, 25_000, 37_500], [12_500 * number for number in range(1, 7)]]
+
+
 # --- imagePullSecrets
 
 

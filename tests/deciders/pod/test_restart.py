@@ -6,24 +6,56 @@ import pytest
 
 from chronolet.pod import signals
 from chronolet_schemas import pleg, pod
-from tests.deciders.pod.life import POD, T0, container, manifest, running
+from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
+
+
+def times_told(life: Life) -> int:
+    return sum(reason == "BackOff" for reason, _ in life.told)
+
+
+def crash_loop(exits: int) -> Life:
+    """It has died so often, and waits."""
+    life = running()
+    for _ in range(exits - 1):
+        life.dies().waits_out().start()
+    return life.dies()
 
 
 def test_the_first_restart_is_at_once_and_the_next_ones_wait() -> None:
+    """And are told of as often as the kubelet looks while they wait, which it does at most each 60 to 90 s."""
     life = running()
-    waits = []
+    waits, tellings = [], []
     for attempt in range(8):
         life.dies(code=1)
-        died = life.at
-        if life.due:
-            life.wake()
+        died, times = life.at, times_told(life)
+        while "container/app" not in life.effects:
+            times += times_told(life.wake())
         waits.append((life.at - died) // 1000)
+        tellings.append(times)
         life.start()
         assert life.state.container("app").restarts == attempt + 1
     assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
+    assert tellings == [0, 1, 1, 1, 2, 3, 4, 4]
 
 
-def test_a_back_off_is_told_once_and_shown() -> None:
+def test_a_long_wait_is_told_of_again_in_the_same_words() -> None:
+    life = crash_loop(6)
+    first, began = life.told, life.at
+    life.wake().then(pod.BackOffContinued(pod=POD, uid="u1", container="app", attempt=5, tell_again_at=began + 150_000))
+    assert (life.told, life.at, life.effects) == (first, began + 75_000, {})
+    life.wake().then(pod.BackOffContinued(pod=POD, uid="u1", container="app", attempt=5, tell_again_at=0))
+    assert life.due == began + 160_000
+
+
+def test_what_was_missed_of_a_wait_is_not_told_after_its_end() -> None:
+    life = crash_loop(6)
+    life.at += 400_000
+    assert life.wake().kinds == ["ImageEnsureRequested"]
+    life.start().tells(("Created", "Container created"), ("Started", "Container started"))
+    assert life.due is None
+
+
+def test_a_back_off_is_told_at_once_and_shown() -> None:
     life = running().dies().start().dies()
     life.tells(("BackOff", "Back-off restarting failed container app in pod web_default(u1)"))
     one = life.state.container("app")

@@ -97,7 +97,7 @@ def test_an_image_that_cannot_be_pulled_waits_longer_each_time() -> None:
         assert life.state.container("app").reason == "ErrImagePull"
         life.wake().tells(("BackOff", 'Back-off pulling image "busybox:1"'), ("Failed", "Error: ImagePullBackOff"))
         assert life.state.container("app").reason == "ImagePullBackOff"
-        assert life.wake().kinds == ["ImageEnsureRequested"]
+        assert life.waits_out().kinds == ["ImageEnsureRequested"]
         waits.append((life.at - failed) // 1000)
     assert waits == [10, 20, 40, 80, 160, 300, 300]
 

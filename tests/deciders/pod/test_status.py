@@ -101,7 +101,7 @@ def test_a_crash_loop() -> None:
         assert app(life)["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
         assert app(life)["lastState"]["terminated"]["exitCode"] == 1
         assert status(life)["phase"] == "Running"
-        life.wake()
+        life.waits_out()
         assert app(life)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
         life.start().dies()
 
