@@ -1,7 +1,7 @@
-"""Servers that KubeEvents are sent to, over real HTTP, failing as they are told: a webhook, and a stand-in for a
-Kubernetes API server that checks every request by the rules of its event API.
+"""Servers that KubeEvents are sent to, over real HTTP, failing as they are told. Here: a webhook.
 
-In: faults, one for each request to come. Out: what they were sent, what they took, what was wrong with it.
+In: faults, one for each request to come. Out: what they were sent, what they took. Next: `event_api`, a stand-in for a
+Kubernetes API server.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import re
 import socket
 import struct
 import threading
@@ -159,126 +158,6 @@ class Webhook(Server):
             self.repeated += key in self.taken
             self.taken.setdefault(key, json.loads(body))
         return 200, {}
-
-
-class ApiServer(Server):
-    """Event objects by namespace and name. `wrong` is what a real server would have refused, in words."""
-
-    def __init__(self, token: str = "") -> None:
-        super().__init__()
-        self._token = token
-        self.events: dict[tuple[str, str], dict[str, Any]] = {}
-        self.calls: list[tuple[str, str, int]] = []
-        """(method, name, status) of each call that was answered."""
-        self.wrong: list[str] = []
-
-    def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
-        with self.lock:
-            name, status, answer = self._answer(handler, body)
-            self.calls.append((handler.command, name, status))
-        return status, answer
-
-    def _answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[str, int, Any]:
-        found = re.fullmatch(r"/api/v1/namespaces/([^/]+)/events(?:/([^/]+))?", handler.path)
-        if self._token and handler.headers.get("Authorization") != f"Bearer {self._token}":
-            return "", *_status(401, "Unauthorized")
-        if found is None:
-            self.wrong.append(f"path {handler.path}")
-            return "", *_status(404, "NotFound")
-        namespace, name = found.groups()
-        sent = json.loads(body)
-        if handler.command == "POST" and name is None:
-            return sent["metadata"]["name"], *self._create(handler, namespace, sent)
-        if handler.command == "PATCH" and name is not None:
-            return name, *self._patch(handler, namespace, name, sent)
-        self.wrong.append(f"{handler.command} {handler.path}")
-        return "", *_status(405, "MethodNotAllowed")
-
-    def _create(self, handler: BaseHTTPRequestHandler, namespace: str, event: dict[str, Any]) -> tuple[int, Any]:
-        if handler.headers["Content-Type"] != "application/json":
-            self.wrong.append(f"create as {handler.headers['Content-Type']}")
-        problems = list(_problems(namespace, event))
-        self.wrong += problems
-        if problems:
-            return _status(422, "Invalid", problems[0])
-        key = (namespace, event["metadata"]["name"])
-        if key in self.events:
-            return _status(409, "AlreadyExists")
-        server_made = {"uid": f"uid-{len(self.events)}", "resourceVersion": "1", "creationTimestamp": "now"}
-        self.events[key] = {**event, "metadata": {**event["metadata"], **server_made}}
-        return 201, self.events[key]
-
-    def _patch(
-        self, handler: BaseHTTPRequestHandler, namespace: str, name: str, patch: dict[str, Any]
-    ) -> tuple[int, Any]:
-        if handler.headers["Content-Type"] != "application/strategic-merge-patch+json":
-            self.wrong.append(f"patch as {handler.headers['Content-Type']}")
-        if not patch.keys() <= {"count", "lastTimestamp", "message"}:
-            self.wrong.append(f"patch of {sorted(patch)}")
-        if (namespace, name) not in self.events:
-            return _status(404, "NotFound")
-        event = {**self.events[namespace, name], **patch}
-        self.wrong += _problems(namespace, event, new=False)
-        self.events[namespace, name] = event
-        return 200, event
-
-
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "apiVersion": str,
-    "kind": str,
-    "metadata": dict,
-    "involvedObject": dict,
-    "reason": str,
-    "message": str,
-    "source": dict,
-    "firstTimestamp": str,
-    "lastTimestamp": str,
-    "count": int,
-    "type": str,
-    "eventTime": (str, type(None)),
-    "reportingComponent": str,
-    "reportingInstance": str,
-}
-
-
-def _problems(namespace: str, event: dict[str, Any], *, new: bool = True) -> Iterator[str]:
-    """What pkg/apis/core/validation/events.go and the API machinery would say."""
-    yield from _problems_of_fields(event)
-    yield from _problems_of_place(namespace, event["metadata"], event["involvedObject"])
-    if new and event["metadata"].keys() & {"resourceVersion", "uid", "creationTimestamp"}:
-        yield "metadata: what only the server sets"
-    if event["type"] not in ("Normal", "Warning") or not 1 <= event["count"] < 2**31:
-        yield f"type {event['type']!r}, count {event['count']!r}"
-    if not event["reason"] or not event["source"].get("component"):
-        yield "reason or source.component: empty"
-
-
-def _problems_of_fields(event: dict[str, Any]) -> Iterator[str]:
-    for field, kind in _FIELDS.items():
-        if not isinstance(event.get(field, "" if kind is str else None), kind):
-            yield f"{field}: {event.get(field)!r}"
-    yield from (f"{field}: not a field" for field in event.keys() - _FIELDS.keys())
-    if (event["apiVersion"], event["kind"]) != ("v1", "Event"):
-        yield f"kind {event['kind']}"
-    for field in ("firstTimestamp", "lastTimestamp"):
-        if not _TIME.fullmatch(event[field]):
-            yield f"{field}: {event[field]!r}"
-
-
-def _problems_of_place(namespace: str, metadata: dict[str, Any], involved: dict[str, Any]) -> Iterator[str]:
-    if not _NAME.fullmatch(metadata["name"]) or len(metadata["name"]) > 253:
-        yield f"metadata.name: {metadata['name']!r}"
-    if metadata.get("namespace") != namespace:
-        yield f"metadata.namespace: {metadata.get('namespace')!r} in {namespace!r}"
-    if involved.get("namespace", "default") != namespace:
-        yield f"involvedObject.namespace: {involved.get('namespace')!r} in {namespace!r}"
-
-
-def _status(code: int, reason: str, message: str = "") -> tuple[int, Any]:
-    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
-    return code, {**status, "code": code}
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 import msgspec
 
 from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import Acquired, Committed, Step
+from chronolet.kernel.store import Acquired, Committed, Step, StoreBroken, StoreUnreachable
 from chronolet.node.kinds import SHARDS
 from chronolet_schemas import codec, kernel, kube_events, registry
 from chronolet_schemas.envelope import START, Event, Record
@@ -28,6 +29,7 @@ from tests.support.redis import PrivateRedis
 
 NODE = "n"
 _TELLER = Shard("pleg")
+_PATIENCE_SECONDS = 20.0
 
 
 def recorded(number: int, **fields: Any) -> kube_events.Recorded:
@@ -81,10 +83,20 @@ class Events:
             new_mail_cursor=head.mail_cursor,
             records=tuple(_record("pleg/node", event) for event in events),
         )
-        answer = self.store.step(step)
+        answer = self._answered(step)
         assert isinstance(answer, Committed)
         self._version, self.last = answer.version, answer.at
         self.told += len(events)
+
+    def _answered(self, step: Step) -> object:
+        """As a host does it: the same step again, until there is an answer."""
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                return self.store.step(step)
+            except (StoreBroken, StoreUnreachable):
+                if time.monotonic() > until:
+                    raise
 
     # -- the agent -----------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -118,6 +130,12 @@ class Events:
         """The events of kube_events in the log."""
         own = [entry for entry in self.store.scan(START) if entry.entity.startswith("kube_events/")]
         return [codec.decode(entry.type, entry.data, Event) for entry in own]
+
+    def recorded(self) -> list[kube_events.Recorded]:
+        """All that was told, as the log has it."""
+        kind = registry.type_of(kube_events.Recorded)
+        found = [codec.decode(one.type, one.data, Event) for one in self.store.scan(START) if one.type == kind]
+        return [event for event in found if isinstance(event, kube_events.Recorded)]
 
     def balance(self, sink: str) -> Counter[str]:
         """All that the log says, in numbers."""

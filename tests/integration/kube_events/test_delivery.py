@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from chronolet_schemas import kube_events
 from tests.integration.kube_events.support import NODE, Events, names, node, recorded
 from tests.support import scratch
-from tests.support.event_servers import ApiServer, Fault, Webhook, served
+from tests.support.event_api import ApiServer
+from tests.support.event_servers import Fault, Webhook, served
 from tests.support.redis import PrivateRedis
 
 FAULTS: tuple[Fault, ...] = (
@@ -95,25 +97,77 @@ def test_what_is_told_while_no_agent_runs_is_delivered_by_the_next(
         assert sorted(webhook.taken) == sorted(keys(events))
 
 
+def test_a_sink_that_hangs_holds_up_no_other(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
+    webhook.faults.append("hang")
+    with node(redis_server, tmp_path / "root", event_webhook_url=webhook.url) as events:
+        events.start()
+        for begin in range(0, 300, 10):
+            events.record(*(recorded(number) for number in range(begin, begin + 10)))
+        events.wait_settled("redis")
+        found = events.balance("webhook")
+        assert (webhook.met["hang"], webhook.requests) == (1, 1)
+        assert (found["posted"], found["delivered"], found["given up"]) == (300, 0, 0)
+
+
+def test_strange_events_get_everywhere_and_those_of_what_is_gone_are_refused(
+    redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook
+) -> None:
+    """A megabyte, control characters, a namespace that is no more."""
+    strange = "\x00\x1b[2J\r\n\t\u2028\x7f" + "x" * 1_000_000
+    api = ApiServer(namespaces={"shop"})
+    with (
+        served(api),
+        node(redis_server, tmp_path / "root", event_webhook_url=webhook.url, event_api_server=api.url) as events,
+    ):
+        events.start()
+        events.record(recorded(1, message=strange), recorded(2, namespace="gone"), recorded(3))
+        events.wait_settled("redis", "webhook", "kubernetes")
+        whole = [event for event in events.recorded() if event.name == "web-1"]
+        assert [event.message for event in whole] == [strange]
+        shown = [event["message"] for _, event in events.stream()]
+        assert shown[0] == f"{strange[:4093]}..."
+        assert [event["message"] for event in webhook.taken.values()] == shown
+        assert [event["message"] for event in api.events.values()] == [shown[0], shown[2]]
+        given_up = [fact for fact in events.facts() if isinstance(fact, kube_events.GivenUp)]
+        assert [(fact.sink, fact.count, fact.error) for fact in given_up] == [
+            ("kubernetes", 1, '404 NotFound: namespaces "gone" not found')
+        ]
+        assert api.wrong == []
+
+
 def test_a_flood_and_kills_in_the_middle_of_it(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
-    """Ten thousand: some of as many objects, most of a single one, which the spam filter keeps back."""
-    settings = {"event_webhook_url": webhook.url, "event_backlog": 100_000, "event_stream_length": 100_000}
-    with node(redis_server, tmp_path / "root", **settings) as events:
+    """Ten thousand: some of as many objects, most of a single one, which the spam filter keeps back. The agent is
+    killed, and killed again, then the server that has its log.
+    """
+    api = ApiServer()
+    settings = {
+        "event_webhook_url": webhook.url,
+        "event_api_server": api.url,
+        "event_qps": 0,
+        "event_backlog": 100_000,
+        "event_stream_length": 100_000,
+    }
+    with served(api), node(redis_server, tmp_path / "root", **settings) as events:
         events.start()
         flood = threading.Thread(target=_flood, args=(events,))
         flood.start()
-        for much in (200, 700, 1_200):
+        for much, killed in ((200, events), (600, events), (1_000, redis_server)):
             scratch.wait_until(lambda much=much: len(webhook.taken) > much, f"{much} at the webhook", 60)  # type: ignore[misc]
-            events.kill9()
-            events.start()
+            killed.kill9()
+            killed.start()
         flood.join()
-        events.wait_settled("redis", "webhook", seconds=90)
-        posted, found = keys(events), events.balance("webhook")
+        events.wait_settled("redis", "webhook", "kubernetes", seconds=90)
+        posts, posted, found = events.posts(), keys(events), events.balance("webhook")
         assert found["heard"] == 10_000 == found["suppressed"] + found["posted"]
         assert found["posted"] == len(posted) == len(set(posted)) == 2_000 + 25
         assert found["given up"] == 0
         assert sorted(webhook.taken) == sorted(posted)  # each there, and known by its name if it came twice
-        assert [at for at, _ in events.stream()] == [post.at for post in events.posts()]
+        assert [at for at, _ in events.stream()] == [post.at for post in posts]
+        assert {name: event["count"] for (_, name), event in api.events.items()} == dict(names(posts))
+        assert api.wrong == []
+        # What it was sent again by one who was killed before he could write down the answer, it has already.
+        assert events.balance("kubernetes")["given up"] <= 3
+        assert {call.status for call in api.calls} <= {200, 201, 409}
         assert found["correlated"] < 2_000  # a hundred may be one entry
 
 

@@ -22,7 +22,8 @@ from chronolet.ports.kube_sinks import Outcome
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
-from tests.support.event_servers import UNREACHABLE, ApiServer, Fault, Webhook, served
+from tests.support.event_api import ApiServer
+from tests.support.event_servers import UNREACHABLE, Fault, Webhook, served
 from tests.support.redis import PrivateRedis, RedisOptions, private_redis
 
 T0 = 1_700_000_000_000
