@@ -105,6 +105,10 @@ class StreamFollowed(Event, frozen=True, kw_only=True):
 
     server: str
     """Name and version of the engine."""
+    first: bool = False
+    """The agent has just been started."""
+    boot_id: str = ""
+    """Of the machine, from one boot to the next; empty where it is not known."""
 
 
 @registered

@@ -15,7 +15,7 @@ from chronolet.manifests import secrets, signals, wanted
 from chronolet.manifests.evolve import evolve
 from chronolet.manifests.identity import applied_uid
 from chronolet.manifests.state import APPLY, File, State, Wanted, file_source
-from chronolet_schemas import manifests
+from chronolet_schemas import kube_events, manifests
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Pod
 from chronolet_schemas.podspec import digest as digest_of
@@ -159,6 +159,7 @@ def _file_pods(state: State, message: signals.FileRead, source: str, *, told: bo
         if key in mine or (before is not None and before.source != source):
             if not told:
                 yield _refused(key, source, source if before is None or key in mine else before.source)
+                yield _told(one, source)
             continue
         mine.add(key)
         if before is None or before.uid != one.uid:
@@ -206,6 +207,21 @@ def _withdrawn(key: str, one: Wanted, grace_period_seconds: int | None = None) -
 def _refused(key: str, source: str, owner: str) -> Event:
     reason = f"{key} is wanted by {owner} already; {source} cannot have a pod of the same name"
     return manifests.PodRefused(pod=key, source=source, reason=reason)
+
+
+def _told(one: signals.FilePod, source: str) -> Event:
+    """Who applies hears of it; of a file nobody waits for an answer. Source: pkg/kubelet/config/config.go."""
+    about = one.manifest.metadata
+    pod = f"{about.name}_{about.namespace}({one.uid})"
+    return kube_events.Recorded(
+        object_kind="Pod",
+        namespace=about.namespace,
+        name=about.name,
+        uid=one.uid,
+        severity="Warning",
+        reason="FailedValidation",
+        message=f'Error validating pod {pod} from {source} due to duplicate pod name "{about.name}", ignoring',
+    )
 
 
 def due(_state: State) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from chronolet.adapters.boot import boot_id
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.cdi import HostCdi
 from chronolet.adapters.http_requests import HttpRequests
@@ -117,6 +118,7 @@ def _pleg(parts: Parts, run: Run) -> Kind[Any]:
         steady_seconds=settings.pleg_relist_period / 1000,
         threshold_seconds=settings.pleg_relist_threshold / 1000,
         run=run,
+        boot_id=boot_id(),
     )
     return pleg.kind(jobs, settings.node)
 

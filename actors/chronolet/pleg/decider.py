@@ -20,9 +20,10 @@ from chronolet.pleg.evolve import evolve
 from chronolet.pleg.health import ill_from, illness
 from chronolet.pleg.runs import is_news
 from chronolet.pleg.state import Run, State
+from chronolet.pleg.telling import tell
 from chronolet.pleg.transitions import Seen as SeenState
 from chronolet.pleg.transitions import computed
-from chronolet_schemas import kube_events, pleg
+from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Event
 
 _KILLED = 137
@@ -37,21 +38,8 @@ Said = _SaidOfEach | signals.StreamOpened | signals.StreamBroken | signals.Relis
 
 
 def decide(node: str, state: State, message: Said, now: int) -> Sequence[Event]:
-    """The facts that are new in a signal, each with what the kubelet tells about the node because of it."""
-    return tuple(one for event in _facts(state, message, now) for one in (event, *_told(node, event)))
-
-
-def _told(node: str, event: Event) -> Sequence[kube_events.Recorded]:
-    """A node whose PLEG is ill is not ready (pkg/kubelet/nodestatus/setters.go, ReadyCondition)."""
-    match event:
-        case pleg.Unhealthy():
-            reason = "NodeNotReady"
-        case pleg.Healthy():
-            reason = "NodeReady"
-        case _:
-            return ()
-    text = f"Node {node} status is now: {reason}"
-    return (kube_events.Recorded(object_kind="Node", name=node, severity="Normal", reason=reason, message=text),)
+    """The facts that are new in a signal, each with what the kubelet tells because of it."""
+    return tuple(one for event in _facts(state, message, now) for one in (event, *tell(node, state, event)))
 
 
 def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
@@ -63,7 +51,7 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
         case Due():
             return (pleg.Unhealthy(message=illness(state.listed_at, now, state.threshold_milliseconds)),)
         case signals.StreamOpened():
-            return (pleg.StreamFollowed(server=message.server),)
+            return (pleg.StreamFollowed(server=message.server, first=message.first, boot_id=message.boot_id),)
         case signals.StreamBroken():
             return () if state.stream == "lost" else (pleg.StreamLost(error=message.error),)
         case _:

@@ -52,12 +52,13 @@ def jobs(
     steady_seconds: float = STEADY_SECONDS,
     threshold_seconds: float = THRESHOLD_SECONDS,
     run: Callable[[], str] = lambda: "",
+    boot_id: str = "",
 ) -> Mapping[type[Effect], Job]:
     """The standing effects of the pleg kind. `steady_seconds` is the listing's period while the stream stands,
-    `threshold_seconds` how old the last one may be while pleg is healthy; `run` is the log's.
+    `threshold_seconds` how old the last one may be while pleg is healthy; `run` is the log's, `boot_id` the machine's.
     """
     link = Link()
-    following = Following(runtime, node, link, run)
+    following = Following(runtime, node, link, run, boot_id)
     listing = Listing(runtime, node, link, steady_seconds, threshold_seconds)
     return {wanted.FollowRuntime: Job(following.follow), wanted.Relist: Job(listing.list)}
 
@@ -65,11 +66,12 @@ def jobs(
 class Following:
     """The worker of FollowRuntime."""
 
-    def __init__(self, runtime: Runtime, node: str, link: Link, run: Callable[[], str]) -> None:
+    def __init__(self, runtime: Runtime, node: str, link: Link, run: Callable[[], str], boot_id: str) -> None:
         self._runtime = runtime
         self._node = node
         self._link = link
         self._run = run
+        self._boot_id = boot_id
         self._since: int | None = None
         """The time of the last notice: where the next stream goes on, as far back as the engine remembers."""
 
@@ -100,12 +102,13 @@ class Following:
 
         def opened(stream: Stream) -> None:
             threading.Thread(target=_close_when_cancelled, args=(stream, context, over), daemon=True).start()
+            first = self._link.opened == 0
             self._link.opened += 1
             self._link.standing = True
             self._link.look.set()
             server = f"{engine.name} {engine.version}"
             log.info("following what runs", server=server)
-            context.send(signals.StreamOpened(server=server))
+            context.send(signals.StreamOpened(server=server, first=first, boot_id=self._boot_id))
 
         try:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):

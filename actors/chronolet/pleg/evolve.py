@@ -25,9 +25,15 @@ def evolve(state: State, event: Event) -> State:
         case pleg.ContainersAdopted() | pleg.EventsPutOff():
             return replace(state, anew=state.anew + 1)
         case pleg.StreamFollowed() | pleg.StreamLost():
-            return replace(state, stream="followed" if isinstance(event, pleg.StreamFollowed) else "lost")
+            return _stream(state, event)
         case _:
             return state
+
+
+def _stream(state: State, event: pleg.StreamFollowed | pleg.StreamLost) -> State:
+    if isinstance(event, pleg.StreamFollowed):
+        return replace(state, stream="followed", boot_id=event.boot_id or state.boot_id)
+    return replace(state, stream="lost")
 
 
 def _unread(state: State, event: pleg.PodUnreadable | pleg.PodReadable) -> immutables.Map[str, Unread]:

@@ -40,9 +40,11 @@ class Unread(Message, frozen=True, kw_only=True):
 
 
 class StreamOpened(Signal, frozen=True, kw_only=True):
-    """The event stream stands. `server` is the engine's name and version."""
+    """The event stream stands. `server` is the engine's name and version; `first`: none did before in this process."""
 
     server: str
+    first: bool = False
+    boot_id: str = ""
 
 
 class StreamBroken(Signal, frozen=True, kw_only=True):

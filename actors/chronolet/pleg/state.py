@@ -39,7 +39,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`containers` by runtime id; removed ones leave. `out_of_memory` holds ids that have not died since.
 
     `stream` and `relist` say how it goes with the two ways to hear of the runtime. `anew` counts the times that the
-    listing had to begin from nothing: containers were adopted, or one listing told more than a step may say.
+    listing had to begin from nothing: containers were adopted, or one listing told more than a step may say. `boot_id`
+    is the last that was heard of.
 
     While `relist` is failing, `listed_at` is when the last one that worked began (0: never), and pleg is `unhealthy`
     once that is longer ago than `threshold_milliseconds`. `unread` are the uids of pods that cannot be inspected, with
@@ -55,3 +56,4 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unhealthy: bool = False
     unread: immutables.Map[str, Unread] = immutables.Map()
     anew: int = 0
+    boot_id: str = ""

@@ -199,8 +199,8 @@ def test_apply_of_a_files_pod_is_refused_naming_both() -> None:
 
 def test_a_file_is_refused_a_name_that_apply_has_and_is_read_again_when_it_is_free() -> None:
     scene = given(DECIDER).when(apply(pod())).when(read(pod(), pod("db")))
-    assert kinds(scene.said) == ["FileAccepted", "PodRefused", "PodApplied"]
-    scene.when(read(pod(), pod("db"))).then()
+    assert scene.kinds == ["FileAccepted", "PodRefused", "PodApplied"]
+    scene.when(read(pod(), pod("db"))).then().tells()
     watch = scene.effects["folder"].intent
     scene.when(delete("default/web"))
     assert scene.effects["folder"].intent != watch
@@ -209,7 +209,12 @@ def test_a_file_is_refused_a_name_that_apply_has_and_is_read_again_when_it_is_fr
 
 def test_of_two_files_the_first_has_the_name_until_it_goes() -> None:
     scene = given(DECIDER).when(read(pod())).when(read(pod(), path=B))
-    assert kinds(scene.said) == ["FileAccepted", "PodRefused"]
+    assert scene.kinds == ["FileAccepted", "PodRefused"]
+    (told,) = scene.recorded
+    other = from_file(pod(), B).uid
+    assert told.uid == other != from_file(pod()).uid
+    text = f'Error validating pod web_default({other}) from file:{B} due to duplicate pod name "web", ignoring'
+    scene.tells(("FailedValidation", text))
     watch = scene.effects["folder"].intent
     scene.when(signals.FileGone(path=A)).then(manifests.FileVanished(path=A), gone(from_file(pod())))
     assert scene.effects["folder"].intent != watch
@@ -218,7 +223,7 @@ def test_of_two_files_the_first_has_the_name_until_it_goes() -> None:
 
 def test_one_name_twice_in_a_file_is_the_first_pod() -> None:
     scene = given(DECIDER).when(read(pod(), pod(image="busybox:2")))
-    assert kinds(scene.said) == ["FileAccepted", "PodApplied", "PodRefused"]
+    assert scene.kinds == ["FileAccepted", "PodApplied", "PodRefused"]
     assert scene.only(manifests.PodApplied) == from_file(pod())
 
 

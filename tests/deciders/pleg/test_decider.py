@@ -7,6 +7,7 @@ from typing import Any, Literal
 from hypothesis import given as with_data
 from hypothesis import settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from chronolet.kernel.decider import Due
 from chronolet.pleg import signals, wanted
@@ -272,6 +273,35 @@ def test_a_node_whose_listing_does_not_work_is_told_not_to_be_ready() -> None:
     scene.tells(("NodeNotReady", "Node node-1 status is now: NodeNotReady"))
     scene.when(signals.Relisted(began_at=T0, count=3))
     scene.tells(("NodeReady", "Node node-1 status is now: NodeReady"))
+
+
+def test_the_first_listing_of_all_is_what_makes_a_node_ready() -> None:
+    scene = given(decider("node-1")).when(signals.Relisted(began_at=T0, count=3))
+    scene.tells(("NodeReady", "Node node-1 status is now: NodeReady"))
+    scene.when(failed(), at=T0 + 10).when(signals.Relisted(began_at=T0 + 20, count=3)).tells()
+    ill = given(decider("node-1")).when(signals.RelistFailed(error="no socket", threshold_milliseconds=THRESHOLD))
+    ill.tells(("NodeNotReady", "Node node-1 status is now: NodeNotReady"))
+    ill.when(signals.Relisted(began_at=T0, count=3)).tells(("NodeReady", "Node node-1 status is now: NodeReady"))
+
+
+def test_a_start_of_the_agent_and_of_the_machine_is_told() -> None:
+    first = signals.StreamOpened(server="x", first=True, boot_id="b1")
+    scene = given(decider("node-1")).when(first).tells(("Starting", "Starting chronolet."))
+    scene.then(pleg.StreamFollowed(server="x", first=True, boot_id="b1"))
+    scene.when(signals.StreamOpened(server="x", boot_id="b1")).tells()
+    scene.when(first).tells(("Starting", "Starting chronolet."))
+    scene.when(signals.StreamOpened(server="x", first=True)).when(replace(first, boot_id="b2")).tells(
+        ("Starting", "Starting chronolet."), ("Rebooted", "Node node-1 has been rebooted, boot id: b2")
+    )
+    assert [one.severity for one in scene.recorded] == ["Normal", "Warning"]
+
+
+def test_a_pod_that_cannot_be_inspected_has_an_event() -> None:
+    unread = signals.Unread(pod="default/web", uid="u1", error="timed out")
+    scene = pleg_with().when(signals.Relisted(began_at=T0, count=1, unread=(unread,)))
+    scene.tells(("FailedSync", "error determining status: timed out"))
+    (told,) = scene.recorded
+    assert (told.object_kind, told.namespace, told.name, told.uid) == ("Pod", "default", "web", "u1")
 
 
 MESSAGES = st.one_of(

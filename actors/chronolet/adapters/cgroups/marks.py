@@ -10,13 +10,15 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
+from chronolet.adapters.boot import FILE, boot_id
+
 _NAMES = ("user.chronolet.node", "trusted.chronolet.node")
 
 
 class Marks:
     """`kept` is a folder of the agent's own."""
 
-    def __init__(self, kept: Path, boot: Path = Path("/proc/sys/kernel/random/boot_id")) -> None:
+    def __init__(self, kept: Path, boot: Path = FILE) -> None:
         self._kept = kept
         self._boot = boot
 
@@ -49,7 +51,4 @@ class Marks:
         return self._kept / quote(folder, safe="")
 
     def _boot_id(self) -> str:
-        try:
-            return self._boot.read_text().strip()
-        except OSError:
-            return "-"
+        return boot_id(self._boot) or "-"

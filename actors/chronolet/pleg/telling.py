@@ -1,0 +1,60 @@
+"""The KubeEvents that go with pleg's own events, in the kubelet's reasons and words. Pure.
+
+Comes in: the node's name, the State before an event, the event. Goes out: `kube_events.Recorded`, none for most. Next:
+`decider` puts them behind the event. Source: pkg/kubelet/nodestatus/setters.go (ReadyCondition, MachineInfo),
+kubelet.go (BirthCry), pod_workers.go (podWorkerLoop).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from chronolet.pleg.state import State
+from chronolet_schemas import kube_events, pleg
+from chronolet_schemas.envelope import Event
+
+
+def tell(node: str, state: State, event: Event) -> Iterator[kube_events.Recorded]:
+    """What the kubelet would record when this happens. A node whose PLEG is ill is not ready."""
+    match event:
+        case pleg.StreamFollowed():
+            yield from _followed(node, state, event)
+        case pleg.RelistWorking() if not state.relist:
+            yield _became(node, "NodeReady")
+        case pleg.Healthy():
+            yield _became(node, "NodeReady")
+        case pleg.Unhealthy():
+            yield _became(node, "NodeNotReady")
+        case pleg.PodUnreadable():
+            yield _unreadable(event)
+        case _:
+            return
+
+
+def _followed(node: str, state: State, event: pleg.StreamFollowed) -> Iterator[kube_events.Recorded]:
+    if event.first:
+        yield _of_node(node, "Normal", "Starting", "Starting chronolet.")
+    if event.boot_id and state.boot_id not in ("", event.boot_id):
+        yield _of_node(node, "Warning", "Rebooted", f"Node {node} has been rebooted, boot id: {event.boot_id}")
+
+
+def _became(node: str, reason: str) -> kube_events.Recorded:
+    return _of_node(node, "Normal", reason, f"Node {node} status is now: {reason}")
+
+
+def _of_node(node: str, severity: Literal["Normal", "Warning"], reason: str, message: str) -> kube_events.Recorded:
+    return kube_events.Recorded(object_kind="Node", name=node, severity=severity, reason=reason, message=message)
+
+
+def _unreadable(event: pleg.PodUnreadable) -> kube_events.Recorded:
+    namespace, _, name = event.pod.partition("/")
+    return kube_events.Recorded(
+        object_kind="Pod",
+        namespace=namespace,
+        name=name,
+        uid=event.uid,
+        severity="Warning",
+        reason="FailedSync",
+        message=f"error determining status: {event.error}",
+    )
