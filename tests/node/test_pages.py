@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet.adapters.docker_runtime import usage
 from chronolet.adapters.fake_runtime import FakeRuntime
@@ -104,11 +105,15 @@ def test_an_empty_log_has_no_pods(tmp_path: Path) -> None:
 
 
 def test_configz_has_the_kubelets_names_and_no_password(tmp_path: Path) -> None:
-    shown = body(configz(settings(tmp_path))({}))
+    hook = "https://me:secret@hooks.example:8443/T0/secret?token=secret"
+    page = configz(replace(settings(tmp_path), event_webhook_url=hook))({})
+    shown = body(page)
     kubelet, own = shown["kubeletconfig"], shown["chronolet"]
     assert isinstance(kubelet, dict)
     assert isinstance(own, dict)
     assert (kubelet["fileCheckFrequency"], kubelet["logging"]) == ("20s", {"format": "text"})
+    assert own["event-webhook-url"] == "https://hooks.example:8443"
+    assert b"secret@" not in page.body
     assert (own["redis"], own["node"], own["pleg-relist-threshold"]) == ("redis://localhost:6379", "n", "3m0s")
 
 

@@ -147,8 +147,10 @@ class Webhook(Server):
         self.taken: dict[str, dict[str, Any]] = {}
         self.repeated = 0
         self.unsigned = 0
+        self.logins: list[str] = []
 
     def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
+        self.logins += handler.headers.get_all("Authorization", [])
         expected = hmac.new(self._secret, body, hashlib.sha256).hexdigest()
         if self._secret and handler.headers.get("X-Chronolet-Signature") != f"sha256={expected}":
             self.unsigned += 1

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -76,6 +77,9 @@ def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
     }
 
 
+_SERVERS = ("event_webhook_url", "event_api_server")
+
+
 def configz(settings: Settings) -> Show:
     """/configz: the settings under their names in a KubeletConfiguration, and those that it has no name for."""
     shown: Object = {"kubeletconfig": {}, "chronolet": {"node": settings.node}}
@@ -101,6 +105,9 @@ def _said(one: Setting, value: object) -> object:
     if one.name == "redis" and isinstance(value, str):
         scheme, mark, rest = value.partition("://")
         return f"{scheme}{mark}{rest.rpartition('@')[2]}"  # never its password
+    if one.name in _SERVERS and isinstance(value, str) and value:
+        parts = urlsplit(value)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"  # the rest may be as secret
     if isinstance(value, tuple):
         return [str(part) for part in value]
     return str(value) if isinstance(value, Path) else value

@@ -6,6 +6,7 @@ Comes in: a URL once, then method, path, headers, body. Goes out: a whole answer
 
 from __future__ import annotations
 
+import base64
 import http.client
 import socket
 import ssl
@@ -13,7 +14,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 CALL_SECONDS = 10.0
 LARGEST_ANSWER = 1 << 20
@@ -39,18 +40,22 @@ class Caller(Protocol):
 
 class HttpCaller:
     """A `Caller` over the network. Paths are put behind that of the URL; an `https` server's certificate is checked,
-    against `ca_file` if there is one.
+    against `ca_file` if there is one. What is said of failures names the server only: the rest of a URL may be secret.
     """
 
     def __init__(self, url: str, *, ca_file: str = "", seconds: float = CALL_SECONDS) -> None:
         parts = urlsplit(url)
-        self.where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        self.where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._host = parts.hostname or ""
         self._port = parts.port
         self._tls = parts.scheme == "https"
         self._path = f"{parts.path}?{parts.query}" if parts.query else parts.path
         self._ca_file = ca_file
         self._seconds = seconds
+        self._login: dict[str, str] = {}
+        if parts.username:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._login = {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
 
     def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         try:
@@ -72,7 +77,9 @@ class HttpCaller:
     def _asked(
         self, connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> Answer:
-        connection.request(method, f"{self._path}{path}" or "/", body, {**headers, "Connection": "close"})
+        connection.request(
+            method, f"{self._path}{path}" or "/", body, {**self._login, **headers, "Connection": "close"}
+        )
         answer = connection.getresponse()
         found = answer.read(LARGEST_ANSWER + 1)
         if len(found) > LARGEST_ANSWER:
