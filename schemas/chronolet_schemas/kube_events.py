@@ -135,14 +135,15 @@ class DeliveryResumed(SinkEvent, frozen=True, kw_only=True):
 class GivenUp(SinkEvent, frozen=True, kw_only=True):
     """`count` posts of these numbers will not be delivered to the sink. The log keeps what they told of.
 
-    `refused`: the sink has said no, for good. `tries`: as many tries as there may be have failed. `backlog`: more were
+    `refused`: the sink has said no, for good. `known`: it has them by their names, from a try whose answer nobody heard
+    or lived to write down. `tries`: as many tries as there may be have failed. `backlog`: more were
     waiting than may. `removed`: the agent was told to deliver there no longer.
     """
 
     first: int
     last: int
     count: int
-    reason: Literal["refused", "tries", "backlog", "removed"]
+    reason: Literal["refused", "known", "tries", "backlog", "removed"]
     name: str = ""
     """Of the last of them."""
     error: str = ""

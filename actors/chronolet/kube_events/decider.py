@@ -111,19 +111,21 @@ def _answered(policy: Policy, state: State, answer: signals.SinkAnswered, now: i
     sink = state.sinks.get(name)
     if sink is None or answer.intent != _intent(name, sink):
         return
-    settled = answer.delivered + len(answer.refused)
-    last = sink.cursor + settled
+    settled = answer.delivered + answer.known + len(answer.refused)
+    first, last = sink.cursor + 1, sink.cursor + settled
     if answer.refused:
         refused = answer.refused[-1]
         yield kube_events.GivenUp(
             sink=name,
-            first=sink.cursor + 1,
+            first=first,
             last=last,
             count=len(answer.refused),
             reason="refused",
             name=refused.name,
             error=refused.error,
         )
+    if answer.known:
+        yield kube_events.GivenUp(sink=name, first=first, last=last, count=answer.known, reason="known")
     if answer.delivered:
         yield kube_events.Delivered(sink=name, upto=last, count=answer.delivered)
     if answer.failure:

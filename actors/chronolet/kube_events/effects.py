@@ -37,6 +37,7 @@ class Delivery:
             delivered=outcome.delivered,
             refused=tuple(signals.Refused(name=name, error=error) for name, error in outcome.refused),
             failure=outcome.failure,
+            known=outcome.known,
         )
 
 

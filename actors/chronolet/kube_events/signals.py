@@ -27,7 +27,8 @@ class Refused(Signal, frozen=True, kw_only=True):
 class SinkAnswered(Signal, frozen=True, kw_only=True):
     """What became of the first posts of a `Deliver`, in their order.
 
-    The first `delivered + len(refused)` of them are settled. With a `failure` the one behind those was tried in vain.
+    The first `delivered + known + len(refused)` of them are settled. With a `failure` the one behind those was tried in
+    vain.
     """
 
     subject: str
@@ -35,6 +36,7 @@ class SinkAnswered(Signal, frozen=True, kw_only=True):
     delivered: int = 0
     refused: tuple[Refused, ...] = ()
     failure: str = ""
+    known: int = 0
 
 
 def heard(events: Sequence[tuple[Position, Recorded]]) -> Heard:

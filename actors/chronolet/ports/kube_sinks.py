@@ -19,17 +19,19 @@ POSITION = "chronolet/position"
 
 
 class Outcome(NamedTuple):
-    """What became of the first posts, in order: so many taken, so many refused for good as (name, why); behind those,
-    one that was tried in vain if there is a `failure`.
+    """What became of the first posts, in order: so many taken, so many that it had already under their names, so many
+    refused for good as (name, why); behind those, one that was tried in vain if there is a `failure`.
     """
 
     delivered: int = 0
     refused: tuple[tuple[str, str], ...] = ()
     failure: str = ""
+    known: int = 0
 
     def and_then(self, other: Outcome) -> Outcome:
         """Both, one after the other."""
-        return Outcome(self.delivered + other.delivered, (*self.refused, *other.refused), other.failure)
+        refused = (*self.refused, *other.refused)
+        return Outcome(self.delivered + other.delivered, refused, other.failure, self.known + other.known)
 
 
 class Sink(Protocol):

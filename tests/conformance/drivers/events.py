@@ -126,17 +126,17 @@ class _Server:
             raise Unreachable("connection refused")
         if word == "request_construction_error":
             raise ValueError("it has no form")
-        status, kind = _ANSWERS[word]
-        return Answer(status, {}, json.dumps({"apiVersion": "v1", "kind": kind}).encode())
+        status, kind, reason = _ANSWERS[word]
+        return Answer(status, {}, json.dumps({"apiVersion": "v1", "kind": kind, "reason": reason}).encode())
 
 
 _ANSWERS = {
-    "ok": (201, "Event"),
-    "not_found": (404, "Status"),
-    "already_exists": (409, "Status"),
-    "internal_error_status": (500, "Status"),
-    "forbidden": (403, "Status"),
-    "unexpected_object": (200, "Pod"),
+    "ok": (201, "Event", "Started"),
+    "not_found": (404, "Status", "NotFound"),
+    "already_exists": (409, "Status", "AlreadyExists"),
+    "internal_error_status": (500, "Status", "InternalError"),
+    "forbidden": (403, "Status", "Forbidden"),
+    "unexpected_object": (200, "Pod", ""),
 }
 
 
@@ -194,7 +194,7 @@ def _outcome(said: Sequence[Event]) -> str:
             return "recorded"
         case kube_events.GivenUp(reason="tries"):
             return "given_up"
-        case kube_events.GivenUp(reason="refused"):
+        case kube_events.GivenUp(reason="refused" | "known"):
             return "abandoned"
         case other:
             return type(other).__name__

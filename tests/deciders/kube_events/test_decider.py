@@ -78,6 +78,20 @@ def test_refused_is_given_up_at_once_and_the_rest_goes_on() -> None:
     assert (sink.delivered, sink.given_up, sink.waiting(one.state.head)) == (2, 2, 0)
 
 
+def test_what_the_sink_has_from_an_earlier_try_is_counted_by_itself() -> None:
+    one = scene("web").when(heard(*several(4)))
+    name = deliver(one).posts[1].name
+    one.when(answered(one, delivered=1, known=1, refused=refused(name), failure="gone"), at=NOW)
+    assert one.facts[:3] == (
+        kube_events.GivenUp(sink="web", first=1, last=3, count=1, reason="refused", name=name, error="no"),
+        kube_events.GivenUp(sink="web", first=1, last=3, count=1, reason="known"),
+        kube_events.Delivered(sink="web", upto=3, count=1),
+    )
+    assert one.only(kube_events.DeliveryFailed).number == 4
+    sink = one.state.sinks["web"]
+    assert (sink.delivered, sink.given_up, sink.waiting(one.state.head)) == (1, 2, 1)
+
+
 def test_a_try_that_failed_is_made_again_after_a_pause() -> None:
     one = scene("web").when(heard(*several(2)))
     one.when(answered(one, delivered=1, failure="gone"), at=NOW)

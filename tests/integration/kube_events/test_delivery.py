@@ -136,7 +136,7 @@ def test_strange_events_get_everywhere_and_those_of_what_is_gone_are_refused(
 
 
 def test_a_flood_and_kills_in_the_middle_of_it(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
-    """Ten thousand: some of as many objects, most of a single one, which the spam filter keeps back. The agent is
+    """Ten thousand: a thousand of as many objects, the rest of one, which the spam filter keeps back. The agent is
     killed, and killed again, then the server that has its log.
     """
     api = ApiServer()
@@ -151,7 +151,7 @@ def test_a_flood_and_kills_in_the_middle_of_it(redis_server: PrivateRedis, tmp_p
         events.start()
         flood = threading.Thread(target=_flood, args=(events,))
         flood.start()
-        for much, killed in ((200, events), (600, events), (1_000, redis_server)):
+        for much, killed in ((100, events), (300, events), (500, redis_server)):
             scratch.wait_until(lambda much=much: len(webhook.taken) > much, f"{much} at the webhook", 60)  # type: ignore[misc]
             killed.kill9()
             killed.start()
@@ -159,14 +159,16 @@ def test_a_flood_and_kills_in_the_middle_of_it(redis_server: PrivateRedis, tmp_p
         events.wait_settled("redis", "webhook", "kubernetes", seconds=90)
         posts, posted, found = events.posts(), keys(events), events.balance("webhook")
         assert found["heard"] == 10_000 == found["suppressed"] + found["posted"]
-        assert found["posted"] == len(posted) == len(set(posted)) == 2_000 + 25
+        assert found["posted"] == len(posted) == len(set(posted)) == 1_000 + 25
         assert found["given up"] == 0
         assert sorted(webhook.taken) == sorted(posted)  # each there, and known by its name if it came twice
         assert [at for at, _ in events.stream()] == [post.at for post in posts]
         assert {name: event["count"] for (_, name), event in api.events.items()} == dict(names(posts))
         assert api.wrong == []
-        # What it was sent again by one who was killed before he could write down the answer, it has already.
-        assert events.balance("kubernetes")["given up"] <= 3
+        # What is sent again after a kill, it has already: its answers were heard but never written down.
+        at_api = events.balance("kubernetes")
+        assert at_api["delivered"] + at_api["given up: known"] == found["posted"]
+        assert sum(call.status == 409 for call in api.calls) <= 60  # a batch for each kill
         assert {call.status for call in api.calls} <= {200, 201, 409}
         assert found["correlated"] < 2_000  # a hundred may be one entry
 
@@ -174,5 +176,5 @@ def test_a_flood_and_kills_in_the_middle_of_it(redis_server: PrivateRedis, tmp_p
 def _flood(events: Events) -> None:
     numbers = itertools.count()
     for _ in range(100):
-        some = [recorded(next(numbers)) for _ in range(20)]
-        events.record(*some, *[recorded(-1, name="loud", message="again")] * 80)
+        some = [recorded(next(numbers)) for _ in range(10)]
+        events.record(*some, *[recorded(-1, name="loud", message="again")] * 90)

@@ -101,6 +101,8 @@ def _read(post: Post, answer: Answer) -> Outcome:
         return Outcome(failure=f"answered {answer.status} with {found.get('kind') or 'no object'}, expected an Event")
     if found.get("kind") != "Status" or "retry-after" in answer.headers:
         return Outcome(failure=f"answered {answer.status}")
+    if (answer.status, found.get("reason")) == (HTTPStatus.CONFLICT, "AlreadyExists"):
+        return Outcome(known=1)  # its name tells of its place in the log: an answer of this server's was lost
     return Outcome(refused=((post.name, f"{answer.status} {found.get('reason', '')}: {found.get('message', '')}"),))
 
 
