@@ -89,6 +89,8 @@ def tell(
 def _add(story: Story, line: Line, plain: Plain) -> None:
     event = line.event
     match event:
+        case kernel.LogStarted() | kernel.ShardTakenOver() | kube_events.Recorded(reason="Starting" | "FailedSync"):
+            pass  # once for each agent; whenever a listing met a dead engine
         case kube_events.Recorded():
             words = f"{event.severity} {event.reason}: {event.message}"
             story.told.setdefault(event.field_path, []).append(plain(words))
@@ -104,8 +106,6 @@ def _add(story: Story, line: Line, plain: Plain) -> None:
             seen.append(type(event).__name__)
         case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PodRefused():
             story.manifests.append(plain(_words(event)))
-        case kernel.LogStarted() | kernel.ShardTakenOver():
-            pass
         case kernel.EffectsFailing() if event.about.startswith("keeper/"):
             pass  # the keeper measures the log: it says so when that met a dead server, and measures again
         case _ if line.entry.type.startswith("kernel."):
