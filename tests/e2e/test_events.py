@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from chronolet_schemas import kernel
+from chronolet_schemas import kernel, kube_events
+from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, running_node, shell
 from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis
@@ -100,3 +101,25 @@ def test_the_events_from_apply_through_a_liveness_restart_and_a_crash_loop_to_de
     assert [line.split()[2] for line in shown.splitlines()] == reasons
     warnings = node.chronolet("events", "--all", "--types", "Warning", "--for", "pod/web", "--no-headers").out
     assert [line.split()[-1] for line in warnings.splitlines()] == ["failed:", f"web_default({uid})"]
+    of_node = json.loads(node.chronolet("events", "--for", "node/events", "-o", "json").out)["items"]
+    assert {(event["reason"], event["message"]) for event in of_node} >= {
+        ("Starting", "Starting chronolet."),
+        ("NodeReady", "Node events status is now: NodeReady"),
+    }
+
+
+@pytest.mark.long
+def test_a_crash_loop_is_told_of_as_often_as_a_kubelet_looks_at_it(node: Node) -> None:
+    """Waits of 10, 20, 40 and 80 s: the last is told of twice."""
+    assert node.chronolet("apply", "-f", node.aside("loop.yaml", pod("loop", shell("app", "exit 1")))).status == 0
+    node.journal.wait_for_event(pods.ContainerStarted, 240, pod="default/loop", attempt=5)
+    told: list[str] = []
+    for line in node.journal.lines:
+        match line.event:
+            case kube_events.Recorded(name="loop", reason="BackOff"):
+                told.append("BackOff")
+            case pods.ContainerStarted(pod="default/loop", attempt=attempt):
+                told.append(f"{attempt}")
+    assert told[: told.index("5") + 1] == [
+        *("0", "1", "BackOff", "2", "BackOff", "3", "BackOff", "4", "BackOff", "BackOff", "5"),
+    ]
