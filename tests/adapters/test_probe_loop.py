@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from chronolet.adapters.probes.loop import Loop
+from chronolet.adapters.probes.threads import Lane, ThreadAttempt, Work
 from tests.support.scratch import wait_until
 
 DAY_SECONDS = 86_400.0
@@ -98,3 +99,23 @@ def test_what_is_left_happens_in_its_order(loop: Loop) -> None:
     loop.soon(begin)
     wait_until(lambda: bool(rung) and rung[-1] == 0, "the last of them")
     assert rung == [*range(2, 1_001, 2), 0]
+
+
+def test_a_lane_that_has_ended_begins_nothing(loop: Loop) -> None:
+    """A worker's time may come between the end of attempts and that of their thread."""
+    lane = Lane(loop, "lane", 1, 1.0)
+    done: list[object] = []
+    attempts = [
+        ThreadAttempt(
+            lane, loop, lambda asking: asking.tell("success", ""), 1.0, done.append, may=lambda: True, who="one"
+        )
+        for _ in range(2)
+    ]
+    loop.soon(lambda: lane.submit(attempts[0]))
+    wait_until(lambda: len(done) == 1, "the first")
+    loop.soon(lane.end)
+    loop.soon(lambda: lane.submit(attempts[1]))
+    assert turned(loop)
+    assert [one.began for one in attempts] == [True, False]
+    lane.join(time.monotonic() + 1)
+    assert len(done) == 1

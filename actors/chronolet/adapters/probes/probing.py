@@ -5,6 +5,7 @@ Comes in: targets. Goes out: readings. Next: the prober's workers. Implements `p
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -77,9 +78,10 @@ class Probing:
     def stop(self) -> None:
         until = time.monotonic() + STOP_SECONDS
         ended = threading.Event()
-        for end in (self._execs.end, self._grpcs.end, ended.set):
-            self._loop.soon(end)
-        ended.wait(STOP_SECONDS)
+        with contextlib.suppress(RuntimeError):  # no thread can begin: then there was none, and nothing is at work
+            for end in (self._execs.end, self._grpcs.end, ended.set):
+                self._loop.soon(end)
+            ended.wait(STOP_SECONDS)
         self._loop.stop()
         self._execs.join(until)
         self._grpcs.join(until)

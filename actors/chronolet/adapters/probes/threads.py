@@ -99,7 +99,8 @@ class Lane:
         self._fill()
 
     def end(self) -> None:
-        """Nobody waits for any of them."""
+        """Nobody waits for any of them, and none begins any more."""
+        self._at_once = 0
         for attempt in (*self._turns.clear(), *self._threads):
             attempt.cancel()
 
