@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from chronolet.adapters.probes.loop import Loop
-from chronolet.adapters.probes.threads import Lane, ThreadAttempt, Work
+from chronolet.adapters.probes.threads import Lane, ThreadAttempt
 from tests.support.scratch import wait_until
 
 DAY_SECONDS = 86_400.0

@@ -7,12 +7,12 @@ import queue
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.probes import Probing
-from chronolet.ports.probes import HttpTarget, Reading, Target
+from chronolet.ports.probes import Attempt, HttpTarget, Reading, Target
 from chronolet.ports.requests import Request
 from chronolet.ports.runtime import ContainerSpec, SandboxSpec
 
@@ -33,6 +33,15 @@ class Probes:
         assert reading.seconds <= seconds + 0.5, "later than its time"
         assert found.empty()
         return reading
+
+    def cancel(self, attempts: Sequence[Attempt]) -> None:
+        """All that are in it when the prober's thread comes to it."""
+
+        def cancel() -> None:
+            for one in attempts:
+                one.cancel()
+
+        self.prober.soon(cancel)
 
     def get(self, port: int, path: str = "/", seconds: float = 5.0, **more: object) -> Reading:
         request = Request(host=str(more.pop("host", "127.0.0.1")), port=port, path=path, **more)  # type: ignore[arg-type]

@@ -103,7 +103,7 @@ def test_one_that_is_cancelled_is_gone_too(probes: Probes, world: World, app: st
     attempts = []
     probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, told.append, lambda: True)))
     wait_until(lambda: len(execs(world, app)) >= 3, "the command and its children")
-    probes.prober.soon(attempts[0].cancel)
+    probes.cancel(attempts)
     wait_until(lambda: not execs(world, app), "the end of the command and its children")
     assert told == []
 

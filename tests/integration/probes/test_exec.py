@@ -101,9 +101,9 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
         attempts.extend(probes.prober.begin(target, 0.3, found.put, lambda: True) for _ in range(total))
 
     probes.prober.soon(begin)
-    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
+    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE and len(attempts) == total, "as many as may run")
     assert [one.began for one in attempts] == [number < EXECS_AT_ONCE for number in range(total)]
-    probes.prober.soon(attempts[-1].cancel)
+    probes.cancel(attempts[-1:])
     readings = [found.get(timeout=10) for _ in range(total - 1)]
     assert len(runtime.execs.all) == total - 1, "the one that was cancelled never began"
     spread = max(one.started for one in readings) - min(one.started for one in readings)
@@ -136,8 +136,7 @@ def test_commands_that_hang_hold_nobody_up(
     assert (reading.result, reading.output) == ("success", "fine\n")
     assert reading.started - began < within
     assert len(at_work(runtime)) == EXECS_AT_ONCE, "those that hang have their time"
-    for one in attempts:
-        probes.prober.soon(one.cancel)
+    probes.cancel(attempts)
     wait_until(lambda: not at_work(runtime), "the end of all commands")
 
 
@@ -167,7 +166,7 @@ def test_nobody_has_two_commands_at_once(
     other = ExecTarget(container_id=container, command=("well",))
     probes.prober.soon(lambda: probes.prober.begin(other, 5, found.put, lambda: True, who="other"))
     assert found.get(timeout=5).result == "success", "others are not concerned"
-    assert not attempts[1].began
+    assert [one.began for one in attempts] == [True, False]
     assert len(runtime.execs.all) == 2
     monkeypatch.undo()
     release.set()
@@ -239,7 +238,7 @@ def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: Fa
     target = ExecTarget(container_id=container, command=LASTS)
     probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.put, lambda: True)))
     wait_until(lambda: bool(at_work(runtime)), "the command")
-    probes.prober.soon(attempts[0].cancel)
+    probes.cancel(attempts)
     wait_until(lambda: not at_work(runtime), "the end of the command")
     assert found.empty()
 

@@ -194,7 +194,7 @@ def test_one_that_is_cancelled_ends_at_once(probes: Probes, serve: Serve) -> Non
     target = GrpcTarget(host="127.0.0.1", port=serve(silent).port)
     probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.append, lambda: True)))
     assert asked.wait(5)
-    probes.prober.soon(attempts[0].cancel)
+    probes.cancel(attempts)
     wait_until(lambda: not [one for one in threading.enumerate() if one.name == "grpc probe"], "the end of its thread")
     assert found == []
 
@@ -247,7 +247,6 @@ def test_servers_that_are_silent_hold_no_other_probe_up(probes: Probes, serve: S
 
     probes.prober.soon(begin)
     assert found.get(timeout=10).output == "service healthy"
-    for one in attempts:
-        probes.prober.soon(one.cancel)
+    probes.cancel(attempts)
     wait_until(lambda: "grpc probe" not in [one.name for one in threading.enumerate()], "the end of all")
     assert found.empty()
