@@ -87,7 +87,18 @@ class PolicySet(Event, frozen=True, kw_only=True):
 
 @registered
 class PodNoted(Event, frozen=True, kw_only=True):
-    """A pod lives: its dead containers are kept as far as the limits allow."""
+    """A pod lives, for the first time or again: its dead containers are kept as far as the limits allow."""
+
+    pod: str
+    uid: str
+
+    def subject(self) -> str:
+        return f"pod/{self.uid}"
+
+
+@registered
+class PodFinished(Event, frozen=True, kw_only=True):
+    """A pod is over. Until it is forgotten it can be looked at, but a full disk takes its dead containers."""
 
     pod: str
     uid: str

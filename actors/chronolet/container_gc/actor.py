@@ -24,7 +24,8 @@ def kind(
     effects: Mapping[type[Effect], Job] | None = None, standing: Mapping[type[Effect], Job] | None = None
 ) -> Kind[State]:
     """The Kind; with its workers it can act."""
-    heard = (pod.SpecAccepted, pod.PodAdopted, pod.PodEnded, manifests.FolderRead, kernel.BallastGivenUp)
+    pods = (pod.SpecAccepted, pod.PodAdopted, pod.CgroupReleased, pod.SandboxStartRequested, pod.PodEnded)
+    heard = (*pods, manifests.FolderRead, kernel.BallastGivenUp)
     return Kind(
         name="container_gc",
         shards=1,

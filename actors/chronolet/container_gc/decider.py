@@ -22,7 +22,7 @@ from chronolet_schemas import container_gc, kernel, kube_events, manifests, pod
 from chronolet_schemas.envelope import Event
 
 _Answer = signals.RemovalDone | signals.RemovalRefused | EffectFailed
-_PodNews = pod.SpecAccepted | pod.PodAdopted | pod.PodEnded
+_PodNews = pod.SpecAccepted | pod.PodAdopted | pod.CgroupReleased | pod.SandboxStartRequested | pod.PodEnded
 Said = (
     _Answer | _PodNews | signals.Looked | manifests.FolderRead | kernel.BallastGivenUp | container_gc.CollectContainers
 )
@@ -36,7 +36,7 @@ def decide(state: State, message: Said, now: int) -> Sequence[Event]:
             return (*_settings(state, message), *_looked(state, message, now))
         case signals.RemovalDone() | signals.RemovalRefused() | EffectFailed():
             return tuple(_answered(state, message, now))
-        case pod.SpecAccepted() | pod.PodAdopted() | pod.PodEnded():
+        case pod.PodEvent():
             return _pod(state, message)
         case manifests.FolderRead():
             return () if state.sources_ready else (container_gc.SourcesReady(),)
@@ -50,10 +50,18 @@ def decide(state: State, message: Said, now: int) -> Sequence[Event]:
 
 
 def _pod(state: State, message: _PodNews) -> Sequence[Event]:
-    known = message.uid in state.pods
-    if isinstance(message, pod.PodEnded):
-        return (container_gc.PodForgotten(pod=message.pod, uid=message.uid),) if known else ()
-    return () if known else (container_gc.PodNoted(pod=message.pod, uid=message.uid),)
+    """A pod that gives back its share of the node is over; one that gets a sandbox after that has begun again."""
+    known, finished = message.uid in state.pods, message.uid in state.finished
+    match message:
+        case pod.PodEnded():
+            return (container_gc.PodForgotten(pod=message.pod, uid=message.uid),) if known else ()
+        case pod.CgroupReleased():
+            news = known and not finished
+            return (container_gc.PodFinished(pod=message.pod, uid=message.uid),) if news else ()
+        case pod.SandboxStartRequested():
+            return (container_gc.PodNoted(pod=message.pod, uid=message.uid),) if finished else ()
+        case _:
+            return () if known else (container_gc.PodNoted(pod=message.pod, uid=message.uid),)
 
 
 def _settings(state: State, look: signals.Told) -> Sequence[Event]:
@@ -65,9 +73,18 @@ def _settings(state: State, look: signals.Told) -> Sequence[Event]:
     )
 
 
-def planned(state: State, look: signals.Looked, now: int) -> Sequence[plan.Judged]:
-    """What a run would do that begins now, after this look."""
-    pods = Pods(known=state.pods, sources_ready=state.sources_ready)
+def planned(
+    state: State, look: signals.Looked, now: int, trigger: container_gc.Trigger = "period"
+) -> Sequence[plan.Judged]:
+    """What a run would do that begins now, after this look. A full disk takes what finished pods have left, as the
+    kubelet's eviction manager does.
+    """
+    pods = Pods(
+        known=state.pods,
+        terminated=state.finished,
+        sources_ready=state.sources_ready,
+        evict_terminated=trigger == "disk",
+    )
     return plan.judged(look, pods, look.policy, now)
 
 
@@ -76,7 +93,7 @@ def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
     asked = _asked(state, look.intent)
     if asked is None:
         return ()
-    stages = planned(state, look, now)
+    stages = planned(state, look, now, asked.trigger)
     victims, error = plan.victims(stages), aggregate(plan.errors(stages))
     run = Run(
         number=state.runs + 1,

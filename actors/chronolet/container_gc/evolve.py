@@ -16,10 +16,8 @@ def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one
             return replace(
                 state, node=event.node, policy=event.policy, log_folder=event.log_folder, log_run=event.log_run
             )
-        case container_gc.PodNoted():
-            return replace(state, pods=state.pods.set(event.uid, event.pod))
-        case container_gc.PodForgotten():
-            return replace(state, pods=state.pods.delete(event.uid) if event.uid in state.pods else state.pods)
+        case container_gc.PodNoted() | container_gc.PodFinished() | container_gc.PodForgotten():
+            return _pod(state, event)
         case container_gc.SourcesReady():
             return replace(state, sources_ready=True)
         case container_gc.RunRequested():
@@ -29,6 +27,18 @@ def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one
             return _run(state, event)
         case _:
             return state
+
+
+def _pod(state: State, event: container_gc.PodNoted | container_gc.PodFinished | container_gc.PodForgotten) -> State:
+    uid = event.uid
+    match event:
+        case container_gc.PodNoted():
+            return replace(state, pods=state.pods.set(uid, event.pod), finished=state.finished - {uid})
+        case container_gc.PodFinished():
+            return replace(state, finished=state.finished | {uid})
+        case _:
+            pods = state.pods.delete(uid) if uid in state.pods else state.pods
+            return replace(state, pods=pods, finished=state.finished - {uid})
 
 
 def _run(state: State, event: container_gc.RunEvent) -> State:

@@ -43,13 +43,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`pods` are the living ones, uid to namespace/name. `runs` counts all runs, `requests` all that were asked for."""
+    """`pods` are those that there are, uid to namespace/name; `finished` are over and stay to be looked at. `runs` counts all runs, `requests` all that were asked for."""
 
     node: str = ""
     policy: container_gc.Policy | None = None
     log_folder: str = ""
     log_run: str = ""
     pods: immutables.Map[str, str] = immutables.Map()
+    finished: frozenset[str] = frozenset()
     sources_ready: bool = False
     runs: int = 0
     requests: int = 0

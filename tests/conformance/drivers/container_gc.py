@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.container_gc import plan, policy, signals, wanted
 from chronolet.container_gc.decider import DECIDER
@@ -121,9 +123,8 @@ def _evicted(case: Case, look: signals.Looked, there: Sequence[Case], what: str,
     given, pods = case["given"], _pods(case["given"])
     stages = plan.judged(look, pods, look.policy, now)
     victims = plan.victims(stages)
-    if not (pods.evict_terminated and pods.terminated):
-        decided = _run(_state_with(pods), look, now)
-        assert (decided.victims if decided else ()) == victims, "the decider plans otherwise"
+    decided = _run(_state_with(pods), look, now)
+    assert (decided.victims if decided else ()) == victims, "the decider plans otherwise"
     removed, stopped = _carried_out(victims, given, now)
     assert all(one.what == what for one in victims)
     found = {
@@ -137,8 +138,13 @@ def _evicted(case: Case, look: signals.Looked, there: Sequence[Case], what: str,
 def _state_with(pods: Pods) -> State:
     state = DECIDER.initial
     known: Any = pods.known
+    finished: Any = pods.terminated
     events: list[Event] = [container_gc.PodNoted(pod=f"default/{uid}", uid=uid) for uid in known]
-    return _folded(state, [*events, *([container_gc.SourcesReady()] if pods.sources_ready else [])])
+    events += [container_gc.PodFinished(pod=f"default/{uid}", uid=uid) for uid in finished]
+    events += [container_gc.SourcesReady()] if pods.sources_ready else []
+    # What gives up finished pods is a full disk.
+    events += [container_gc.RunRequested(trigger="disk")] if pods.evict_terminated else []
+    return _folded(state, events)
 
 
 def _folded(state: State, events: Iterable[Event]) -> State:
@@ -148,7 +154,8 @@ def _folded(state: State, events: Iterable[Event]) -> State:
 
 
 def _run(state: State, look: signals.Looked, now: int) -> container_gc.RunStarted | None:
-    events = DECIDER.decide(state, look, now)
+    asked = next((one.intent for one in DECIDER.outstanding(state) if isinstance(one, wanted.Look)), "")
+    events = DECIDER.decide(state, replace(look, intent=asked), now)
     return next((one for one in events if isinstance(one, container_gc.RunStarted)), None)
 
 

@@ -10,6 +10,7 @@ from chronolet.kernel.decider import EffectFailed
 from chronolet_schemas import container_gc, kernel, kube_events, manifests, pod, podspec
 from chronolet_schemas.container_gc import (
     NotRemoved,
+    PodFinished,
     PodForgotten,
     PodNoted,
     PolicySet,
@@ -112,6 +113,34 @@ def test_pods_come_and_go() -> None:
     story.when(pod.PodEnded(pod="default/web", uid="u1")).then(PodForgotten(pod="default/web", uid="u1"))
     story.when(pod.PodEnded(pod="default/web", uid="u1")).then()
     assert not story.state.pods
+
+
+def test_a_full_disk_takes_what_a_finished_pod_has_left() -> None:
+    over = pod.CgroupReleased(pod="default/web", uid="u1")
+    finished = PodFinished(pod="default/web", uid="u1")
+    story = scene(SourcesReady()).when(over).then()  # nobody has heard of such a pod
+    story = scene(WEB, SourcesReady()).when(over).then(finished)
+    story.when(over).then()
+    story.when(looked(seen(1)), at=NOW).then(
+        RunFinished(run=1, trigger="period", at=NOW, kept={"within_limits": 1})
+    )
+    story.when(kernel.BallastGivenUp(freed_bytes=1, error="full"))
+    gone = victim(1, rule="terminated_pod")
+    story.when(looked(seen(1), intent="look/1"), at=NOW + 1).then(
+        RunStarted(run=2, trigger="disk", at=NOW + 1, victims=(gone,))
+    )
+
+
+def test_a_finished_pod_that_begins_again_is_kept() -> None:
+    again = pod.SandboxStartRequested(pod="default/web", uid="u1", attempt=1, spec_hash="s", requested_at=1)
+    story = scene(WEB, SourcesReady()).when(again).then()
+    story.when(pod.CgroupReleased(pod="default/web", uid="u1"))
+    assert story.state.finished == {"u1"}
+    story.when(again).then(WEB)
+    assert story.state.finished == frozenset()
+    story.when(pod.CgroupReleased(pod="default/web", uid="u1"))
+    story.when(pod.PodEnded(pod="default/web", uid="u1")).then(PodForgotten(pod="default/web", uid="u1"))
+    assert story.state.finished == frozenset()
 
 
 def test_the_sources_are_ready_once() -> None:
