@@ -41,6 +41,7 @@ class Box:
     oom_killed: bool = False
     error: str = ""
     ip: str = ""
+    frozen: bool = False
     output: list[tuple[str, bytes]] = field(default_factory=list)
 
     @property
@@ -84,7 +85,7 @@ def detail(box: Box) -> ContainerState:
         oom_killed=box.oom_killed,
         error=box.error,
         ip=box.ip,
-        pid=int(box.id, 16) if box.state == "running" else 0,
+        pid=int(box.id, 16) if box.state == "running" or box.frozen else 0,
         detailed=True,
     )
 

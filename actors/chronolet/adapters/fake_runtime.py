@@ -92,6 +92,12 @@ class FakeRuntime:
         with self._changed:
             self._end(self._boxes[container_id], exit_code, oom=oom)
 
+    def freeze(self, container_id: str) -> None:
+        """A running container is paused by somebody else: it has its processes, and no listing calls it running."""
+        with self._changed:
+            box = self._boxes[container_id]
+            box.state, box.frozen = "unknown", True
+
     # -- the port --------------------------------------------------------------------------------------------------
 
     def engine(self) -> Engine:
@@ -148,8 +154,9 @@ class FakeRuntime:
             box = self._boxes.get(container_id)
             if box is None:
                 return
-            if only_dead and box.state == "running":
-                raise Refusal("conflict", f"You cannot remove a running container {container_id}")
+            if only_dead and (box.state == "running" or box.frozen):
+                word = "paused" if box.frozen else "running"
+                raise Refusal("conflict", f"You cannot remove a {word} container {container_id}")
             self._signal(box, "KILL")
             del self._boxes[container_id]
             self._tell("destroy", box)

@@ -82,6 +82,14 @@ def test_only_what_changed_is_told() -> None:
     assert story.state.records["a"].first_detected == T0
 
 
+def test_an_image_whose_size_changes_keeps_its_age_and_counts_as_what_it_is_now() -> None:
+    story = scene(image("a", 10), image("b", 10)).when(looked(image("a", 70), image("b", 10)), at=T0 + 50)
+    assert {key: (one.image.size_bytes, one.first_detected) for key, one in story.state.records.items()} == {
+        "a": (70, T0),
+        "b": (10, T0),
+    }
+
+
 def test_the_end_of_a_use_is_the_last_look_that_saw_it() -> None:
     story = scene(image("a", 100, "x"))
     record = story.state.records["a"]
