@@ -53,11 +53,20 @@ def test_images_are_shown_with_their_ages(collected: WrittenNode) -> None:
     collected.now = NOON
     said = collected.run("get", "images")
     assert said.out == (
-        "IMAGE ID       NAME   SIZE    FIRST DETECTED   LAST USED   USED BY             PINNED\n"
+        "IMAGE ID       TAGS   SIZE    FIRST DETECTED   LAST USED   USED BY             PINNED\n"
         "aaaaaaaaaaaa   a:1    400MB   60m ago          never       <none>              no\n"
         "bbbbbbbbbbbb   b:1    400MB   60m ago          never       <none>              no\n"
         "cccccccccccc   c:1    400MB   60m ago          now         db,web and 7 more   no\n"
     )
+    collected.write(
+        "image_gc/node",
+        image_gc.ImagesChanged(
+            at=NOON,
+            used_until=0,
+            seen=(image_gc.Image(id="sha256:" + "d" * 64, size_bytes=1, names=("d:1", "d:2", "e:3", "d@sha256:9")),),
+        ),
+    )
+    assert "dddddddddddd   d:1,d:2 and 1 more   1B " in collected.run("get", "image", "ddd").out
     assert collected.run("get", "image", "bbb", "-o", "name").out == "image/sha256:" + "b" * 64 + "\n"
     assert collected.run("get", "image/none").err == 'error: image "none" not found\n'
     assert json.loads(collected.run("get", "images", "-o", "json").out)["items"][2]["usedByCount"] == 9

@@ -15,7 +15,7 @@ from chronolet.image_gc.state import Record, State
 
 Object = dict[str, Any]
 
-HEAD = ("IMAGE ID", "NAME", "SIZE", "FIRST DETECTED", "LAST USED", "USED BY", "PINNED")
+HEAD = ("IMAGE ID", "TAGS", "SIZE", "FIRST DETECTED", "LAST USED", "USED BY", "PINNED")
 _SHORT_ID = 12
 _STEP = 1000
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -49,14 +49,15 @@ def is_meant(image: Object, name: str) -> bool:
 
 
 def row(image: Object, now: int) -> list[str]:
-    """The cells of one image."""
+    """The cells of one image. One that has no tag may still have a name with a digest."""
+    tags = [one for one in image["names"] if "@" not in one] or image["names"]
     return [
         short(image["id"]),
-        image["names"][0] if image["names"] else "<none>",
+        _first(tags, len(tags)),
         size(image["sizeBytes"]),
         _ago(image["firstDetected"], now),
         "now" if image["inUse"] else _ago(image["lastUsed"], now, "never"),
-        _users(image),
+        _first(image["usedBy"], image["usedByCount"]),
         "yes" if image["pinned"] else "no",
     ]
 
@@ -65,10 +66,11 @@ def _ago(moment: str | None, now: int, never: str = "<unknown>") -> str:
     return f"{ages.ago(pods.milliseconds(moment), now)} ago" if moment else never
 
 
-def _users(image: Object) -> str:
-    named: list[str] = image["usedBy"]
-    more = image["usedByCount"] - len(named[:2])
-    return (",".join(named[:2]) + (f" and {more} more" if more else "")) or "<none>"
+def _first(found: list[str], count: int) -> str:
+    """The first two, and how many there are beside them."""
+    shown = found[:2]
+    more = count - len(shown)
+    return (",".join(shown) + (f" and {more} more" if more else "")) or "<none>"
 
 
 def short(image_id: str) -> str:
