@@ -1,5 +1,6 @@
 """The kinds that a new log fixes for ever: all that a node will ever have, hosted by this release or not."""
 
+from chronolet.node.collecting import piles_up
 from chronolet.node.kinds import SHARDS
 from chronolet.node.settings import ALL_ACTORS
 
@@ -10,3 +11,12 @@ def test_a_new_log_knows_all_ten_kinds() -> None:
     assert SHARDS.keys() >= set(ALL_ACTORS)
     several = {kind: count for kind, count in SHARDS.items() if count > 1}
     assert several == {"pod": 4, "prober": 4}
+
+
+def test_what_nobody_collects_is_said_where_pods_run() -> None:
+    assert piles_up(ALL_ACTORS) == piles_up(("prober", "keeper")) == ""
+    assert piles_up(("pod", "container_gc")) == "images stay for ever, unless another process hosts image_gc"
+    assert piles_up(("pod",)) == (
+        "dead containers stay until their pods end, images stay for ever, unless another process hosts container_gc "
+        "and image_gc"
+    )

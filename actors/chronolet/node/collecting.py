@@ -5,7 +5,7 @@ Comes in: settings, the runtime. Goes out: their Kinds, and what they look at. N
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from chronolet.adapters.pod_logs import PodLogFolders
@@ -19,6 +19,15 @@ from chronolet.kernel.kind import Kind
 from chronolet.node.settings import Settings
 from chronolet.ports.images import Images
 from chronolet.ports.runtime import Runtime
+
+_PILES_UP = {"container_gc": "dead containers stay until their pods end", "image_gc": "images stay for ever"}
+
+
+def piles_up(actors: Collection[str]) -> str:
+    """What nobody collects on a node whose pods run here, unless another process does; empty if there is nothing."""
+    missing = [kind for kind in _PILES_UP if "pod" in actors and kind not in actors]
+    said = ", ".join(_PILES_UP[kind] for kind in missing)
+    return f"{said}, unless another process hosts {' and '.join(missing)}" if missing else ""
 
 
 def container_gc(settings: Settings, runtime: Runtime, run: Callable[[], str]) -> Kind[Any]:

@@ -18,6 +18,7 @@ import structlog
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.process import Process
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.node.collecting import piles_up
 from chronolet.node.http import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
 from chronolet.node.settings import Settings
@@ -92,6 +93,8 @@ class _Surrounded:
     def __enter__(self) -> None:
         settings = self._node.settings
         log.info("starting", node=settings.node, root=str(settings.root_dir), pid=os.getpid())
+        if said := piles_up(settings.actors):
+            log.warning(said)
         _add_checks(self._node)
         try:
             # The pages first: they tell of a start that takes its time, too.
