@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 from chronolet.ports import labels
-from chronolet_schemas import container_gc, image_gc, kube_events
-from tests.e2e.crash_matrix.farm import Farm
+from chronolet_schemas import codec, container_gc, image_gc, kube_events, registry
+from chronolet_schemas.envelope import Command
+from chronolet_schemas.keys import Shard
+from tests.e2e.crash_matrix.farm import AgentJob, Farm
+from tests.e2e.crash_matrix.faults import Victim
+from tests.e2e.crash_matrix.keeping import Keeping
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.node import BUSYBOX, Node, pod, shell
 from tests.support.docker import PrivateDocker, private_docker
@@ -190,9 +194,10 @@ def test_dead_containers_and_left_over_logs_go_and_nothing_else(node: Node, smal
         node.docker.wait(one)
     logs = node.root / "logs"
     (logs / "pods" / "default_gone_u9").mkdir(parents=True)
-    (logs / "containers").mkdir()
     (logs / "containers" / "gone_default_app-k9.log").symlink_to(logs / "pods" / "default_gone_u9" / "0.log")
-    node.journal.wait_for("three dead containers", lambda: len(dead_containers(node, "app")) >= 3, 60)
+    node.journal.wait_for("two dead containers", lambda: len(dead_containers(node, "app")) >= 2)
+    (own,) = (logs / "pods").glob("default_crash_*")
+    assert {one.name for one in (own / "app").iterdir()} == {"0.log", "1.log"}
 
     plan, calls = planned(node, small_engine)
     assert {call.partition(" ")[0] for call in calls} == {"GET"}
@@ -206,27 +211,38 @@ def test_dead_containers_and_left_over_logs_go_and_nothing_else(node: Node, smal
         "deleted_pod",
         "dangling",
     }
-    assert len(dead_containers(node, "app")) == 1
+    (kept,) = dead_containers(node, "app")
     assert node.docker.inspect_container(foreign)["State"]["Status"] == "exited"
     assert node.running("crash").keys() >= {"POD", "good"}
-    assert list((logs / "pods").iterdir()) == list((logs / "containers").iterdir()) == []
+    assert list((logs / "pods").iterdir()) == [own]
+    # Of the dead one that is kept the log is found by its place, of the one that went not even a link is left.
+    (link,) = (one for one in (logs / "containers").glob("crash_default_app-*") if one.stem.endswith(kept))
+    assert link.readlink() == own / "app" / "1.log"
+    assert json.loads(link.read_text())["log"] == "crash\n"
+    assert not (own / "app" / "0.log").is_symlink()
+    assert all(one.exists() for one in (logs / "containers").iterdir())
     assert node.chronolet("logs", "crash", "-c", "app", "-p").out == "crash\n"
     again = json.loads(node.chronolet("gc", "run", "-o", "json").out)["containers"]
     assert again["objects"] == []
+    (node.folder / "crash.yaml").unlink()
+    node.wait_until_gone("crash")
+    assert list((logs / "pods").iterdir()) == list((logs / "containers").iterdir()) == []
 
 
-def test_a_run_that_is_killed_in_its_middle_is_finished_by_the_next_agent(
-    node: Node, small_engine: PrivateDocker
-) -> None:
-    del small_engine
+def struck_job(node: Node, place: str, **more: Any) -> AgentJob:
+    """An agent that takes every image at once, and meets its blow after the third removal of a run."""
     node.environ["CHRONOLET_MINIMUM_IMAGE_TTL_DURATION"] = "0s"
+    job = node.job(point=Point(place=place, nth=3), **more)
     flags = {name.removeprefix("CHRONOLET_").lower(): value for name, value in node.environ.items() if "_GC_" in name}
     flags |= {"image_usage_period": "100ms", "minimum_image_ttl_duration": "0s", "pinned_images": "chronolet/*"}
+    job.flags.update(flags)
+    return job
+
+
+def test_a_run_that_is_killed_in_its_middle_is_finished_by_the_next_agent(node: Node) -> None:
     farm = Farm()
     try:
-        point = Point(place="effect/after docker.remove_image image_gc/node run", nth=3)
-        job = node.job(point=point)
-        job.flags.update(flags)
+        job = struck_job(node, "effect/after docker.remove_image image_gc/node run")
         agent = farm.start(job)
         node.journal.wait_for_event(image_gc.PolicySet)
         images = Images(node)
@@ -250,3 +266,75 @@ def test_a_run_that_is_killed_in_its_middle_is_finished_by_the_next_agent(
     after = [image.id for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen]
     assert sorted(after) == sorted(before)
     node.journal.wait_for_event(container_gc.RunFinished, trigger="request")
+
+
+def told_to(node: Node, kind: str, command: Command) -> None:
+    """As `gc run` tells it, by somebody who does not wait."""
+    name, data = registry.type_of(type(command)), codec.encode(command)
+    node.journal.store.send(Shard(kind), name, f"{kind}/node", command.request, data)
+
+
+def of_nobody(node: Node, count: int) -> set[str]:
+    """Dead containers of this node that do not say whose they are: a run takes them all."""
+    made = [
+        node.docker.create_container(BUSYBOX, ["true"], labels={labels.NODE: node.name})["Id"] for _ in range(count)
+    ]
+    for one in made:
+        node.docker.start(one)
+        node.docker.wait(one)
+    return set(made)
+
+
+@pytest.mark.parametrize("victim", ["agent", "redis"])
+def test_a_blow_in_the_middle_of_a_run_over_containers_changes_nothing(
+    node: Node, redis_server: PrivateRedis, victim: Victim
+) -> None:
+    farm = Farm()
+    place = "effect/after docker.remove container_gc/node run"
+    keeping = Keeping(farm, redis_server, struck_job(node, place, victim=victim, redis_pid=redis_server.pid))
+    try:
+        node.journal.wait_for_event(container_gc.RunFinished)
+        made = of_nobody(node, 8)
+        told_to(node, "container_gc", container_gc.CollectContainers(request="now"))
+        finished = node.journal.wait_for_event(container_gc.RunFinished, request="now")
+    finally:
+        keeping.abandon()
+        farm.end()
+    assert keeping.struck
+    assert keeping.deaths == ([-9] if victim == "agent" else [])
+    assert (finished.removed, finished.failed, finished.error) == (8, 0, "")
+    removed = [event.id for event in node.journal.events(container_gc.Removed)]
+    assert (len(removed), set(removed)) == (8, made)
+    assert len(node.journal.events(container_gc.RunStarted)) == 1
+    assert len(node.journal.events(container_gc.RunRequested)) == 1
+    assert dead_of(node) == set()
+
+
+def dead_of(node: Node) -> set[str]:
+    """What this node has of dead containers."""
+    chosen = {"label": f"{labels.NODE}={node.name}", "status": "exited"}
+    return {one["Id"] for one in node.docker.containers(all=True, filters=chosen)}
+
+
+def test_a_redis_that_is_killed_in_the_middle_of_a_run_over_images_costs_no_age(
+    node: Node, redis_server: PrivateRedis
+) -> None:
+    farm = Farm()
+    place = "effect/after docker.remove_image image_gc/node run"
+    keeping = Keeping(farm, redis_server, struck_job(node, place, victim="redis", redis_pid=redis_server.pid))
+    try:
+        node.journal.wait_for_event(image_gc.PolicySet)
+        images = Images(node)
+        images.make(*(f"image{number}" for number in range(6)))
+        told_to(node, "image_gc", image_gc.CollectImages(request="now", unused=True))
+        finished = node.journal.wait_for_event(image_gc.RunFinished, request="now")
+    finally:
+        keeping.abandon()
+        farm.end()
+    assert keeping.struck
+    assert (finished.removed, finished.failed) == (6, 0)
+    removed = [event.id for event in node.journal.events(image_gc.ImageRemoved)]
+    assert sorted(removed) == sorted(images.ids.values())
+    assert len(node.journal.events(image_gc.RunStarted)) == 1
+    seen = [image.id for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen]
+    assert len(seen) == len(set(seen)), "an age began again"
