@@ -55,7 +55,7 @@ class Policy(Message, frozen=True, kw_only=True):
 class Victim(Message, frozen=True, kw_only=True):
     """Something that is to go. `name` is what people know it by; `stop` says that it has to be stopped first.
 
-    `sandbox_id` is the sandbox that a container joined.
+    `container` is its name within its pod, `sandbox_id` is the sandbox that a container joined.
     """
 
     what: What
@@ -65,6 +65,7 @@ class Victim(Message, frozen=True, kw_only=True):
     uid: str = ""
     rule: Rule
     stop: bool = False
+    container: str = ""
     sandbox_id: str = ""
 
 

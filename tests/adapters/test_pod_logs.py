@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chronolet.adapters.pod_logs import PodLogFolders
-from chronolet.ports.pod_logs import LogLink, PodLogsRefusal
+from chronolet.ports.pod_logs import ContainerLog, LogLink, PodLogsRefusal
 
 
 @pytest.fixture
@@ -55,6 +55,47 @@ def test_only_links_to_nothing_go(folder: Path) -> None:
     for name in ("odd", "web_default_app-k0.log", "web_default_app-k1.log", "a_file.log"):
         logs.remove_link(name)
     assert sorted(one.name for one in links.iterdir()) == ["a_file.log", "web_default_app-k1.log"]
+
+
+APP = ContainerLog(pod="default/web", uid="u1", container="app", id="k7")
+
+
+def test_a_containers_log_is_found_by_its_place(folder: Path) -> None:
+    logs, links = PodLogFolders(folder), folder.parent / "containers"
+    output = folder.parent / "elsewhere" / "kept"
+    for _ in range(2):
+        logs.link(APP, 3, str(output))
+    inner, outer = folder / "default_web_u1" / "app" / "3.log", links / "web_default_app-k7.log"
+    assert (inner.readlink(), outer.readlink()) == (output, inner)
+    assert logs.links()[-1] == LogLink(name="web_default_app-k7.log", container_id="k7", target_exists=True)
+    logs.link(APP, 3, "/another/place")
+    assert str(inner.readlink()) == "/another/place"
+    for _ in range(2):
+        logs.unlink(APP)
+    assert not inner.is_symlink()
+    assert not outer.is_symlink()
+    assert output.exists()
+
+
+def test_a_name_that_is_too_long_ends_earlier(folder: Path) -> None:
+    logs = PodLogFolders(folder)
+    long = ContainerLog(pod="default/" + "w" * 150, uid="u", container="a" * 63, id="k" * 64)
+    logs.link(long, 0, "/x")
+    assert any(len(one.name) == 255 and one.name.endswith("k.log") for one in logs.links())
+    logs.unlink(long)
+    assert not any(one.name.startswith("www") for one in logs.links())
+
+
+def test_links_never_take_the_place_of_files_and_lead_nobody_out(folder: Path) -> None:
+    logs, links = PodLogFolders(folder), folder.parent / "containers"
+    with pytest.raises(PodLogsRefusal, match=r"0\.log: File exists"):
+        logs.link(APP, 0, "/x")
+    with pytest.raises(PodLogsRefusal, match="expected a name in"):
+        logs.link(ContainerLog(pod="../web", uid="x/../y", container="app", id="k"), 0, "/x")
+    (links / "web_default_app-k7.log").symlink_to(folder / "a_link")
+    logs.unlink(APP)
+    assert (folder / "a_link").is_symlink()
+    assert not (links / "web_default_app-k7.log").is_symlink()
 
 
 def test_nothing_else_is_touched(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The folder of pods' logs, and the folder of links beside it.
 
-Comes in: where they are. Goes out: what lies there, removals. Answers to the port `pod_logs`. Nothing outside of the
-two folders is touched: names with a path in them are refused, links are never followed.
+Comes in: where they are. Goes out: what lies there, links, removals. Answers to the port `pod_logs`. Nothing outside of
+the two folders is touched: names with a path in them are refused, links are never followed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chronolet.adapters.volumes.removal import remove_tree
-from chronolet.ports.pod_logs import LogLink, PodLogsRefusal
+from chronolet.ports.pod_logs import ContainerLog, LogLink, PodLogsRefusal, folder_of
 
 _SUFFIX = ".log"
 _LINKS = "containers"
+_LONGEST_NAME = 255
 
 
 class PodLogFolders:
@@ -38,6 +39,24 @@ class PodLogFolders:
             for one in _entries(self._links)
             if one.is_symlink()
         ]
+
+    def link(self, log: ContainerLog, attempt: int, target: str) -> None:
+        inner = _within(self._folder, folder_of(log.pod, log.uid)) / log.container / f"{attempt}{_SUFFIX}"
+        outer = self._links / _link_name(log)
+        for path, leads_to in ((inner, target), (outer, str(inner))):
+            with _refusals(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _lead(path, leads_to)
+
+    def unlink(self, log: ContainerLog) -> None:
+        outer = self._links / _link_name(log)
+        with _refusals(outer):
+            if not outer.is_symlink():
+                return
+            inner = outer.readlink()
+            if inner.parent.parent == self._folder / folder_of(log.pod, log.uid) and inner.is_symlink():
+                inner.unlink(missing_ok=True)
+            outer.unlink(missing_ok=True)
 
     def remove_folder(self, name: str) -> None:
         path = _within(self._folder, name)
@@ -73,6 +92,21 @@ def _refusals(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise PodLogsRefusal(f"{path}: {error.strerror or error}") from error
+
+
+def _lead(path: Path, target: str) -> None:
+    """A link to the target, whatever link there was; what is no link stays, and that is an OSError."""
+    if path.is_symlink():
+        if str(path.readlink()) == target:
+            return
+        path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def _link_name(log: ContainerLog) -> str:
+    """No longer than a file's name may be, as the kubelet has it: then the end of the id is missing."""
+    namespace, _, name = log.pod.partition("/")
+    return f"{name}_{namespace}_{log.container}-{log.id}"[: _LONGEST_NAME - len(_SUFFIX)] + _SUFFIX
 
 
 def _container_id(link: str) -> str:

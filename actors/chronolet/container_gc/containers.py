@@ -94,5 +94,6 @@ def _verdict(one: Seen, rule: Rule, *, remove: bool = False) -> Verdict:
         remove=remove,
         rule=rule,
         stop=one.state == "unknown",
+        container=one.container,
         sandbox_id=one.sandbox_id,
     )

@@ -7,13 +7,14 @@ pkg/kubelet/kuberuntime/kuberuntime_gc.go. Nothing that runs is ever removed: th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from chronolet.container_gc import signals, wanted
 from chronolet.container_gc.inventory import Inventory
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.ports.fenced import FencedRuntime
-from chronolet.ports.pod_logs import PodLogsRefusal
+from chronolet.ports.pod_logs import ContainerLog, PodLogsRefusal
 from chronolet.ports.runtime import Refusal
 from chronolet_schemas.container_gc import Victim
 from chronolet_schemas.envelope import Signal
@@ -71,6 +72,14 @@ class Collecting:
                 if victim.stop:
                     _stop(runtime, victim)
                 runtime.remove_dead(victim.id)
+                self._unlink(victim)
+
+    def _unlink(self, victim: Victim) -> None:
+        """Its log is gone with it. A link that stays leads to nothing, and goes as such with the next run."""
+        if victim.container:
+            one = ContainerLog(pod=victim.pod, uid=victim.uid, container=victim.container, id=victim.id)
+            with suppress(PodLogsRefusal):
+                self.inventory.logs.unlink(one)
 
 
 def _stop(runtime: FencedRuntime, victim: Victim) -> None:

@@ -9,7 +9,7 @@ from chronolet_schemas import container_gc
 from chronolet_schemas.envelope import Event
 
 
-def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one line for each event
+def evolve(state: State, event: Event) -> State:
     """The state after one of its events; others change nothing."""
     match event:
         case container_gc.PolicySet():

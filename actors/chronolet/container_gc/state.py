@@ -43,7 +43,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`pods` are those that there are, uid to namespace/name; `finished` are over and stay to be looked at. `runs` counts all runs, `requests` all that were asked for."""
+    """`pods` are those that there are, uid to namespace/name; `finished` are over and stay to be looked at.
+
+    `runs` counts all runs, `requests` all that were asked for.
+    """
 
     node: str = ""
     policy: container_gc.Policy | None = None

@@ -30,6 +30,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     remove: bool = False
     rule: Rule
     stop: bool = False
+    container: str = ""
     sandbox_id: str = ""
 
     def victim(self) -> Victim:
@@ -42,6 +43,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             uid=self.uid,
             rule=self.rule,
             stop=self.stop,
+            container=self.container,
             sandbox_id=self.sandbox_id,
         )
 

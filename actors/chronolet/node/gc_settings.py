@@ -49,7 +49,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "pod_logs_dir",
         "--pod-logs-dir",
         "CHRONOLET_POD_LOGS_DIR",
-        "folder of the logs of this node's pods alone: others' go [default: logs/pods below --root-dir]",
+        "folder with links to the logs of this node's pods: others' go [default: logs/pods below --root-dir]",
         folder,
         "podLogsDir",
         "FOLDER",

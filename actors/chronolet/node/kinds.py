@@ -19,6 +19,7 @@ from chronolet.adapters.cdi import HostCdi
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
+from chronolet.adapters.pod_logs import PodLogFolders
 from chronolet.adapters.registry_keys import HostKeyring, docker_folder
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.keeper import actor as keeper
@@ -106,6 +107,7 @@ def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
         requests=HttpRequests(),
         host=parts.host,
         cdi=HostCdi(settings.cdi_spec_dirs),
+        logs=PodLogFolders(settings.pod_logs),
         run=run,
     )
 

@@ -115,6 +115,7 @@ class ContainerWorker:
                 return _container_refused(effect, "RunContainerError", said)
             code = _code_of_failed_start(runtime, made.id)
             return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
+        self._outside.link_log(effect, found, context)
         if found.state == "exited":
             return _container_dead(effect, found.id, found)
         return signals.ContainerUp(

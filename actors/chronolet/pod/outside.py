@@ -6,21 +6,27 @@ Comes in: adapters. Goes out: `Outside`, handed to each worker. Next: `sandboxes
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
 from chronolet.pod.images import Pulls
+from chronolet.ports import labels
 from chronolet.ports.cdi import Cdi
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.host import Host
+from chronolet.ports.pod_logs import ContainerLog, NoPodLogs, PodLogs, PodLogsRefusal, folder_of
 from chronolet.ports.requests import Requests
-from chronolet.ports.runtime import BuiltImage, Runtime
+from chronolet.ports.runtime import BuiltImage, ContainerState, Runtime
 from chronolet.ports.specs import KeptSpec, Specs
 from chronolet.ports.volumes import Volumes
 from chronolet.rules.downward import Place
 from chronolet.rules.qos_class import least_oom_score_adj
+
+log = structlog.get_logger("chronolet.pod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ class Outside:
     pulls: Pulls
     host: Host
     cdi: Cdi
+    logs: PodLogs = field(default_factory=NoPodLogs)
     run: Callable[[], str] = lambda: ""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
@@ -65,6 +72,27 @@ class Outside:
             )
         )
         context.done("spec.keep")
+
+    def link_log(self, effect: wanted.StartContainer, made: ContainerState, context: EffectContext) -> None:
+        """Where log shippers look, there is a link to its output. No container fails for want of one."""
+        if not made.log_path:
+            return
+        context.fence("logs.link")
+        try:
+            one = ContainerLog(pod=effect.pod, uid=effect.uid, container=effect.container, id=made.id)
+            self.logs.link(one, effect.attempt, made.log_path)
+        except PodLogsRefusal as refusal:
+            log.warning("no link to a container's log", pod=effect.pod, error=str(refusal))
+
+    def remove_logs(self, effect: wanted.Cleanup, removed: Sequence[ContainerState]) -> None:
+        """What leads to the logs of a pod that is gone; what stays is removed by `container_gc`."""
+        try:
+            for one in removed:
+                container = one.labels.get(labels.CONTAINER_NAME, "")
+                self.logs.unlink(ContainerLog(pod=effect.pod, uid=effect.uid, container=container, id=one.id))
+            self.logs.remove_folder(folder_of(effect.pod, effect.uid))
+        except PodLogsRefusal as refusal:
+            log.warning("links to a pod's logs are left", pod=effect.pod, error=str(refusal))
 
     def place(self, effect: wanted.StartContainer) -> Place:
         """Where a pod's container runs, as it may be told."""

@@ -125,6 +125,7 @@ class SandboxWorker:
             for one in sorted(left, key=lambda one: one.labels.get(labels.CONTAINER_NAME) == names.SANDBOX):
                 runtime.remove(one.id)
             context.fence("volumes.remove")
+            self._outside.remove_logs(effect, left)
             self._outside.volumes.remove(effect.uid)
             context.done("volumes.remove")
         except (Refusal, VolumeRefusal) as refusal:

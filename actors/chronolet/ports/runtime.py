@@ -139,6 +139,8 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     """What its image wants to be stopped with."""
     sandbox_id: str = ""
     """The id of the container whose network it is in."""
+    log_path: str = ""
+    """The file with its output on the runtime's machine; empty where there is none."""
     detailed: bool = True
 
 

@@ -59,6 +59,7 @@ def victim(number: int, **more: Any) -> Victim:
         "name": f"chrono_app_web_default_u1_{number}",
         "pod": "default/web",
         "uid": "u1",
+        "container": "app",
         "rule": "per_container_limit",
     }
     return Victim(**fields | more)
@@ -121,9 +122,7 @@ def test_a_full_disk_takes_what_a_finished_pod_has_left() -> None:
     story = scene(SourcesReady()).when(over).then()  # nobody has heard of such a pod
     story = scene(WEB, SourcesReady()).when(over).then(finished)
     story.when(over).then()
-    story.when(looked(seen(1)), at=NOW).then(
-        RunFinished(run=1, trigger="period", at=NOW, kept={"within_limits": 1})
-    )
+    story.when(looked(seen(1)), at=NOW).then(RunFinished(run=1, trigger="period", at=NOW, kept={"within_limits": 1}))
     story.when(kernel.BallastGivenUp(freed_bytes=1, error="full"))
     gone = victim(1, rule="terminated_pod")
     story.when(looked(seen(1), intent="look/1"), at=NOW + 1).then(

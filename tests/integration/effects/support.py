@@ -14,6 +14,7 @@ from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_specs import SpecFiles
+from chronolet.adapters.pod_logs import PodLogFolders
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.effects import Fenced
 from chronolet.kernel.kind import Effect
@@ -94,6 +95,7 @@ class World:
             builtin=builtin,
             pulls=self.pulls or Pulls(keyring=NoKeys()),
             cdi=self.cdi,
+            logs=PodLogFolders(self.root / "logs" / "pods"),
             run=lambda: RUN,
         )
         self.jobs = effects.jobs(outside)

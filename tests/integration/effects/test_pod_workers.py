@@ -98,6 +98,11 @@ def test_a_pod_starts_with_its_volume_ports_environment_and_limits(world: World,
     assert {"COLOUR=red", "MORE=red-ish", "/tmp"} <= set(said)
 
     raw = docker_engine.api().inspect_container(up.id)
+    links = world.root / "logs"
+    in_folder = links / "pods" / f"default_web_{UID}" / "app" / "0.log"
+    assert str(in_folder.readlink()) == raw["LogPath"]
+    assert (links / "containers" / f"web_default_app-{up.id}.log").readlink() == in_folder
+    assert "COLOUR=red" in in_folder.read_text()
     host = raw["HostConfig"]
     assert raw["Name"] == f"/chrono_app_web_default_{UID}_0"
     assert (host["CpuPeriod"], host["CpuQuota"], host["NanoCpus"], host["CpuShares"]) == (100_000, 25_000, 0, 102)
@@ -151,7 +156,7 @@ def test_a_container_start_killed_at_any_point_is_found_again(world: World) -> N
         assert isinstance(answer, signals.ContainerUp)
         assert {one.id: one.state for one in world.ours()} == {sandbox[0]: "running", answer.id: "running"}
 
-    assert world.run_through_every_death(fresh, one_runs) == 10
+    assert world.run_through_every_death(fresh, one_runs) == 11
 
 
 def test_a_program_runs_once_though_its_worker_runs_twice(world: World) -> None:
@@ -394,6 +399,7 @@ def test_a_cleanup_killed_at_any_point_leaves_nothing(world: World) -> None:
         assert isinstance(answer, signals.CleanedUp)
         assert world.ours() == []
         assert not (world.root / "pods" / UID).exists()
+        assert [one for one in (world.root / "logs").rglob("*") if one.is_symlink() or UID in one.name] == []
 
     assert world.run_through_every_death(fresh, nothing_left) == 7
 
