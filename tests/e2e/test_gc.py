@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import docker.errors
 import pytest
 
 from chronolet.ports import labels
@@ -338,3 +339,52 @@ def test_a_redis_that_is_killed_in_the_middle_of_a_run_over_images_costs_no_age(
     assert len(node.journal.events(image_gc.RunStarted)) == 1
     seen = [image.id for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen]
     assert len(seen) == len(set(seen)), "an age began again"
+
+
+def last_end_is_kept(node: Node, name: str) -> bool:
+    """Whether Docker has the container that `logs -p` would show; a newer end by now counts for itself."""
+    while True:
+        before = ended(node, name)
+        try:
+            if before:
+                node.docker.inspect_container(before)
+        except docker.errors.NotFound:
+            node.journal.read(200)
+            if ended(node, name) == before:
+                return False
+        else:
+            return True
+
+
+def ended(node: Node, name: str) -> str:
+    """The id of the last dead attempt, by the log; empty if there is none."""
+    state = node.journal.pods.get(f"default/{name}")
+    one = state.container("app") if state is not None else None
+    return one.exit.id if one is not None and one.exit is not None else ""
+
+
+def test_a_busy_collector_gets_in_nobodys_way(node: Node) -> None:
+    node.environ["CHRONOLET_CONTAINER_GC_PERIOD"] = "20ms"
+    names = [f"crash{number}" for number in range(6)]
+    for name in names:
+        node.write(f"{name}.yaml", pod(name, shell("app", "echo $HOSTNAME; exit 3"), shell("good")))
+    node.start()
+
+    def restarted() -> bool:
+        assert all(last_end_is_kept(node, name) for name in names)
+        gone = {(event.pod, event.rule) for event in node.journal.events(container_gc.Removed)}
+        return gone >= {(f"default/{name}", "per_container_limit") for name in names}
+
+    node.journal.wait_for("a restart of each and its first attempt's removal", restarted)
+    assert node.chronolet("logs", names[-1], "-c", "app", "-p").out == f"{names[-1]}\n"
+    for name in names:
+        (node.folder / f"{name}.yaml").unlink()
+    for name in names:
+        node.wait_until_gone(name)
+    runs = node.journal.events(container_gc.RunFinished)
+    assert len(runs) > len(names)
+    assert [run.error for run in runs if run.error] == []
+    assert node.journal.events(container_gc.NotRemoved) == []
+    removed = [event.id for event in node.journal.events(container_gc.Removed)]
+    assert len(removed) == len(set(removed)), "something was removed twice"
+    assert node.docker.containers(all=True, filters={"label": f"{labels.NODE}={node.name}"}) == []
