@@ -1,7 +1,9 @@
 """Collecting: what a plan costs on a large node, and what a run costs beside bare calls to Docker.
 
 Comes in: options. Goes out: figures. A run is measured from its request to its end, by the log's own positions; the
-bare calls remove as many things of the same kind, one after the other, over one connection. Rounds of both alternate.
+bare calls remove as many things of the same kind, one after the other, over one connection. Which of the two comes
+first changes from round to round, and both wait until Docker has done with what was made for them: it goes on tidying
+up after containers that have ended.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ IMAGE_COUNT = 5_000
 _NOW = 1_800_000_000_000
 _HOUR = 3_600_000
 _AT_ONCE = 4
+_SETTLED_SECONDS = 1.0
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
@@ -133,11 +136,22 @@ def _runs(rounds: int, each: int) -> Sequence[Figure]:
 
 
 def _compared(what: str, case: _Containers | _Images, rounds: int, each: int) -> Figure:
-    bare, ours = [], []
-    for _ in range(rounds):
-        bare.append(case.bare(case.made(each, mine=False)))
+    bare: list[float] = []
+    ours: list[float] = []
+
+    def by_bare_calls() -> None:
+        made = case.made(each, mine=False)
+        time.sleep(_SETTLED_SECONDS)
+        bare.append(case.bare(made))
+
+    def by_a_run() -> None:
         case.made(each, mine=True)
+        time.sleep(_SETTLED_SECONDS)
         ours.append(case.run(each))
+
+    for number in range(rounds):
+        for measured in (by_bare_calls, by_a_run) if number % 2 else (by_a_run, by_bare_calls):
+            measured()
     return Figure(
         name=f"a run that removes {each} {what}",
         ours=statistics.median(ours),

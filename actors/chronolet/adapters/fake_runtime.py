@@ -245,6 +245,10 @@ class FakeRuntime:
                 self._changed.wait_for(lambda: box.state != "running")
         yield from pieces if tail is None else pieces[len(pieces) - min(tail, len(pieces)) :]
 
+    def log_path(self, container_id: str) -> str:
+        """Of no file."""
+        return f"/fake/{container_id}.log"
+
     def create_exec(
         self,
         container_id: str,

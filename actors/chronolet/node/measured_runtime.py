@@ -122,6 +122,9 @@ class MeasuredRuntime:
     ) -> Iterator[tuple[str, bytes]]:
         return self._runtime.logs(container_id, follow=follow, tail=tail, since=since, timestamps=timestamps)
 
+    def log_path(self, container_id: str) -> str:
+        return self._runtime.log_path(container_id)
+
     def create_exec(
         self,
         container_id: str,

@@ -100,6 +100,8 @@ class ContainerWorker:
         spec: ContainerSpec,
         made: ContainerState,
     ) -> Signal:
+        # Before it runs: what ends at once may be told of before this worker gets any further.
+        self._outside.link_log(effect, made.id, context)
         try:
             found = tried_again(
                 runtime, context, lambda: ran(runtime, made), lambda: ran(runtime, inspected(runtime, made.id))
@@ -115,7 +117,6 @@ class ContainerWorker:
                 return _container_refused(effect, "RunContainerError", said)
             code = _code_of_failed_start(runtime, made.id)
             return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
-        self._outside.link_log(effect, found, context)
         if found.state == "exited":
             return _container_dead(effect, found.id, found)
         return signals.ContainerUp(

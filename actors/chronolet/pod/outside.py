@@ -20,7 +20,7 @@ from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.host import Host
 from chronolet.ports.pod_logs import ContainerLog, NoPodLogs, PodLogs, PodLogsRefusal, folder_of
 from chronolet.ports.requests import Requests
-from chronolet.ports.runtime import BuiltImage, ContainerState, Runtime
+from chronolet.ports.runtime import BuiltImage, ContainerState, Refusal, Runtime
 from chronolet.ports.specs import KeptSpec, Specs
 from chronolet.ports.volumes import Volumes
 from chronolet.rules.downward import Place
@@ -73,21 +73,19 @@ class Outside:
         )
         context.done("spec.keep")
 
-    def link_log(self, effect: wanted.StartContainer, made: ContainerState, context: EffectContext) -> None:
+    def link_log(self, effect: wanted.StartContainer, container_id: str, context: EffectContext) -> None:
         """Where log shippers look, there is a link to its output. No container fails for want of one."""
-        if not made.log_path:
-            return
         context.fence("logs.link")
         try:
-            one = ContainerLog(pod=effect.pod, uid=effect.uid, container=effect.container, id=made.id)
-            self.logs.link(one, effect.attempt, made.log_path)
-        except PodLogsRefusal as refusal:
+            one = ContainerLog(pod=effect.pod, uid=effect.uid, container=effect.container, id=container_id)
+            self.logs.link(one, effect.attempt, self.runtime.log_path(container_id))
+        except (PodLogsRefusal, Refusal) as refusal:
             log.warning("no link to a container's log", pod=effect.pod, error=str(refusal))
 
-    def remove_logs(self, effect: wanted.Cleanup, removed: Sequence[ContainerState]) -> None:
-        """What leads to the logs of a pod that is gone; what stays is removed by `container_gc`."""
+    def remove_logs(self, effect: wanted.Cleanup, going: Sequence[ContainerState]) -> None:
+        """What leads to the logs of a pod's containers, which go next; what stays is removed by `container_gc`."""
         try:
-            for one in removed:
+            for one in going:
                 container = one.labels.get(labels.CONTAINER_NAME, "")
                 self.logs.unlink(ContainerLog(pod=effect.pod, uid=effect.uid, container=container, id=one.id))
             self.logs.remove_folder(folder_of(effect.pod, effect.uid))

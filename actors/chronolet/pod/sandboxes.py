@@ -121,11 +121,11 @@ class SandboxWorker:
         runtime = self._outside.fenced(context)
         try:
             left = runtime.list(labels.of_uid(self._outside.node, effect.uid))
+            self._outside.remove_logs(effect, left)
             # Sandboxes last: a container must not outlive the network it joined.
             for one in sorted(left, key=lambda one: one.labels.get(labels.CONTAINER_NAME) == names.SANDBOX):
                 runtime.remove(one.id)
             context.fence("volumes.remove")
-            self._outside.remove_logs(effect, left)
             self._outside.volumes.remove(effect.uid)
             context.done("volumes.remove")
         except (Refusal, VolumeRefusal) as refusal:

@@ -139,8 +139,6 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     """What its image wants to be stopped with."""
     sandbox_id: str = ""
     """The id of the container whose network it is in."""
-    log_path: str = ""
-    """The file with its output on the runtime's machine; empty where there is none."""
     detailed: bool = True
 
 
@@ -329,6 +327,9 @@ class Runtime(Protocol):
         self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
     ) -> Iterator[tuple[str, bytes]]:
         """Pieces of output as (`stdout` or `stderr`, bytes), oldest first."""
+
+    def log_path(self, container_id: str) -> str:
+        """The file on the runtime's machine with a container's output, from its start on."""
 
     def create_exec(
         self,

@@ -70,7 +70,6 @@ class _Inspected(_Reply):
     Config: _Config
     NetworkSettings: _Networks | None = None
     HostConfig: _HostConfig | None = None
-    LogPath: str = ""
 
 
 class _Exec(_Reply):
@@ -147,7 +146,6 @@ def detail(body: bytes) -> ContainerState:
         pid=run.Pid,
         stop_signal=found.Config.StopSignal or "TERM",
         sandbox_id=_sandbox_of(found.HostConfig),
-        log_path=found.LogPath,
     )
 
 

@@ -48,13 +48,16 @@ class DockerRuntime:
     def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size)
         self._execs = Execs(self._connection)
+        self._root = ""
 
     # -- who is there ----------------------------------------------------------------------------------------------
 
     def engine(self) -> Engine:
         self._connection.forget_version()
         version = self._connection.call("GET", "/version")
-        return answers.engine(version, self._connection.call("GET", "/info"))
+        found = answers.engine(version, self._connection.call("GET", "/info"))
+        self._root = found.root
+        return found
 
     # -- containers ------------------------------------------------------------------------------------------------
 
@@ -145,6 +148,11 @@ class DockerRuntime:
             yield from streams.pieces(reply) if has_terminal else streams.output(reply)
         finally:
             reply.release()
+
+    def log_path(self, container_id: str) -> str:
+        # An inspect tells it too, but only of what was started.
+        root = self._root or self.engine().root
+        return f"{root}/containers/{container_id}/{container_id}-json.log"
 
     # -- commands in containers ------------------------------------------------------------------------------------
 
