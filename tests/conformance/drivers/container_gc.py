@@ -14,7 +14,7 @@ from chronolet.container_gc.inventory import Inventory
 from chronolet.container_gc.state import State
 from chronolet.container_gc.verdicts import Pods
 from chronolet.ports import labels
-from chronolet.ports.pod_logs import LogLink
+from chronolet.ports.pod_logs import LogLink, NoPodLogs
 from chronolet.ports.runtime import ContainerState
 from chronolet_schemas import container_gc, kube_events
 from chronolet_schemas.envelope import Event
@@ -26,7 +26,7 @@ _LATER = 100_000
 """When a case takes place that does not say so."""
 
 
-class _Node(FakeRuntime):
+class _Node(FakeRuntime, NoPodLogs):
     """A runtime, and log folders, that have what a case says."""
 
     def __init__(
@@ -44,21 +44,11 @@ class _Node(FakeRuntime):
         del timeout_seconds
         return next(one for one in self._listed if one.id == container_id_or_name)
 
-    @property
-    def path(self) -> str:
-        return ""
-
     def folders(self) -> Sequence[str]:
         return self._folders
 
     def links(self) -> Sequence[LogLink]:
         return self._links
-
-    def remove_folder(self, name: str) -> None:
-        raise NotImplementedError(name)
-
-    def remove_link(self, name: str) -> None:
-        raise NotImplementedError(name)
 
 
 def _look(node: _Node, rules: container_gc.Policy | None = None) -> signals.Looked:
