@@ -25,9 +25,14 @@ def kernel(tmp_path: Path) -> KernelOfFiles:
 @pytest.fixture
 def shared(kernel: KernelOfFiles) -> WrittenNode:
     """A node with three pods, whose cgroups are as they should be."""
+    return written(kernel)
+
+
+def written(kernel: KernelOfFiles) -> WrittenNode:
     found, state = WrittenNode(), State()
     found.cgroups = kernel
-    happened: list[Event] = [qos.NodeDescribed(node=node(memory_reserved_percent=100))]
+    described = node(memory_reserved_percent=100, version=kernel.version)
+    happened: list[Event] = [qos.NodeDescribed(node=described)]
     for uid, name, needs in (
         ("u1", "gold", need("Guaranteed", cpu=1000)),
         ("u2", "silver", need("Burstable", cpu=500)),
@@ -71,6 +76,20 @@ def test_one_by_its_pod_as_data(shared: WrittenNode) -> None:
     assert "PERIOD" in shared.run("get", "cg", "-o", "wide").out
     said = shared.run("get", "cgroups", "default/nobody")
     assert (said.status, said.err) == (1, 'error: cgroup "default/nobody" not found\n')
+
+
+def test_the_two_words_of_v2_stand_in_two_columns(tmp_path: Path) -> None:
+    kernel = KernelOfFiles(tmp_path, 2)
+    shared = written(kernel)
+    (kernel.folder / "kubepods/podu1/cpu.max").write_text("max 100000")
+    lines = shared.run("get", "cgroups", "-o", "wide").out.splitlines()
+    cells = [line.split() for line in lines]
+    assert [row[:4] for row in cells[1:3]] == [
+        ["kubepods", "118/118", "max/max", "8589934592/8589934592"],
+        ["burstable", "20/20", "max/max", "7516192768/7516192768"],
+    ]
+    gold = next(row for row in cells if row[0] == "podu1")
+    assert (gold[3], gold[6]) == ("100000/max", "100000/100000")
 
 
 def test_a_node_without_cgroups() -> None:

@@ -118,12 +118,12 @@ class Node:
         """SIGTERM; the exit status."""
         assert self._agent is not None
         self._agent.send_signal(signal.SIGTERM)
-        return self._agent.wait(20)
+        return self._agent.wait(20 * scratch.PATIENCE)
 
     def wait_for_end(self) -> int:
         """Of an agent that ends by itself."""
         assert self._agent is not None
-        return self._agent.wait(20)
+        return self._agent.wait(20 * scratch.PATIENCE)
 
     @property
     def pid(self) -> int:
@@ -189,14 +189,21 @@ class Node:
     def chronolet(self, *words: str) -> Said:
         """Run a command to its end."""
         done = subprocess.run(
-            [*_CHRONOLET, *words], capture_output=True, text=True, env=self.environ, timeout=60, check=False
+            [*_CHRONOLET, *words],
+            capture_output=True,
+            text=True,
+            env=self.environ,
+            timeout=60 * scratch.PATIENCE,
+            check=False,
         )
         return Said(done.returncode, done.stdout, done.stderr)
 
     def piped(self, data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
         """Run a command to its end that is given so much on standard input."""
         command = [*_CHRONOLET, *words]
-        return subprocess.run(command, input=data, capture_output=True, env=self.environ, timeout=60, check=False)
+        return subprocess.run(
+            command, input=data, capture_output=True, env=self.environ, timeout=60 * scratch.PATIENCE, check=False
+        )
 
     @contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:

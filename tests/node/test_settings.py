@@ -48,6 +48,7 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         "maxPods: 7\npodPidsLimit: -1\nenforceNodeAllocatable: [none]\nqosReserved: {memory: 50%}\n"
         "kubeReserved: {cpu: 100m, memory: 1Gi}\nevictionHard: {memory.available: 5%}\ncgroupRoot: /a/b\n"
         "cpuCFSQuota: false\ncpuCFSQuotaPeriod: 50ms\nmemoryReservationPolicy: TieredReservation\n"
+        "memoryThrottlingFactor: 0.9\n"
     )
     found, remarks = known.resolve({"system_reserved": "cpu=1, pid=100"}, {}, write(tmp_path, text))
     assert remarks == ()
@@ -58,7 +59,8 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
     )
     assert (found.qos_reserved, found.eviction_hard) == ({"memory": "50%"}, {"memory.available": "5%"})
     assert (found.cgroup_root, found.cpu_cfs_quota, found.cpu_cfs_quota_period) == ("/a/b", False, 50)
-    assert found.memory_reservation_policy == "TieredReservation"
+    assert (found.memory_reservation_policy, found.memory_throttling_factor) == ("TieredReservation", 0.9)
+    assert known.resolve({"memory_throttling_factor": ""}, {})[0].memory_throttling_factor is None
     assert known.resolve({"cgroup_root": "machines-x.slice"}, {})[0].cgroup_root == "/machines/x"
     assert known.resolve({"enforce_node_allocatable": ""}, {})[0].enforce_node_allocatable == ()
     assert known.resolve({"pod_max_pids": "5"}, {})[0].pod_max_pids == 5
@@ -75,6 +77,13 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ({"qos_reserved": "memory=5"}, "--qos-reserved: memory: found '5', expected a share from 0% to 100%"),
         ({"qos_reserved": "memory=101%"}, "--qos-reserved: memory: found '101%'"),
         ({"cpu_cfs_quota_period": "2s"}, "--cpu-cfs-quota-period: found 2000ms, expected a duration from 1ms to 1s"),
+        *(
+            (
+                {"memory_throttling_factor": found},
+                f"--memory-throttling-factor: found '{found}', expected a number above 0",
+            )
+            for found in ("0", "1.1", "x", "nan")
+        ),
         ({"cgroup_root": "/a/../b"}, "--cgroup-root: found '/a/../b', expected the path of a cgroup"),
         ({"pod_max_pids": "-2"}, "--pod-max-pids: found '-2', expected a whole number from 0 to 4194304"),
         ({"port": "70000"}, "--port: found '70000', expected a whole number from 0 to 65535"),

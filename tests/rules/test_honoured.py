@@ -77,6 +77,7 @@ HONOURED_SPECS: list[dict[str, Any]] = [
         ]
     },
     {"resources": {}},
+    {"resources": {"requests": {"hugepages-2Mi": "2Mi"}, "limits": {"hugepages-2Mi": "2Mi"}}},
 ]
 
 
@@ -121,8 +122,8 @@ def test_a_field_of_the_pod(field: str, value: Any, severity: str) -> None:
     ("path", "value"),
     [
         ("os.name", {"os": {"name": "windows"}}),
-        ("resources.limits.hugepages-2Mi", {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}),
-        ("resources.requests.hugepages-2Mi", {"resources": {"requests": {"hugepages-2Mi": "2Mi"}}}),
+        ("resources.limits.ephemeral-storage", {"resources": {"limits": {"ephemeral-storage": "2Mi"}}}),
+        ("resources.requests.ephemeral-storage", {"resources": {"requests": {"ephemeral-storage": "2Mi"}}}),
         ("resources.claims", {"resources": {"claims": [{"name": "c"}]}}),
         ("securityContext.supplementalGroupsPolicy", {"securityContext": {"supplementalGroupsPolicy": "Strict"}}),
         ("volumes[1].configMap", {"volumes": [{"name": "a"}, {"name": "v", "configMap": {}}]}),
@@ -202,7 +203,7 @@ def test_nothing_is_said_about_a_containers_honoured_field(field: str) -> None:
         (WARNING, "securityContext.windowsOptions", {"securityContext": {"windowsOptions": {"runAsUserName": "x"}}}),
         (BLOCKING, "resources.limits.x.kubernetes.io/gpu", {"resources": {"limits": {"x.kubernetes.io/gpu": "1"}}}),
         (BLOCKING, "resources.requests.x.kubernetes.io/y", {"resources": {"requests": {"x.kubernetes.io/y": "1"}}}),
-        (BLOCKING, "resources.limits.hugepages-2Mi", {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}),
+        (BLOCKING, "resources.limits.storage", {"resources": {"limits": {"storage": "2Mi"}}}),
         (BLOCKING, "resources.claims", {"resources": {"claims": [{"name": "c"}]}}),
         (
             BLOCKING,

@@ -17,6 +17,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.fake_execs import Program
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.host import LinuxHost
@@ -98,6 +99,7 @@ class World:
             builtin=lambda _: None,
             pulls=Pulls(keyring=NoKeys()),
             cdi=NoCdi(),
+            cgroups=ContainerGroups(),
         )
         self.jobs = effects.jobs(outside)
         self.listing = Relisting(self.runtime, NODE)

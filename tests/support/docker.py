@@ -25,6 +25,9 @@ from tests.support.netns import NetworkNamespace
 
 _KIND = "docker"
 _ID_LENGTH = 64
+IS_V2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+DRIVER = "systemd" if IS_V2 and Path("/run/systemd/system").exists() else "cgroupfs"
+"""Who makes cgroups: where systemd has the only tree, it does."""
 
 
 class PrivateDocker:
@@ -96,12 +99,17 @@ class PrivateDocker:
         """For a node's setting: below the engine's own, so that nothing of it is left over, and no other node's."""
         return f"/{self.folder.name}/{node}"
 
+    @property
+    def cgroup(self) -> str:
+        """The engine's own cgroup, as the driver names it."""
+        return f"{self.folder.name.replace('-', '_')}.slice" if DRIVER == "systemd" else self.folder.name
+
     def processes(self) -> dict[str, list[int]]:
         """The processes of each running container by its id, without asking dockerd."""
         (root, *_) = _hierarchies()
         # Not by glob, which fails where a cgroup goes while it looks.
-        below = (Path(path) for path, _, _ in os.walk(root / self.folder.name))
-        found = {path.name: _pids_in([path]) for path in below if len(path.name) == _ID_LENGTH}
+        below = {_id_of(Path(path).name): Path(path) for path, _, _ in os.walk(root / self.cgroup)}
+        found = {name: _pids_in([path]) for name, path in below.items() if len(name) == _ID_LENGTH}
         return {container: pids for container, pids in found.items() if pids}
 
     def remove_containers(self) -> None:
@@ -121,7 +129,7 @@ class PrivateDocker:
         """
         for client in list(self._clients):
             client.close()
-        cgroups = {self.folder.name, *self._container_ids()}
+        cgroups = {self.cgroup, *self._container_ids()}
         named = scratch.pids_naming(f"{self.folder}/")
         scratch.kill(
             [*named, *(child for pid in named for child in scratch.children(pid)), *_pids_in(_cgroups(cgroups))]
@@ -142,8 +150,8 @@ class PrivateDocker:
             f"--pidfile={self.folder}/pid",
             f"--host={self.host}",
             # Else the default cgroup /docker would be shared with the machine's own engine.
-            f"--cgroup-parent=/{self.folder.name}",
-            "--exec-opt=native.cgroupdriver=cgroupfs",
+            f"--cgroup-parent={'' if DRIVER == 'systemd' else '/'}{self.cgroup}",
+            f"--exec-opt=native.cgroupdriver={DRIVER}",
             # The machine's own /etc/docker/daemon.json may say anything.
             f"--config-file={self._config}",
             *(("--live-restore",) if self._live_restore else ()),
@@ -224,7 +232,12 @@ def sweep() -> None:
 def _cgroups(names: set[str]) -> list[Path]:
     """The cgroup folders so named, with all below them, in each hierarchy, the deepest first."""
     walks = (os.walk(hierarchy, topdown=False) for hierarchy in _hierarchies())
-    return [Path(path) for walk in walks for path, _, _ in walk if names & set(path.split("/"))]
+    return [Path(path) for walk in walks for path, _, _ in walk if names & set(map(_id_of, path.split("/")))]
+
+
+def _id_of(name: str) -> str:
+    """A container's id of what either driver calls its cgroup; other names as they are."""
+    return name.removeprefix("docker-").removesuffix(".scope")
 
 
 def _hierarchies() -> list[Path]:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+PATIENCE = float(os.environ.get("CHRONOLET_TEST_PATIENCE", "1"))
+"""How many times as long everything may take here, on an emulated processor for example."""
 _BASE = Path("/tmp")  # not gettempdir(): TMPDIR may be long, or on a file system that overlay2 refuses
 _numbers = itertools.count(1)
 
@@ -58,7 +60,7 @@ def _abandoned(folder: Path) -> bool:
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
     """Return as soon as the condition holds; raise TimeoutError, naming what was waited for, when it never does."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds} s for {what}")

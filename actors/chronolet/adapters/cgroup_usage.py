@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chronolet.adapters import net_dev
-from chronolet.adapters.cgroups.mounts import mounted
+from chronolet.adapters.cgroups.mounts import of_process
 from chronolet.ports.runtime import Runtime, Usage
 
 _UNLIMITED = 1 << 60
@@ -61,7 +61,7 @@ class CgroupUsage:
 
 def read(pid: int, container_id: str, proc: Path = Path("/proc")) -> Usage:
     """OSError, ValueError or KeyError where the files are not what they should be, or another process has the pid."""
-    folders = _folders(pid, proc)
+    folders = of_process(pid, proc)
     memory = folders["memory"]
     if container_id not in str(memory):
         raise ValueError(f"{pid} is not in a cgroup of {container_id}")
@@ -88,27 +88,6 @@ def _cpu(folders: Mapping[str, Path]) -> int:
     if "cpuacct" in folders and (folders["cpuacct"] / "cpuacct.usage").exists():
         return _number(folders["cpuacct"] / "cpuacct.usage")
     return _pairs(folders["cpu"] / "cpu.stat")["usage_usec"] * 1000
-
-
-def _folders(pid: int, proc: Path) -> dict[str, Path]:
-    """The process's cgroup of each controller; those that v1 does not have are all in the one of v2."""
-    mounts = {name: one for one in mounted(proc) for name in one.controllers or ("",)}
-    found: dict[str, Path] = {}
-    unified: Path | None = None
-    for line in (proc / str(pid) / "cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        for controller in controllers.split(","):
-            if controller not in mounts:
-                continue
-            folder = mounts[controller].below(path)
-            if controller:
-                found[controller] = folder
-            else:
-                unified = folder
-    if unified is not None:
-        for controller in ("memory", "cpu", "pids"):
-            found.setdefault(controller, unified)
-    return found
 
 
 def _pairs(path: Path) -> dict[str, int]:

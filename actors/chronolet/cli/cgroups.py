@@ -19,12 +19,13 @@ Object = dict[str, Any]
 
 _COLUMNS = (
     ("CPU", ("cpu.shares", "cpu.weight")),
-    ("QUOTA", ("cpu.cfs_quota_us", "cpu.max")),
+    ("QUOTA", ("cpu.cfs_quota_us", "cpu.max 1")),
     ("MEMORY", ("memory.limit_in_bytes", "memory.max")),
     ("PIDS", ("pids.max",)),
 )
+"""Titles, and the file of v1 and of v2; with a number where it is one word of several."""
 _WIDE = (
-    ("PERIOD", ("cpu.cfs_period_us",)),
+    ("PERIOD", ("cpu.cfs_period_us", "cpu.max 2")),
     ("MEMORY MIN", ("memory.min",)),
     ("MEMORY LOW", ("memory.low",)),
     ("MEMORY HIGH", ("memory.high",)),
@@ -72,8 +73,17 @@ def _columns(*, wide: bool) -> Sequence[tuple[str, tuple[str, ...]]]:
 
 
 def _cell(values: Mapping[str, Mapping[str, str]], files: Sequence[str]) -> str:
-    value = next((values[file] for file in files if file in values), None)
-    return "" if value is None else f"{_shown(value['wanted'])}/{_shown(value['found'])}"
+    for file in files:
+        name, _, word = file.partition(" ")
+        if name in values:
+            wanted, found = (_word(values[name][side], word) for side in ("wanted", "found"))
+            return f"{_shown(wanted)}/{_shown(found)}"
+    return ""
+
+
+def _word(text: str, number: str) -> str:
+    """That word of several, or the whole text."""
+    return "".join(text.split()[int(number) - 1 : int(number)]) if number else text
 
 
 def _shown(text: str) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from chronolet.adapters.boot import boot_id
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.cdi import HostCdi
+from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
@@ -32,6 +33,7 @@ from chronolet.manifests import effects as manifests_effects
 from chronolet.node import collecting, event_sinks, node_devices
 from chronolet.node.parts import Parts
 from chronolet.node.settings import Settings
+from chronolet.node.shares import holding
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
 from chronolet.pleg import effects as pleg_effects
@@ -108,6 +110,8 @@ def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
         host=parts.host,
         cdi=HostCdi(settings.cdi_spec_dirs),
         logs=PodLogFolders(settings.pod_logs),
+        cgroups=ContainerGroups(),
+        holding=holding(settings, parts.host),
         run=run,
     )
 

@@ -97,6 +97,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cpu_cfs_quota: bool = True
     cpu_cfs_quota_period: int = 100
     memory_reservation_policy: Literal["None", "TieredReservation"] = "None"
+    memory_throttling_factor: float | None = None
     node_capacity: dict[str, str] = {}
     admission: tuple[str, ...] | None = None
     """None: all kinds that pods wait for."""

@@ -18,6 +18,7 @@ from chronolet.node.values import (
     listed,
     number,
     one_of,
+    part,
     quantities_of,
     unlimited,
 )
@@ -143,6 +144,16 @@ SHARES: tuple[Setting, ...] = (
         one_of("None", "TieredReservation"),
         "memoryReservationPolicy",
         "WORD",
+    ),
+    Setting(
+        "memory_throttling_factor",
+        "--memory-throttling-factor",
+        "CHRONOLET_MEMORY_THROTTLING_FACTOR",
+        "at which part of the way from request to limit of memory a container is slowed down, as 0.9 (cgroup v2) "
+        "[default: nowhere]",
+        part,
+        "memoryThrottlingFactor",
+        "PART",
     ),
     Setting(
         "node_capacity",

@@ -6,12 +6,15 @@ Comes in: settings, the machine. Goes out: `Sharing`; SettingsError. Next: `wiri
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
 from chronolet.ports.cgroups import CgroupRefusal, Cgroups, Driver
 from chronolet.ports.host import Host
 from chronolet.qos.effects import machine
-from chronolet.qos.sharing import Sharing, problem
+from chronolet.qos.sharing import Means, Sharing, described, problem
+from chronolet.rules.container_limits import Holding
 
 _MICROSECONDS = 1000
 _DRIVERS: tuple[Driver, ...] = ("cgroupfs", "systemd")
@@ -36,6 +39,18 @@ def sharing(settings: Settings) -> Sharing:
         quota_period_us=settings.cpu_cfs_quota_period * _MICROSECONDS,
         memory_reservation=settings.memory_reservation_policy,
         capacity=settings.node_capacity,
+    )
+
+
+def holding(settings: Settings, host: Host) -> Holding:
+    """What containers are held to."""
+    factor = settings.memory_throttling_factor
+    return Holding(
+        cpu=settings.cpu_cfs_quota,
+        period_us=settings.cpu_cfs_quota_period * _MICROSECONDS,
+        reservation=settings.memory_reservation_policy,
+        throttling=Fraction(str(factor)) if factor is not None else None,
+        allocatable_bytes=described(sharing(settings), machine(host), Means()).allocatable.memory_bytes,
     )
 
 

@@ -106,6 +106,19 @@ def _check_amount(what: str, amount: str) -> None:
     raise SettingsError(f"{what}: found {amount!r}, expected 0 or more")
 
 
+def part(what: str, value: Any) -> float | None:
+    """A part of a whole, above 0 and up to 1; None where nothing is written."""
+    if value is None or value == "":
+        return None
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 0 < found <= 1:
+        raise SettingsError(f"{what}: found {value!r}, expected a number above 0 and up to 1")
+    return found
+
+
 def one_of(*choices: str) -> Callable[[str, Any], str]:
     """A parser that takes one of a few words."""
 

@@ -89,6 +89,7 @@ class ContainerWorker:
             mounts=mounts,
             granted=granted,
             given=given(effect, lambda: runtime.engine().knows_cdi, outside.cdi),
+            holding=outside.holding,
             target_id=_target(runtime, outside.node, effect, definition),
         )
 
@@ -119,6 +120,7 @@ class ContainerWorker:
             return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
         if found.state == "exited":
             return _container_dead(effect, found.id, found)
+        self._outside.hold(found, spec.held, context)
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )

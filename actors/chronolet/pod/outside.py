@@ -16,6 +16,7 @@ from chronolet.pod import wanted
 from chronolet.pod.images import Pulls
 from chronolet.ports import labels
 from chronolet.ports.cdi import Cdi
+from chronolet.ports.cgroups import CgroupRefusal, ContainerCgroups
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.host import Host
 from chronolet.ports.pod_logs import ContainerLog, NoPodLogs, PodLogs, PodLogsRefusal, folder_of
@@ -23,6 +24,8 @@ from chronolet.ports.requests import Requests
 from chronolet.ports.runtime import BuiltImage, ContainerState, Refusal, Runtime
 from chronolet.ports.specs import KeptSpec, Specs
 from chronolet.ports.volumes import Volumes
+from chronolet.rules.cgroups import Values
+from chronolet.rules.container_limits import Holding
 from chronolet.rules.downward import Place
 from chronolet.rules.qos_class import least_oom_score_adj
 
@@ -46,6 +49,8 @@ class Outside:
     host: Host
     cdi: Cdi
     logs: PodLogs = field(default_factory=NoPodLogs)
+    cgroups: ContainerCgroups
+    holding: Holding = field(default_factory=Holding)
     run: Callable[[], str] = lambda: ""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
@@ -91,6 +96,18 @@ class Outside:
             self.logs.remove_folder(folder_of(effect.pod, effect.uid))
         except PodLogsRefusal as refusal:
             log.warning("links to a pod's logs are left", pod=effect.pod, error=str(refusal))
+
+    def hold(self, found: ContainerState, values: Values, context: EffectContext) -> None:
+        """A container that runs has these values. What the kernel refuses is said: the container runs all the same."""
+        if values == Values() or found.state != "running":
+            return
+        context.fence("cgroup.hold")
+        try:
+            self.cgroups.hold(found.pid, found.id, values)
+        except CgroupRefusal as refusal:
+            log.warning("a container runs without all that was to hold it", container=found.name, error=str(refusal))
+        finally:
+            context.done("cgroup.hold")
 
     def place(self, effect: wanted.StartContainer) -> Place:
         """Where a pod's container runs, as it may be told."""

@@ -17,7 +17,8 @@ from chronolet.pod.rights import Granted
 from chronolet.pod.state import definitions
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
-from chronolet.rules import cgroups, downward, expansion, hostnames, names, qos_class, resources
+from chronolet.rules import cgroups, container_limits, downward, expansion, hostnames, names, qos_class, resources
+from chronolet.rules.container_limits import Holding
 from chronolet_schemas.podspec import Container, Pod
 
 _PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
@@ -33,6 +34,7 @@ class Making(msgspec.Struct, frozen=True, kw_only=True):
     mounts: Sequence[Mount] = ()
     granted: Granted = Granted()
     given: Given = Given()
+    holding: Holding = Holding()
     target_id: str = ""
     """The container whose processes an ephemeral container is to see."""
 
@@ -81,7 +83,6 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
     spec = effect.manifest.spec
     given = making.given
     env = {**given.env, **environment(effect.manifest, definition, making.place)}
-    limits = resources.limits(definition)
     rights = making.granted.rights
     return ContainerSpec(
         name=_name(owner),
@@ -96,8 +97,9 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         mounts=beside(making.mounts, given.mounts),
         devices=given.devices,
         cdi_devices=given.cdi_devices,
-        cpu_milli=limits.get("cpu", 0),
-        memory_bytes=limits.get("memory", 0),
+        cpu_milli=container_limits.cpu_milli(definition, making.holding),
+        cpu_period_us=making.holding.period_us,
+        memory_bytes=resources.limits(definition).get("memory", 0),
         cpu_shares=_shares(definition),
         cgroup_parent=effect.cgroup_parent,
         oom_score_adj=max(
@@ -116,6 +118,7 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         read_only_root=rights.read_only_root,
         security_options=making.granted.options,
         stop_signal=definition.lifecycle.stop_signal if definition.lifecycle else "",
+        held=container_limits.beside(spec, definition, making.holding),
     )
 
 

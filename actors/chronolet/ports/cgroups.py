@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from chronolet.rules.cgroups import Cgroup, Path
+from chronolet.rules.cgroups import Cgroup, Path, Values
 
 Driver = Literal["", "cgroupfs", "systemd"]
 
@@ -74,6 +74,15 @@ class CgroupTree(Protocol):
 
     def actual(self, cgroup: Cgroup) -> Mapping[str, tuple[str, str]]:
         """What its files say and should say, by file; `found` is empty where there is no such file."""
+
+
+class ContainerCgroups(Protocol):
+    """The cgroups that a container runtime makes."""
+
+    def hold(self, pid: int, container_id: str, values: Values) -> None:
+        """Write what is given of the values into the cgroup of the container whose process this is, beside what the
+        runtime has put there. Nothing where it has ended. CgroupRefusal where the kernel has no such file, or says no.
+        """
 
 
 class Cgroups(Protocol):

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from chronolet.rules.cgroups import QUOTA_PERIOD_MICROSECONDS, Values
 from chronolet.rules.registry_keys import Credential
 
 
@@ -87,6 +88,7 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     """Fully qualified names, vendor/class=name; for an engine that knows them."""
     cpu_milli: int = 0
     """Limit in thousandths of a processor; 0 is none."""
+    cpu_period_us: int = QUOTA_PERIOD_MICROSECONDS
     memory_bytes: int = 0
     cpu_shares: int = 2
     cgroup_parent: str = ""
@@ -110,6 +112,8 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     """As Docker writes them: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`, `label=...`."""
     stop_signal: str = ""
     """Empty for the image's own."""
+    held: Values = Values()
+    """What stands in its cgroup besides, once it runs: no runtime's business, but whoever's who started it."""
 
 
 State = Literal["created", "running", "exited", "removed", "unknown"]

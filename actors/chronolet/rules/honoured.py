@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from chronolet.rules.extended_resources import is_extended
 from chronolet.rules.honoured_table import HONOURED, TABLE, Verdict
+from chronolet.rules.resources import HUGE_PAGES
 from chronolet_schemas.podspec import BLOCKING, Finding, Object, Pod, plain
 
 __all__ = ["BLOCKING", "CONTAINERS", "Finding", "blockers", "findings", "verdict_below"]
@@ -50,10 +51,10 @@ def verdict_below(pattern: str, key: str) -> Verdict | None:
     """The table's verdict for a key of the object at `pattern` (a path without indices), None if it has none there.
 
     The key itself comes first, then `prefix/*` for keys such as annotations, then `*/*` for the name of an extended
-    resource, then `*`.
+    resource or `hugepages-*`, then `*`.
     """
-    extended = ("*/*",) if is_extended(key) else ()
-    for name in (key, key.partition("/")[0] + "/*", *extended, "*"):
+    family = ("*/*",) if is_extended(key) else (f"{HUGE_PAGES}*",) if key.startswith(HUGE_PAGES) else ()
+    for name in (key, key.partition("/")[0] + "/*", *family, "*"):
         found = TABLE.get(f"{pattern}.{name}" if pattern else name)
         if found is not None:
             return found

@@ -44,9 +44,9 @@ _HOOK: Final = "no kubelet runs such a hook"
 _VOLUME: Final = "this kind of volume is not supported yet"
 _REFERENCE: Final = "values from other objects are not supported yet, only plain values and the pod's own fields"
 _REQUEST: Final = "no room on the disk is reserved yet"
-_OF_POD: Final = "of a whole pod only cpu and memory are supported yet"
+_OF_POD: Final = "of a whole pod only cpu, memory and huge pages are supported yet"
 _RESTART: Final = "a container restarts as its pod's restartPolicy says; only a sidecar has one of its own: Always"
-_RESOURCE: Final = "only limits of cpu, memory and what device plugins offer are supported yet"
+_RESOURCE: Final = "only limits of cpu, memory, huge pages and what device plugins offer are supported yet"
 
 _TOP: Final = {
     "apiVersion": HONOURED,
@@ -108,10 +108,12 @@ _POD: Final = {
     "resources.requests": HONOURED,
     "resources.requests.cpu": HONOURED,
     "resources.requests.memory": HONOURED,
+    "resources.requests.hugepages-*": HONOURED,
     "resources.requests.*": _blocks(_OF_POD),
     "resources.limits": HONOURED,
     "resources.limits.cpu": HONOURED,
     "resources.limits.memory": HONOURED,
+    "resources.limits.hugepages-*": HONOURED,
     "resources.limits.*": _blocks(_OF_POD),
     "resources.claims": _blocks("dynamic resources are not supported"),
     "securityContext": HONOURED,
@@ -153,12 +155,14 @@ _CONTAINER: Final = {
     "resources.limits.memory": HONOURED,
     "resources.limits.ephemeral-storage": _warns("the size of what a container writes is not limited yet"),
     "resources.limits.*/*": HONOURED,
+    "resources.limits.hugepages-*": HONOURED,
     "resources.limits.*": _blocks(_RESOURCE),
     "resources.requests": HONOURED,
     "resources.requests.cpu": HONOURED,
     "resources.requests.memory": HONOURED,
     "resources.requests.ephemeral-storage": _warns(_REQUEST),
     "resources.requests.*/*": HONOURED,
+    "resources.requests.hugepages-*": HONOURED,
     "resources.requests.*": _blocks(_RESOURCE),
     "resources.claims": _blocks("dynamic resources are not supported"),
     "resizePolicy": _warns("resources are not changed in a running container"),

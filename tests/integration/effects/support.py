@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chronolet.adapters.builtin_images import builtin
+from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
@@ -96,6 +97,7 @@ class World:
             pulls=self.pulls or Pulls(keyring=NoKeys()),
             cdi=self.cdi,
             logs=PodLogFolders(self.root / "logs" / "pods"),
+            cgroups=ContainerGroups(),
             run=lambda: RUN,
         )
         self.jobs = effects.jobs(outside)

@@ -33,6 +33,18 @@ def lines(version: int, values: Values) -> Iterator[Line]:
     yield from _v2(values) if version == _V2 else _v1(values)
 
 
+def beside(version: int, values: Values) -> Iterator[Line]:
+    """Those of the values that somebody else's cgroup may be given, and no more than are given."""
+    given = {
+        "memory.min": values.memory_min_bytes,
+        "memory.low": values.memory_low_bytes,
+        "memory.high": values.memory_high_bytes,
+    }
+    for line in lines(version, values):
+        if line.controller == "hugetlb" or given.get(line.file) is not None:
+            yield line
+
+
 def page_name(size: int) -> str:
     """As files name a size of huge pages: 2MB."""
     for unit, bytes_of in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):

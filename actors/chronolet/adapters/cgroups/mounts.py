@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _V1, _V2 = "cgroup", "cgroup2"
+_OF_V2 = ("memory", "cpu", "pids", "hugetlb")
 
 
 class Mounted(NamedTuple):
@@ -37,3 +38,26 @@ def mounted(proc: Path = Path("/proc")) -> Iterator[Mounted]:
             writable = "ro" not in words[5].split(",") and "ro" not in options.split(",")
             names = tuple(one for one in options.split(",") if one not in ("rw", "ro")) if kind == _V1 else ()
             yield Mounted(names, words[3], Path(words[4]), 1 if kind == _V1 else 2, writable)
+
+
+def of_process(pid: int, proc: Path = Path("/proc")) -> dict[str, Path]:
+    """The cgroup of each controller that a process is in; those that v1 does not have are all in the one of v2. OSError
+    if it is gone.
+    """
+    mounts = {name: one for one in mounted(proc) for name in one.controllers or ("",)}
+    found: dict[str, Path] = {}
+    unified: Path | None = None
+    for line in (proc / str(pid) / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            if controller not in mounts:
+                continue
+            folder = mounts[controller].below(path)
+            if controller:
+                found[controller] = folder
+            else:
+                unified = folder
+    if unified is not None:
+        for controller in _OF_V2:
+            found.setdefault(controller, unified)
+    return found

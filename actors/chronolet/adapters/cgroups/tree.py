@@ -23,7 +23,8 @@ from chronolet.ports.cgroups import CgroupRefusal, Driver, Step
 from chronolet.rules.cgroups import Cgroup, Path, folder, uid_of
 
 _V2 = 2
-CONTROLLERS = ("cpu", "memory", "pids", "hugetlb")
+_PAGES = "hugetlb"
+CONTROLLERS = ("cpu", "memory", "pids", _PAGES)
 """Those that hold somebody to something; Docker asks for more by itself."""
 _CONTROL = "cgroup.subtree_control"
 _MARK = "owner"
@@ -62,11 +63,15 @@ class FolderTree:
 
     @property
     def lost(self) -> Sequence[str]:
-        return [f"controller {name} is missing: {what}" for name, what in _LOST.items() if name not in self._of]
+        lost = [f"controller {name} is missing: {what}" for name, what in _LOST.items() if name not in self._of]
+        if _PAGES not in self._of and any(self._machine_pages().values()):
+            lost.append(f"controller {_PAGES} is missing: no huge pages for pods, though the machine has some")
+        return lost
 
     def page_sizes(self) -> Mapping[str, int]:
-        if "hugetlb" not in self._of:
-            return {}
+        return self._machine_pages() if _PAGES in self._of else {}
+
+    def _machine_pages(self) -> Mapping[str, int]:
         found = {}
         for name in self._kernel.names("/sys/kernel/mm/hugepages"):
             size = page_bytes(name.removeprefix("hugepages-"))

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
-from chronolet.rules.cgroups import LEAST_SHARES, QUOTA_PERIOD_MICROSECONDS, quota
+from chronolet.rules.cgroups import LEAST_SHARES, quota
 from chronolet.rules.image_names import ImageName
 from chronolet.rules.registry_keys import Credential, server_of
 
@@ -84,7 +84,7 @@ def container(spec: ContainerSpec) -> bytes:
             "Mounts": [_mount(mount) for mount in spec.mounts if not _fits_a_line(mount)],
             **_devices(spec),
             "LogConfig": _LOG,
-            **_cpu_limit(spec.cpu_milli),
+            **_cpu_limit(spec.cpu_milli, spec.cpu_period_us),
             **_place(spec),
             **_rights(spec),
         },
@@ -138,10 +138,10 @@ def _place(spec: SandboxSpec | ContainerSpec) -> Mapping[str, Any]:
     return found | ({"OomScoreAdj": spec.oom_score_adj} if spec.oom_score_adj else {})
 
 
-def _cpu_limit(milli: int) -> Mapping[str, int]:
+def _cpu_limit(milli: int, period_us: int) -> Mapping[str, int]:
     if milli <= 0:
         return {}
-    return {"CpuPeriod": QUOTA_PERIOD_MICROSECONDS, "CpuQuota": quota(milli)}
+    return {"CpuPeriod": period_us, "CpuQuota": quota(milli, period_us)}
 
 
 def _port(mapping: PortMapping) -> str:

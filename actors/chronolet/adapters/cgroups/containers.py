@@ -1,0 +1,57 @@
+"""The cgroup of one container, which the container runtime made: what is held there beside the runtime's own values.
+
+Comes in: a container's process and id, values. Goes out: writes; to systemd too, where the cgroup is one of its units.
+Next: `pod`'s effects, by the port. Answers to the `unified` map of the CRI.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chronolet.adapters.cgroups.files import Line, beside
+from chronolet.adapters.cgroups.kernel import Kernel, LinuxKernel
+from chronolet.adapters.cgroups.mounts import of_process
+from chronolet.adapters.cgroups.systemd import properties, tell
+from chronolet.ports.cgroups import CgroupRefusal
+from chronolet.rules.cgroups import Values
+
+_SCOPE = ".scope"
+
+
+class ContainerGroups:
+    """`ports.cgroups.ContainerCgroups`."""
+
+    def __init__(self, proc: Path = Path("/proc"), kernel: Kernel | None = None) -> None:
+        self._proc = proc
+        self._kernel = kernel or LinuxKernel()
+
+    def hold(self, pid: int, container_id: str, values: Values) -> None:
+        try:
+            folders = of_process(pid, self._proc)
+        except FileNotFoundError:
+            return
+        memory = folders.get("memory")
+        if memory is None or container_id not in str(memory):
+            return  # ended, and its pid is somebody else's by now
+        version = 2 if self._kernel.read(f"{memory}/memory.max") is not None else 1
+        held = list(beside(version, values))
+        if memory.name.endswith(_SCOPE):
+            tell(memory.name, {name: much for one in held for name, much in properties(one.file, one.wanted).items()})
+        for line in held:
+            self._write(line, folders)
+
+    def _write(self, line: Line, folders: dict[str, Path]) -> None:
+        folder = folders.get(line.controller)
+        file = f"{folder}/{line.file}"
+        says = self._kernel.read(file) if folder is not None else None
+        if says is None:
+            if self._kernel.is_folder(str(folders["memory"])):
+                raise CgroupRefusal(f"controller {line.controller} is missing: no {line.file} is written")
+            return
+        if not line.means(says):
+            try:
+                self._kernel.write(file, line.wanted)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                raise CgroupRefusal(f"{file}: write {line.wanted}: {error.strerror}") from error

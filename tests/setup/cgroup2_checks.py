@@ -1,0 +1,149 @@
+"""What only cgroup v2 with systemd has, beside what test_qos.py shows on either. cgroup2_machine_steps runs it, in a
+machine that has both; under another name than a test's, for nobody else can.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronolet_schemas import qos
+from tests.e2e import cgroup_files
+from tests.e2e.cgroup_files import folder, of_container, says
+from tests.e2e.node import Node, shell
+from tests.e2e.node import pod as a_pod
+from tests.e2e.shared import Shared, asking
+from tests.support.docker import PrivateDocker
+from tests.support.redis import private_redis
+
+MIB, GIB, PAGE = 1 << 20, 1 << 30, 4096
+HUGE_PAGES = 8
+
+
+@pytest.fixture(scope="module")
+def shared(docker_engine: PrivateDocker) -> Iterator[Shared]:
+    Path("/proc/sys/vm/nr_hugepages").write_text(str(HUGE_PAGES))
+    with private_redis() as server:
+        node = Node(docker_engine, server.url, "two", server.folder / "agent")
+        node.environ |= {
+            "CHRONOLET_NODE_CAPACITY": "cpu=3,memory=8Gi",
+            "CHRONOLET_MEMORY_RESERVATION_POLICY": "TieredReservation",
+            "CHRONOLET_MEMORY_THROTTLING_FACTOR": "0.9",
+        }
+        try:
+            node.start()
+            yield Shared(node)
+        finally:
+            node.close()
+
+
+def number(cgroup: str, file: str, beneath: str = "") -> int:
+    """-1 for no limit."""
+    text = (folder(cgroup) / beneath / file).read_text().strip()
+    return -1 if text == "max" else int(text)
+
+
+def memory(cgroup: str, beneath: str = "") -> tuple[int, ...]:
+    return tuple(number(cgroup, f"memory.{name}", beneath) for name in ("min", "low", "high"))
+
+
+def of_containers(shared: Shared, *names: str) -> list[tuple[int, ...]]:
+    return [memory(shared.of(name), of_container(shared.node.running(name)["app"]["Id"])) for name in names]
+
+
+def test_memory_is_protected_and_slowed_down_by_what_was_asked_for(shared: Shared) -> None:
+    names = ("gold", "silver", "rest")
+    shared.apply(
+        a_pod("gold", shell("app", resources=asking("100m", "64Mi", ("100m", "64Mi")))),
+        a_pod("silver", shell("app", resources=asking("100m", "64Mi", ("1", "128Mi")))),
+        a_pod("rest", shell("app")),
+    )
+    shared.node.wait_until_running(*names)
+    cgroups = [shared.all, shared.burstable, shared.best_effort, *map(shared.of, names)]
+    asked, nothing = 64 * MIB, (0, 0, -1)
+    wanted = [(2 * asked, 0, -1), (0, asked, -1), nothing, (asked, 0, -1), (0, asked, -1), nothing]
+    slowed = (asked + int(0.9 * asked)) // PAGE * PAGE
+    rest = int(0.9 * (8 * GIB - 100 * MIB)) // PAGE * PAGE
+    held = [(asked, 0, -1), (0, asked, slowed), (0, 0, rest)]
+    assert list(map(memory, cgroups)) == wanted
+    assert of_containers(shared, *names) == held
+    # systemd puts its own values back when it reads its units anew: they are the same.
+    subprocess.run(["systemctl", "daemon-reload"], check=True)
+    assert list(map(memory, cgroups)) == wanted
+    assert of_containers(shared, *names) == held
+    assert shared.node.journal.events(qos.CgroupRestored) == []
+
+    machine = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
+    pids = {name: shared.node.running(name) for name in names}
+    found = {name: {part: oom_score_adj(one) for part, one in of.items()} for name, of in pids.items()}
+    burstable = 1000 - 1000 * asked // machine
+    expected = {"gold": -997, "silver": burstable, "rest": 1000}
+    assert found == {name: {"app": much, "POD": -998} for name, much in expected.items()}
+    shared.delete(*names)
+    assert slices_of_pods() == []
+
+
+def oom_score_adj(container: dict[str, Any]) -> int:
+    return int(Path(f"/proc/{container['State']['Pid']}/oom_score_adj").read_text())
+
+
+def slices_of_pods() -> list[str]:
+    """The units that systemd still has of this test's pods."""
+    listed = subprocess.run(
+        ["systemctl", "list-units", "--plain", "--no-legend", "--type=slice", "*-two-kubepods-*pod*"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return listed.stdout.splitlines()
+
+
+def test_huge_pages_go_to_whoever_asks(shared: Shared) -> None:
+    pages = {"hugepages-2Mi": "4Mi", "memory": "32Mi", "cpu": "100m"}
+    shared.apply(
+        a_pod("huge", shell("app", resources={"limits": pages, "requests": pages})), a_pod("none", shell("app"))
+    )
+    shared.node.wait_until_running("huge", "none")
+    cgroup = shared.of("huge")
+    container = of_container(shared.node.running("huge")["app"]["Id"])
+    assert number(shared.all, "hugetlb.2MB.max") == HUGE_PAGES * 2 * MIB
+    assert (number(cgroup, "hugetlb.2MB.max"), number(cgroup, "hugetlb.2MB.max", container)) == (4 * MIB, 4 * MIB)
+    assert number(shared.of("none"), "hugetlb.2MB.max") == 0
+    more = pages | {"hugepages-2Mi": "14Mi"}
+    shared.apply(a_pod("more", shell("app", resources={"limits": more, "requests": more})))
+    shared.node.wait_for_column("more", "OutOfhugepages-2Mi")
+    shared.delete("huge", "none", "more")
+
+
+def test_killed_at_any_time_the_agent_ends_with_the_right_tree(shared: Shared) -> None:
+    """kill -9 while pods come, and while they go."""
+    draw = random.Random(7)
+    names = [f"k{count}" for count in range(3)]
+    for _ in range(2):
+        shared.apply(*(a_pod(name, shell("app", resources=asking("100m", "32Mi"))) for name in names))
+        killed_soon(shared, draw)
+        shared.node.wait_until_running(*names)
+        assert says("shares", shared.burstable) == 1 + (300 * 1024 // 1000 - 2) * 9999 // 262142
+        assert shared.node.chronolet("delete", "pod", *names, "--now").status == 0
+        killed_soon(shared, draw)
+        for name in names:
+            shared.node.wait_until_gone(name)
+        shared.node.journal.wait_for("a tree without pods", lambda: not list(folder(shared.all).glob("**/*pod*pod*")))
+    assert slices_of_pods() == []
+
+
+def killed_soon(shared: Shared, draw: random.Random) -> None:
+    """After some more events."""
+    seen = len(shared.node.journal.lines) + draw.randrange(25)
+    shared.node.journal.wait_for(f"{seen} events", lambda: len(shared.node.journal.lines) >= seen)
+    shared.node.kill9()
+    shared.node.start()
+
+
+def test_the_engine_is_systemds() -> None:
+    assert cgroup_files.DRIVER == "systemd"
