@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import collecting, devices, engine, events, pods, probes
+from tests.bench import collecting, devices, engine, events, pods, probes, sharing
 from tests.bench.figures import Figure, as_json, table
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
@@ -20,6 +20,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "gc": collecting.figures,
     "probes": probes.figures,
     "devices": devices.figures,
+    "qos": sharing.figures,
 }
 
 

@@ -138,32 +138,50 @@ class Report:
 
 
 class Keeping:
-    """The worker of KeepTree. Knows which values it has brought about: what differs from those, others did."""
+    """The worker of KeepTree. Knows which values it has brought about: what differs from those, others did.
+
+    A pod waits for what is new in the tree: that comes first. All else is looked at once a period, and whenever a pod
+    has gone.
+    """
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
         self._kept: dict[Path, Values] = {}
+        self._stuck: list[signals.Failed] = []
+        """What of nobody's could not be removed, the last time."""
+        self._next_look = 0.0
 
     def keep(self, effect: wanted.KeepTree, context: EffectContext) -> None:
         """Now, and again and again until it is no longer wanted; soon again what could not be done."""
-        said: list[signals.Failed] | None = None
-        pause = _RETRY_SECONDS
+        if self._kept.keys() - {cgroup.path for cgroup in effect.tree}:
+            self._next_look = 0.0
+        report = self.once(effect, context, whole=False)
+        self._tell(effect, report, context)
+        said, pause = report.failed, _RETRY_SECONDS
         while not context.cancelled.is_set():
-            report = self._pass(effect, context)
-            if said is None or report.restored or report.removed or report.failed != said:
-                said = report.failed
-                context.send(
-                    signals.TreeKept(
-                        revision=effect.revision,
-                        restored=tuple(report.restored),
-                        removed=tuple(report.removed),
-                        failed=tuple(report.failed),
-                    )
-                )
-            context.cancelled.wait(min(pause, effect.period_seconds) if said else effect.period_seconds)
+            period = max(0.0, self._next_look - time.monotonic())
+            if context.cancelled.wait(min(pause, period) if said else period):
+                return
+            self._next_look = 0.0  # for whoever comes next, should this one be cut short
+            report = self.once(effect, context, whole=True)
+            self._next_look = time.monotonic() + effect.period_seconds
+            if report.restored or report.removed or report.failed != said:
+                self._tell(effect, report, context)
+            said = report.failed
             pause = min(pause * 2, _LONGEST_RETRY_SECONDS) if said else _RETRY_SECONDS
 
-    def _pass(self, effect: wanted.KeepTree, context: EffectContext) -> Report:
+    def _tell(self, effect: wanted.KeepTree, report: Report, context: EffectContext) -> None:
+        context.send(
+            signals.TreeKept(
+                revision=effect.revision,
+                restored=tuple(report.restored),
+                removed=tuple(report.removed),
+                failed=tuple(report.failed),
+            )
+        )
+
+    def once(self, effect: wanted.KeepTree, context: EffectContext, *, whole: bool) -> Report:
+        """One way through the tree, or through what is new in it."""
         report = Report()
         tree = self._outside.cgroups.tree(effect.driver)
         if tree is None:
@@ -176,8 +194,12 @@ class Keeping:
             report.failed.append(signals.Failed(path=effect.root, error=str(refusal)))
             return report
         for cgroup in effect.tree:
-            self._bring(tree, cgroup, effect, context, report)
-        self._clear(tree, effect, context, report)
+            if whole or self._kept.get(cgroup.path) != cgroup.values:
+                self._bring(tree, cgroup, effect, context, report)
+        if whole:
+            self._stuck = []
+            self._clear(tree, effect, context, report)
+        report.failed += self._stuck
         return report
 
     # -- as it should be ---------------------------------------------------------------------------------------------
@@ -234,7 +256,7 @@ class Keeping:
                 try:
                     self._emptied(tree, path, context)
                 except CgroupRefusal as refusal:
-                    report.failed.append(signals.Failed(path=path, error=str(refusal)))
+                    self._stuck.append(signals.Failed(path=path, error=str(refusal)))
                 else:
                     report.removed.append(signals.Removed(path=path, killed=len(inside)))
 

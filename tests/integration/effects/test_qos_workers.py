@@ -66,9 +66,22 @@ class World:
         )
 
     def once(self, effect: wanted.KeepTree, context: Context | None = None) -> signals.TreeKept:
-        """One pass by a new worker."""
+        """All that a new worker says until it has seen to everything."""
+        return self.again(effects.Keeping(self.outside()), effect, context)
+
+    def again(
+        self, keeping: effects.Keeping, effect: wanted.KeepTree, context: Context | None = None
+    ) -> signals.TreeKept:
+        """The same by one that knows what it did before."""
         context = context or Context(entity="node", cause="")
-        return sent_by(lambda: effects.Keeping(self.outside()).keep(effect, context), context)
+        said = sent_by(lambda: keeping.keep(effect, context), context)
+        assert {one.revision for one in said} == {effect.revision}
+        return signals.TreeKept(
+            revision=effect.revision,
+            restored=[restored for one in said for restored in one.restored],
+            removed=[removed for one in said for removed in one.removed],
+            failed=said[-1].failed,
+        )
 
     def file(self, *names: str) -> Path:
         above = [] if self.version == 2 else [names[-1].split(".")[0]]
@@ -81,9 +94,20 @@ class World:
         return sum(len(tree.missing(one)) for one in effect.tree)
 
 
-def sent_by(run: Callable[[], None], context: Context) -> Any:
-    """What a standing worker sends first; it is ended after that. Raises what it raises."""
+class Patience(threading.Event):
+    """Knows that whoever waits has nothing to do for a while."""
+
+    idle = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.idle = self.idle or timeout is None or timeout > 0.5
+        return super().wait(timeout)
+
+
+def sent_by(run: Callable[[], None], context: Context) -> list[Any]:
+    """What a standing worker sends until it has nothing more to do; it is ended after that. Raises what it raises."""
     raised: list[BaseException] = []
+    patience = context.cancelled = Patience()
 
     def work() -> None:
         try:
@@ -94,14 +118,14 @@ def sent_by(run: Callable[[], None], context: Context) -> Any:
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        wait_until(lambda: bool(context.sent or raised), "the worker's first word")
+        wait_until(lambda: patience.idle or bool(raised), "the worker's rest")
     finally:
         context.cancelled.set()
         thread.join(10)
     assert not thread.is_alive()
     if raised:
         raise raised[0]
-    return context.sent[0][0]
+    return [signal for signal, _ in context.sent]
 
 
 @pytest.fixture(params=[1, 2])
@@ -114,11 +138,11 @@ PODS = (need("Guaranteed", memory=GIB), need("Burstable", cpu_limit_milli=900), 
 
 def test_the_tree_is_made_and_then_left_alone(world: World) -> None:
     effect = world.tree(*PODS)
-    assert world.once(effect) == signals.TreeKept(revision=1)
+    assert world.once(effect) == signals.TreeKept(revision=1, restored=[], removed=[])
     assert world.steps(effect) == 0
     assert world.told == ["create"] * 6
     writes = world.kernel.writes
-    assert world.once(effect) == signals.TreeKept(revision=1)
+    assert world.once(effect) == signals.TreeKept(revision=1, restored=[], removed=[])
     assert (world.kernel.writes, len(world.told)) == (writes, 6)
 
 
@@ -175,13 +199,23 @@ def test_what_was_changed_by_hand_is_put_right_and_said(world: World) -> None:
 
 
 def test_what_the_worker_itself_has_seen_right_needs_no_other_proof(world: World) -> None:
-    keeping, context = effects.Keeping(world.outside()), Context(entity="node", cause="")
-    effect = world.tree(*PODS)
-    sent_by(lambda: keeping.keep(effect, context), context)
+    keeping = effects.Keeping(world.outside())
+    world.again(keeping, world.tree(*PODS))
     world.file("kubepods", "burstable", "pids.max").write_text("7")
-    again = Context(entity="node", cause="")
-    kept = sent_by(lambda: keeping.keep(world.tree(*PODS, revision=2), again), again)
+    kept = world.again(keeping, world.tree(*PODS[:2], revision=2))
     assert [one.path for one in kept.restored] == [("kubepods", "burstable")]
+
+
+def test_a_pod_waits_for_what_is_new_and_for_nothing_else(world: World) -> None:
+    """The rest is looked at once a period, and when a pod has gone."""
+    keeping = effects.Keeping(world.outside())
+    assert world.again(keeping, world.tree(*PODS)) == signals.TreeKept(revision=1, restored=[], removed=[])
+    world.file("kubepods", "podu0", "pids.max").write_text("7")
+    context = Context(entity="node", cause="")
+    assert world.again(keeping, world.tree(*PODS, need("Guaranteed"), revision=2), context).restored == []
+    assert len(context.sent) == 1
+    assert {point for point in context.points if "list" in point or "remove" in point} == set()
+    assert [one.path for one in world.again(keeping, world.tree(*PODS, revision=3)).restored] == [("kubepods", "podu0")]
 
 
 def test_a_cgroup_of_nobody_goes_with_whoever_is_in_it(world: World) -> None:
@@ -217,9 +251,9 @@ def test_who_runs_is_not_taken_for_a_leftover(world: World) -> None:
     owner = labels.Owner(pod="default/p2", uid="u2", container="POD", attempt=0)
     spec = SandboxSpec(name="s", labels=labels.written(NAME, owner), image="pause", hostname="h")
     world.runtime.start(world.runtime.create_sandbox(spec))
-    assert world.once(world.tree(*PODS[:2], revision=2)).removed == ()
+    assert world.once(world.tree(*PODS[:2], revision=2)).removed == []
     world.runtime.refuse("list", Refusal("unavailable", "no engine"))
-    assert world.once(world.tree(*PODS[:2], revision=3)).removed == ()
+    assert world.once(world.tree(*PODS[:2], revision=3)).removed == []
 
 
 def test_what_cannot_be_written_is_said_and_the_rest_is_done(world: World) -> None:
@@ -258,7 +292,7 @@ def test_a_tree_of_somebody_else_is_not_touched(world: World) -> None:
     other = effects.Outside(
         sharing=Sharing(name="n2"), cgroups=world.kernel, runtime=world.runtime, host=LinuxHost(world.kernel.folder)
     )
-    kept = sent_by(lambda: effects.Keeping(other).keep(world.tree(), context), context)
+    kept = sent_by(lambda: effects.Keeping(other).keep(world.tree(), context), context)[-1]
     (failed,) = kept.failed
     assert "belongs to the node n1 of chronolet" in failed.error
     assert world.kernel.writes == writes
@@ -272,7 +306,7 @@ def looked(world: World, of_engine: str = "cgroupfs", **sharing: Any) -> Any:
     context = Context(entity="node", cause="")
     looking = effects.Looking(world.outside(**sharing))
     effect = wanted.LookAtNode(subject="node", intent="look")
-    return sent_by(lambda: looking.look(effect, context), context).node
+    return sent_by(lambda: looking.look(effect, context), context)[0].node
 
 
 def test_the_node_is_described(world: World) -> None:
@@ -307,5 +341,5 @@ def test_an_engine_that_is_away_is_asked_again(world: World, monkeypatch: pytest
     world.runtime.engine = engine  # type: ignore[method-assign]
     context = Context(entity="node", cause="")
     effect = wanted.LookAtNode(subject="node", intent="look")
-    assert sent_by(lambda: effects.Looking(world.outside()).look(effect, context), context).node.version
+    assert sent_by(lambda: effects.Looking(world.outside()).look(effect, context), context)[0].node.version
     assert answers == []
