@@ -31,10 +31,11 @@ class ExitWorker:
         context.fence("volumes.read")
         message = self._from_file(effect)
         by_logs = not message and effect.exit_code != 0 and effect.policy == "FallbackToLogsOnError"
-        oom_killed = False
+        # The kernel knows also where the runtime looked too late, and when the container is gone.
+        oom_killed = self._outside.kills.named(effect.id)
         try:
             found = runtime.inspect(effect.id)
-            oom_killed = found is not None and found.oom_killed
+            oom_killed = oom_killed or (found is not None and found.oom_killed)
             if by_logs and found is not None:
                 message = _from_logs(runtime, effect.id)
         except Refusal as refusal:

@@ -1,0 +1,69 @@
+"""The kernel's log, for one of its lines: which cgroup had a process killed for memory.
+
+Comes in: /dev/kmsg. Goes out: `ports.kernel_log.Kills`. Next: `pod`'s effects. A runtime hears of such a kill by a
+counter of the container's own cgroup, which goes with it: where that went too soon this line is what is left. The line
+is written before the process dies, and stays until the log's ring is full. Source: mm/oom_kill.c (dump_oom_victim),
+Documentation/ABI/testing/dev-kmsg.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+
+_RECORD_BYTES = 1 << 13
+"""More than a record has. Each read gives one."""
+_MOST = 10_000
+_VICTIM = re.compile(rb";oom-kill:.*\btask_memcg=[^,]*?([0-9a-f]{64})")
+
+
+class KernelLog:
+    """Usable from any thread. Where the log may not be read, nothing is ever found."""
+
+    def __init__(self, path: str = "/dev/kmsg") -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._file: int | None = None
+        self._killed: dict[str, None] = {}
+
+    def named(self, container_id: str) -> bool:
+        with self._lock:
+            try:
+                self._read()
+            except OSError:
+                self.close()
+            return container_id in self._killed
+
+    def close(self) -> None:
+        """Whoever asks again begins with the oldest record that there is."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _read(self) -> None:
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        while True:
+            try:
+                record = os.read(self._file, _RECORD_BYTES)
+            except BlockingIOError:
+                return
+            except BrokenPipeError:
+                continue  # what was next is overwritten already: on with the oldest
+            if not record:
+                return
+            self._note(record)
+
+    def _note(self, record: bytes) -> None:
+        found = victim(record)
+        if found:
+            self._killed[found] = None
+            if len(self._killed) > _MOST:
+                del self._killed[next(iter(self._killed))]
+
+
+def victim(record: bytes) -> str:
+    """The id of the container whose process a record says was killed; empty if it says no such thing."""
+    found = _VICTIM.search(record)
+    return found[1].decode() if found else ""
