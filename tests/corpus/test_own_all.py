@@ -36,6 +36,8 @@ ELSEWHERE = {
     # Asked of a device plugin: tests/e2e/test_devices.py.
     "containers.resources.limits.*/*",
     "containers.resources.requests.*/*",
+    # A machine that has some: tests/setup/cgroup2_checks.py.
+    *(f"{whose}resources.{side}.hugepages-*" for whose in ("", "containers.") for side in ("limits", "requests")),
     # Put into a pod that runs already: test_own_lives.
     "containers.targetContainerName",
     # The worker is the one of preStop; before its start is over nothing here answers for sure.
