@@ -58,12 +58,14 @@ def _is_bash(path: Path) -> bool:
 
 def test_shellcheck_finds_nothing() -> None:
     files = bash_files()
-    assert {path.name for path in files} >= {"run", "test", "images", "lib.sh", "fresh_machine"}
+    assert {path.name for path in files} >= {"run", "test", "images", "lib.sh", "fresh_machine", "cgroup2_machine"}
     checked = subprocess.run(["shellcheck", "-x", *files], cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize("script", ["scripts/run", "scripts/test", "tests/setup/fresh_machine"])
+@pytest.mark.parametrize(
+    "script", ["scripts/run", "scripts/test", "tests/setup/fresh_machine", "tests/setup/cgroup2_machine"]
+)
 def test_help_sets_nothing_up(script: str) -> None:
     answer = bash(f"{script} --help")
     assert (answer.returncode, answer.stderr) == (0, "")
