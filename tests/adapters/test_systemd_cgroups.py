@@ -108,6 +108,20 @@ def test_a_slice_that_runs_already_is_given_the_values(tree: SystemdTree, system
     assert given.startswith(f"SetUnitProperties sba(sv) {UNIT} true 7 CPUWeight t 1 CPUQuotaPerSecUSec")
 
 
+def test_which_controllers_are_handed_down_is_systemds_to_say(
+    tree: SystemdTree, systemd: Systemd, tmp_path: Path
+) -> None:
+    """It takes away what nobody beneath needs; a new slice gets all of them."""
+    above = Cgroup(path=POD[:-1], values=Values(cpu_shares=2))
+    settle(tree, FULL)
+    settle(tree, above.values, above.path)
+    control = tmp_path / "cgroup/kubepods.slice/kubepods-burstable.slice/cgroup.subtree_control"
+    control.write_text("hugetlb")
+    assert tree.missing(above) == ()
+    settle(tree, FULL, (*above.path, "podu-2"))
+    assert {"cpu", "memory", "pids", "hugetlb"} <= set(control.read_text().split())
+
+
 def test_the_end_of_a_slice(tree: SystemdTree, systemd: Systemd) -> None:
     settle(tree, FULL)
     assert systemd.told

@@ -22,6 +22,7 @@ class Shared:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        node.journal.wait_for_event(qos.NodeDescribed)
         self.above = above(node)
         self.all, self.burstable, self.best_effort = (
             cgroup_files.named(*self.above, "kubepods", *below) for below in ((), ("burstable",), ("besteffort",))

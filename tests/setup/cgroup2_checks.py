@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from chronolet_schemas import qos
-from tests.e2e import cgroup_files
 from tests.e2e.cgroup_files import folder, of_container, says
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 from tests.e2e.shared import Shared, asking
-from tests.support.docker import PrivateDocker
+from tests.support.docker import DRIVER, PrivateDocker
 from tests.support.redis import private_redis
 
 MIB, GIB, PAGE = 1 << 20, 1 << 30, 4096
@@ -146,4 +145,4 @@ def killed_soon(shared: Shared, draw: random.Random) -> None:
 
 
 def test_the_engine_is_systemds() -> None:
-    assert cgroup_files.DRIVER == "systemd"
+    assert DRIVER == "systemd"

@@ -70,6 +70,8 @@ def tell(name: str, values: Properties) -> None:
 class SystemdTree(FolderTree):
     """`ports.cgroups.CgroupTree`, with systemd's help. Each call is a process: a new slice gets all in one."""
 
+    _hands_down = False
+    """It takes away what none of its slices beneath needs any more: only a new one is seen to (`_make`)."""
     _meant: Cgroup | None = None
     """What `missing` was asked for last: the values that a new slice begins with."""
     _told: Mapping[str, Properties] | None = None

@@ -38,6 +38,9 @@ _LOST = {
 class FolderTree:
     """`ports.cgroups.CgroupTree`."""
 
+    _hands_down = True
+    """Whether it is ours to say which controllers the cgroups beneath a v2 one have."""
+
     def __init__(self, mounts: Sequence[Mounted], driver: Driver, kernel: Kernel, marks: Marks) -> None:
         self._driver = driver
         self._kernel = kernel
@@ -127,7 +130,7 @@ class FolderTree:
                 yield Step(path=path, folder=where, file=_MARK, found=found, wanted=self._claimed[1])
 
     def _lines(self, cgroup: Cgroup) -> Iterator[Line]:
-        if self._unified and uid_of(cgroup.path[-1]) is None:
+        if self._unified and self._hands_down and uid_of(cgroup.path[-1]) is None:
             # What is beneath has the controllers that are handed down to it, and no others.
             text = " ".join(f"+{name}" for name in self._handed)
             yield Line(self._handed[0], _CONTROL, text, lambda found: set(self._handed) <= set(found.split()))
