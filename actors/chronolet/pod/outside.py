@@ -19,8 +19,8 @@ from chronolet.ports.cdi import Cdi
 from chronolet.ports.cgroups import CgroupRefusal, ContainerCgroups
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.host import Host
-from chronolet.ports.pod_logs import ContainerLog, NoPodLogs, PodLogs, PodLogsRefusal, folder_of
 from chronolet.ports.kernel_log import Kills, NoKills
+from chronolet.ports.pod_logs import ContainerLog, NoPodLogs, PodLogs, PodLogsRefusal, folder_of
 from chronolet.ports.requests import Requests
 from chronolet.ports.runtime import BuiltImage, ContainerState, Refusal, Runtime
 from chronolet.ports.specs import KeptSpec, Specs
@@ -49,8 +49,8 @@ class Outside:
     pulls: Pulls
     host: Host
     cdi: Cdi
-    logs: PodLogs = field(default_factory=NoPodLogs)
     cgroups: ContainerCgroups
+    logs: PodLogs = field(default_factory=NoPodLogs)
     kills: Kills = field(default_factory=NoKills)
     holding: Holding = field(default_factory=Holding)
     run: Callable[[], str] = lambda: ""
