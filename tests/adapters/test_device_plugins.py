@@ -422,6 +422,19 @@ def test_what_a_container_gets_is_told_in_full(desk: Desk) -> None:
         plugin.wait_for("prestart thing-1")
 
 
+def test_a_plugin_that_registered_before_it_served_is_asked_when_it_does(desk: Desk) -> None:
+    path = str(_made(desk.folder) / "example_com_thing.sock")
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(desk.plugins.options, path)
+        with sample_plugin("--pre-start", folder=desk.folder):
+            assert asking.result(20) == PluginOptions(pre_start_required=True)
+    with sample_plugin("--do", "crash options", folder=desk.folder) as plugin:
+        plugin.wait_for("serves")
+        with pytest.raises(PluginRefusal) as raised:
+            desk.plugins.options(path)
+        assert raised.value.kind == "away"
+
+
 def test_a_preference_is_asked_for(desk: Desk) -> None:
     with sample_plugin("--preferred", folder=_made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]

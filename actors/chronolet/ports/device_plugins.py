@@ -72,7 +72,7 @@ class DevicePlugins(Protocol):
         """
 
     def options(self, socket: str) -> PluginOptions:
-        """What the plugin wants to be asked."""
+        """What the plugin wants to be asked. One that does not listen yet is waited for."""
 
     def lists(self, socket: str, listed: Callable[[Listing], None], stop: threading.Event) -> None:
         """Hand on its lists as they come, until `stop`. A plugin that does not listen yet is waited for a while.

@@ -57,12 +57,12 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
         raise PluginRefusal("failed", str(error)) from error
 
 
-def ask(socket: str, method: Method, request: _Message, seconds: float) -> Any:
-    """One call. PluginRefusal."""
+def ask(socket: str, method: Method, request: _Message, seconds: float, *, patient: bool = False) -> Any:
+    """One call. PluginRefusal. `patient`: who does not listen yet is waited for, within that time."""
     with channel(socket) as opened:
         call = opened.unary_unary(method.path, type(request).SerializeToString, method.read)
         try:
-            return call(request, timeout=seconds)
+            return call(request, timeout=seconds, wait_for_ready=patient)
         except grpc.RpcError as error:
             raise refusal(error) from error
 

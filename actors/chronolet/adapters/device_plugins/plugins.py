@@ -43,7 +43,8 @@ class GrpcDevicePlugins:
         Watch(self._watched, register, left, stop).run()
 
     def options(self, socket: str) -> PluginOptions:
-        return wire.options(calls.ask(socket, calls.OPTIONS, api.Empty(), self._patience.options))
+        # Some register a moment before they serve: theirs is no death, and no silence.
+        return wire.options(calls.ask(socket, calls.OPTIONS, api.Empty(), self._patience.options, patient=True))
 
     def lists(self, socket: str, listed: Callable[[Listing], None], stop: threading.Event) -> None:
         lists.follow(socket, listed, stop, connect_seconds=self._patience.connect)
