@@ -34,7 +34,8 @@ _DIFFER = {
     "container_hashes",
 }
 _DIFFER |= {"digest", "source", "manifest", "pod", "image_id", "sandbox_id"}
-
+_OF_THE_NODE = {"Starting", "NodeReady", "FailedSync"}
+"""Reasons of what is told once for each agent or log, or whenever a listing meets a dead engine."""
 
 Plain = Callable[[str], str]
 
@@ -89,9 +90,9 @@ def tell(
 def _add(story: Story, line: Line, plain: Plain) -> None:
     event = line.event
     match event:
-        case kernel.LogStarted() | kernel.ShardTakenOver() | kube_events.Recorded(reason="Starting" | "FailedSync"):
-            pass  # once for each agent; whenever a listing met a dead engine
-        case kube_events.Recorded():
+        case kernel.LogStarted() | kernel.ShardTakenOver():
+            pass
+        case kube_events.Recorded() if event.reason not in _OF_THE_NODE:
             words = f"{event.severity} {event.reason}: {event.message}"
             story.told.setdefault(event.field_path, []).append(plain(words))
         case pod.ExitRead():
