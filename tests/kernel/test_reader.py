@@ -1,16 +1,18 @@
 """The one reader of a process: whoever joins it, whenever, is told each entry once and in order."""
 
+import dataclasses
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chronolet.kernel.kind import Kind
 from chronolet.kernel.ledger import Ledger
 from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.reader import Reader
+from chronolet.kernel.reader import COUNT, Reader
 from chronolet.kernel.replies import NEVER_OWNED
 from chronolet.kernel.routing import Router
-from chronolet.kernel.seat import Recovered, Seat
+from chronolet.kernel.seat import MOST_WAITING, Recovered, Seat
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Position, Record
 from chronolet_schemas.keys import Shard
@@ -33,8 +35,8 @@ KIND = mirror.kind(1)
 class Listener:
     """A seat, and what was put on it."""
 
-    def __init__(self, read_to: Position) -> None:
-        ledger: Ledger[Any] = Ledger(KIND, Shard("mirror"), "1:p", NEVER_OWNED, 1)
+    def __init__(self, read_to: Position, shard: int | None = None, kind: Kind[Any] = KIND) -> None:
+        ledger: Ledger[Any] = Ledger(kind, Shard("mirror", shard), "1:p", NEVER_OWNED, 1)
         self.seat = Seat(Recovered(ledger, [], read_to, careful=False))
         self.after = read_to
 
@@ -82,6 +84,37 @@ def test_whoever_joins_whenever_is_told_everything_once_and_in_order(acts: list[
     for index, listener in enumerate(listeners):
         told = heard[index] + listener.heard()
         assert told == [p for p in (e.position for e in server.log) if p > listener.after][: len(told)]
+    assert not failures
+
+
+def test_one_for_whom_too_much_waits_holds_up_nobody_and_misses_nothing() -> None:
+    server, line = MemoryServer(), Line()
+    store = LineStore(server, line)
+    store.begin("r", {"mirror": 2}, STARTED)
+    failures: list[Exception] = []
+    kind = dataclasses.replace(mirror.kind(2), subscribes={tally.Added: lambda _: ("a", "b", "c", "d")})
+    reader = Reader(store, Router({"mirror": kind}, {"mirror": 2}), lambda: None, failures.append)
+    slow, quick = (Listener(server.last, shard, kind) for shard in range(2))
+    reader.attach(slow.seat)
+    reader.attach(quick.seat)
+    reader.start()
+    told: dict[int, list[Position]] = {0: [], 1: []}
+    for _ in range(30):
+        with server.changed:
+            for _ in range(500):
+                server.append(ADDED)
+            server.changed.notify_all()
+        scratch.wait_until(lambda: quick.seat.read_to == server.last, "the end of the log, by the quick one")
+        told[1] += quick.heard()
+        assert len(slow.seat.inbox) < MOST_WAITING + COUNT
+    assert slow.seat.read_to < server.last
+    expected = [entry.position for entry in server.log if entry.position > slow.after]
+    while len(told[0]) < len(expected):
+        told[0] += [item.at for item in slow.seat.inbox.take(100)]  # type: ignore[union-attr]
+        assert len(slow.seat.inbox) < MOST_WAITING + COUNT
+    reader.stop()
+    assert told == {0: expected, 1: expected}
+    assert slow.seat.read_to == server.last
     assert not failures
 
 

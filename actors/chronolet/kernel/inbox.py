@@ -44,6 +44,9 @@ class Inbox(Generic[T]):
         with self._lock:
             return [self._items.popleft() for _ in range(min(limit, len(self._items)))]
 
+    def __len__(self) -> int:
+        return len(self._items)
+
     def idle(self) -> bool:
         """Whether nothing waits."""
         return not self._items

@@ -1,13 +1,15 @@
 """The one reader of a process: the node's log and the mailboxes of the shards hosted here, in one blocking call.
 
 Comes in: entries and mails. Goes out: inputs to the hosts, in order, with how far was read. Tells when the server was
-away and is back, for it may have lost a tail. Next: `host`.
+away and is back, for it may have lost a tail. Next: `host`. One for whom too much waits is passed over, and holds up
+nobody; what he has missed is read again when he has room.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
 import structlog
 
@@ -20,6 +22,8 @@ from chronolet_schemas.keys import Shard
 
 COUNT = 500
 BLOCK_MILLISECONDS = 5_000
+PASSED_OVER_MILLISECONDS = 20
+"""How long to wait for more while somebody is passed over."""
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 
@@ -81,9 +85,14 @@ class Reader:
             self._apply_changes()
             if self._at is None:
                 continue
+            ready = self._ready()
+            if self._seats and not ready:
+                self._stopping.wait(PASSED_OVER_MILLISECONDS / 1000)
+                continue
+            block = BLOCK_MILLISECONDS if len(ready) == len(self._seats) else PASSED_OVER_MILLISECONDS
             try:
                 # After an absence without waiting, for what was lost has to be noticed now.
-                inputs = self._store.wait(self._at, self._mail_after, COUNT, 0 if away else BLOCK_MILLISECONDS)
+                inputs = self._store.wait(self._at, self._mail_after, COUNT, 0 if away else block)
             except (StoreUnreachable, StoreBroken) as error:
                 if not away:
                     log.warning("reading paused", error=str(error))
@@ -94,12 +103,19 @@ class Reader:
             if away:
                 pause, away = FIRST_PAUSE_SECONDS, False
                 self._reconnected()
-            self._deliver(inputs)
+            self._deliver(inputs, ready)
 
-    def _deliver(self, inputs: Inputs) -> None:
+    def _ready(self) -> set[Shard]:
+        """Those who have room; the reading goes on where the first of them is."""
+        ready = {shard for shard, seat in self._seats.items() if seat.has_room}
+        if ready:
+            self._at = min(self._seats[shard].read_to for shard in ready)
+        return ready
+
+    def _deliver(self, inputs: Inputs, ready: AbstractSet[Shard]) -> None:
         found: dict[Shard, list[Input]] = {}
         for entry in inputs.log:
-            for shard, item in self._router.route(entry, self._seats.keys()):
+            for shard, item in self._router.route(entry, ready):
                 if item.at > self._seats[shard].read_to:
                     found.setdefault(shard, []).append(item)
         for shard, mails in inputs.mail.items():
@@ -110,7 +126,7 @@ class Reader:
             self._at = inputs.log[-1].position
         if self._at is not None:
             for shard, seat in self._seats.items():
-                seat.offer(found.get(shard, ()), self._at)
+                seat.offer(found.get(shard, ()), self._at if shard in ready else seat.read_to)
 
     # -- changes of who is read for ------------------------------------------------------------------------------
     def _change(self, change: Callable[[], None]) -> None:

@@ -20,6 +20,9 @@ from chronolet_schemas.envelope import START, Event, Position
 BEHIND_ENTRIES = 5_000
 """A host so many entries behind commits a step even if it has nothing to say: the keeper trims no further."""
 
+MOST_WAITING = 5_000
+"""Messages for a host. The log keeps the rest until there is room."""
+
 Item = Input | EffectInput | SlotFreed | LookAgain
 """What a host takes from its inbox."""
 
@@ -62,6 +65,11 @@ class Seat:
         self.read_to = max(self.read_to, read_to)
         if is_far_behind(self.ledger.log_cursor, read_to):
             self.inbox.nudge()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more of the log may be brought."""
+        return len(self.inbox) < MOST_WAITING
 
 
 def is_far_behind(cursor: Position, read_to: Position) -> bool:
