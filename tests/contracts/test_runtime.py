@@ -7,7 +7,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -62,6 +62,7 @@ class Harness:
     runtime: Runtime
     go_down: Callable[[], None]
     come_up: Callable[[], None]
+    freeze: Callable[[str], None]
 
     def sandbox(self, *ports: PortMapping, start: bool = True) -> str:
         spec = SandboxSpec(name=_name(), labels=NODE, image=PAUSE.reference, hostname="web", ports=ports)
@@ -145,11 +146,12 @@ def following(harness: Harness, labels: dict[str, str], since: int | None = None
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     if request.param == "fake":
         fake = FakeRuntime(programs=PROGRAMS, images=[PAUSE.reference, BUSYBOX.reference])
-        yield Harness(fake, fake.go_down, fake.come_up)
+        yield Harness(fake, fake.go_down, fake.come_up, fake.freeze)
         return
     engine: PrivateDocker = request.getfixturevalue("docker_engine")
     runtime = DockerRuntime(engine.host)
-    yield Harness(runtime, engine.kill9, engine.start)
+    with closing(engine.api()) as api:
+        yield Harness(runtime, engine.kill9, engine.start, api.pause)
     runtime.close()
     engine.remove_containers()
 
@@ -286,6 +288,18 @@ def test_only_the_dead_are_removed_where_the_dead_are_meant(harness: Harness) ->
     for container in (dead, fresh, "0" * 64):
         harness.runtime.remove_dead(container)
         assert harness.runtime.inspect(container) is None
+
+
+def test_what_is_frozen_runs_though_no_listing_says_so_and_is_not_removed(harness: Harness) -> None:
+    frozen = harness.run(harness.sandbox(), DEAF)
+    harness.freeze(frozen)
+    assert next(one.state for one in harness.runtime.list(NODE) if one.id == frozen) == "unknown"
+    found = harness.detail(frozen)
+    assert (found.state, found.pid > 0) == ("unknown", True)
+    with pytest.raises(Refusal) as caught:
+        harness.runtime.remove_dead(frozen)
+    assert caught.value.kind == "conflict"
+    assert harness.detail(frozen).pid == found.pid
 
 
 def test_a_container_tells_whose_network_it_is_in(harness: Harness) -> None:

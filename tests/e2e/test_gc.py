@@ -14,6 +14,7 @@ import pytest
 
 from chronolet.ports import labels
 from chronolet_schemas import codec, container_gc, image_gc, kube_events, registry
+from chronolet_schemas import pod as pods
 from chronolet_schemas.envelope import Command
 from chronolet_schemas.keys import Shard
 from tests.e2e.crash_matrix.farm import AgentJob, Farm
@@ -226,7 +227,7 @@ def test_dead_containers_and_left_over_logs_go_and_nothing_else(node: Node, smal
     again = json.loads(node.chronolet("gc", "run", "-o", "json").out)["containers"]
     assert again["objects"] == []
     (node.folder / "crash.yaml").unlink()
-    node.wait_until_gone("crash")
+    node.journal.wait_for_event(pods.PodEnded, pod="default/crash")
     assert list((logs / "pods").iterdir()) == list((logs / "containers").iterdir()) == []
 
 

@@ -48,6 +48,15 @@ def test_what_was_just_made_is_about_to_be_started() -> None:
     assert rules(seen("a", state="exited", created_at=young), rule=none) == {"a": (True, "per_container_limit")}
 
 
+def test_what_a_clock_that_was_ahead_has_dated_stays_and_takes_nothing_else_with_it() -> None:
+    found = (seen("a", created_at=NOW + 86_400_000), seen("b", attempt=1), seen("c"))
+    assert rules(*found, rule=Policy(max_containers=1)) == {
+        "a": (False, "young"),
+        "b": (False, "within_limits"),
+        "c": (True, "per_container_limit"),
+    }
+
+
 def test_the_news_of_a_pod_may_be_younger_than_its_container() -> None:
     assert rules(seen("a", uid="u9", created_at=NOW - NEWS_MS + 1)) == {"a": (False, "news_awaited")}
     assert rules(seen("a", uid="u9", created_at=NOW - NEWS_MS)) == {"a": (True, "deleted_pod")}
