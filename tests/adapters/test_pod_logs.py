@@ -30,7 +30,9 @@ def folder(tmp_path: Path) -> Path:
 
 def test_folders_and_links(folder: Path) -> None:
     logs = PodLogFolders(folder)
-    assert logs.folders() == ["default_web_u1"]
+    (found,) = logs.folders()
+    assert found.name == "default_web_u1"
+    assert found.changed_at == (folder / "default_web_u1").stat().st_mtime_ns // 1_000_000
     assert logs.links() == [
         LogLink(name="odd", container_id="", target_exists=False),
         LogLink(name="web_default_app-k0.log", container_id="k0", target_exists=False),

@@ -5,6 +5,7 @@ pinned, young or anybody else's; the plan before is the run after; a kill in the
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -196,6 +197,7 @@ def test_dead_containers_and_left_over_logs_go_and_nothing_else(node: Node, smal
         node.docker.wait(one)
     logs = node.root / "logs"
     (logs / "pods" / "default_gone_u9").mkdir(parents=True)
+    os.utime(logs / "pods" / "default_gone_u9", (0, 0))  # so long ago that no news of its pod can be on its way
     (logs / "containers" / "gone_default_app-k9.log").symlink_to(logs / "pods" / "default_gone_u9" / "0.log")
     node.journal.wait_for("two dead containers", lambda: len(dead_containers(node, "app")) >= 2)
     (own,) = (logs / "pods").glob("default_crash_*")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chronolet.adapters.volumes.removal import remove_tree
-from chronolet.ports.pod_logs import ContainerLog, LogLink, PodLogsRefusal, folder_of
+from chronolet.ports.pod_logs import ContainerLog, LogFolder, LogLink, PodLogsRefusal, folder_of
 
 _SUFFIX = ".log"
 _LINKS = "containers"
@@ -30,8 +30,12 @@ class PodLogFolders:
     def path(self) -> str:
         return str(self._folder)
 
-    def folders(self) -> Sequence[str]:
-        return [one.name for one in _entries(self._folder) if one.is_dir(follow_symlinks=False)]
+    def folders(self) -> Sequence[LogFolder]:
+        return [
+            LogFolder(name=one.name, changed_at=one.stat(follow_symlinks=False).st_mtime_ns // 1_000_000)
+            for one in _entries(self._folder)
+            if one.is_dir(follow_symlinks=False)
+        ]
 
     def links(self) -> Sequence[LogLink]:
         return [

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from chronolet.container_gc.signals import Link, Looked, Seen, Stage
+from chronolet.container_gc.signals import Folder, Link, Looked, Seen, Stage
 from chronolet.ports import labels
-from chronolet.ports.pod_logs import LogLink, PodLogs, PodLogsRefusal
+from chronolet.ports.pod_logs import LogFolder, LogLink, PodLogs, PodLogsRefusal
 from chronolet.ports.runtime import ContainerState, Refusal, Runtime
 from chronolet_schemas.container_gc import Policy
 from chronolet_schemas.pleg import SANDBOX
@@ -31,17 +31,18 @@ class Inventory:
         """One look; what cannot be listed is said by its stage. `fence` is called before each call to the runtime."""
         errors: dict[Stage, str] = {}
         containers: Sequence[ContainerState] = ()
-        folders: Sequence[str] = ()
+        folders: Sequence[LogFolder] = ()
         links: Sequence[LogLink] = ()
+        try:
+            # Before the containers: whatever has a link is older than it, so it is listed if it is still there.
+            folders, links = self.logs.folders(), self.logs.links()
+        except PodLogsRefusal as refusal:
+            errors["pod_log_directories"] = str(refusal)
         try:
             fence("docker.list")
             containers = [self._settled(one, fence) for one in self.runtime.list(labels.of_node(self.node))]
         except Refusal as refusal:
-            errors = {"containers": str(refusal), "sandboxes": str(refusal)}
-        try:
-            folders, links = self.logs.folders(), self.logs.links()
-        except PodLogsRefusal as refusal:
-            errors["pod_log_directories"] = str(refusal)
+            errors |= {"containers": str(refusal), "sandboxes": str(refusal)}
         by_id = {one.id: one.state for one in containers}
         run = self.run()
         seen = [_seen(one, run) for one in containers]
@@ -54,7 +55,7 @@ class Inventory:
             log_run=run,
             containers=tuple(one for one in seen if one.container != SANDBOX),
             sandboxes=tuple(one for one in seen if one.container == SANDBOX),
-            log_folders=tuple(folders),
+            log_folders=tuple(Folder(name=one.name, changed_at=one.changed_at) for one in folders),
             log_links=tuple(_links(links, by_id)) if "containers" not in errors else (),
             errors=errors,
         )

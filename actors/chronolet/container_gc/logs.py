@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from chronolet.container_gc.signals import Link
-from chronolet.container_gc.verdicts import Pods, Verdict
+from chronolet.container_gc.signals import Folder, Link
+from chronolet.container_gc.verdicts import NEWS_MS, Pods, Verdict
 from chronolet_schemas.container_gc import Rule
 
 
@@ -18,13 +18,20 @@ def uid_of(folder: str) -> str:
     return folder.rpartition("_")[2]
 
 
-def folders(names: Iterable[str], pods: Pods) -> Iterator[Verdict]:
+def folders(found: Iterable[Folder], pods: Pods, now: int) -> Iterator[Verdict]:
     """A pod's folder goes with the pod, once it is sure which pods there are."""
-    for name in names:
-        uid = uid_of(name)
-        rule: Rule = "deleted_pod" if pods.sources_ready else "sources_not_ready"
-        rule = "known_pod" if uid in pods.known else rule
-        yield Verdict(what="log_folder", id=name, name=name, uid=uid, remove=rule == "deleted_pod", rule=rule)
+    for one in found:
+        uid = uid_of(one.name)
+        rule = _rule(uid, one, pods, now)
+        yield Verdict(what="log_folder", id=one.name, name=one.name, uid=uid, remove=rule == "deleted_pod", rule=rule)
+
+
+def _rule(uid: str, one: Folder, pods: Pods, now: int) -> Rule:
+    if uid in pods.known:
+        return "known_pod"
+    if not pods.sources_ready:
+        return "sources_not_ready"
+    return "news_awaited" if now - one.changed_at < NEWS_MS else "deleted_pod"
 
 
 def links(found: Iterable[Link]) -> Iterator[Verdict]:

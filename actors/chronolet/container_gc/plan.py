@@ -31,7 +31,7 @@ def judged(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[Judge
     occupied = _occupied(look, first.verdicts)
     second = _stage("sandboxes", look, lambda: sandboxes.judged(look.sandboxes, occupied, pods, now))
     third = _stage(
-        "pod_log_directories", look, lambda: (*logs.folders(look.log_folders, pods), *logs.links(look.log_links))
+        "pod_log_directories", look, lambda: (*logs.folders(look.log_folders, pods, now), *logs.links(look.log_links))
     )
     return (first, second, third)
 

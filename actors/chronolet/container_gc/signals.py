@@ -30,6 +30,13 @@ class Seen(Message, frozen=True, kw_only=True):
     of_this_log: bool = True
 
 
+class Folder(Message, frozen=True, kw_only=True):
+    """A pod's log folder, and when something last came into it or went."""
+
+    name: str
+    changed_at: int = 0
+
+
 class Link(Message, frozen=True, kw_only=True):
     """A link to a container's log. `container_dead` is also True of one that is not there any more."""
 
@@ -54,7 +61,7 @@ class Looked(Told, frozen=True, kw_only=True):
 
     containers: Sequence[Seen] = ()
     sandboxes: Sequence[Seen] = ()
-    log_folders: Sequence[str] = ()
+    log_folders: Sequence[Folder] = ()
     log_links: Sequence[Link] = ()
     errors: Mapping[Stage, str] = {}
 

@@ -25,6 +25,15 @@ class LogLink(msgspec.Struct, frozen=True, kw_only=True):
     target_exists: bool
 
 
+class LogFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod's folder: `<namespace>_<name>_<uid>`, or a uid alone. `changed_at` in milliseconds: when something last
+    came into it or went.
+    """
+
+    name: str
+    changed_at: int = 0
+
+
 class ContainerLog(msgspec.Struct, frozen=True, kw_only=True):
     """Whose log it is; `pod` is namespace/name."""
 
@@ -41,8 +50,8 @@ class PodLogs(Protocol):
     def path(self) -> str:
         """The folder of the pods' folders."""
 
-    def folders(self) -> Sequence[str]:
-        """The names of the pods' folders: `<namespace>_<name>_<uid>`, or a uid alone."""
+    def folders(self) -> Sequence[LogFolder]:
+        """The pods' folders."""
 
     def links(self) -> Sequence[LogLink]:
         """The links to containers' logs."""
@@ -65,7 +74,7 @@ class NoPodLogs:
 
     path = ""
 
-    def folders(self) -> Sequence[str]:
+    def folders(self) -> Sequence[LogFolder]:
         return ()
 
     def links(self) -> Sequence[LogLink]:

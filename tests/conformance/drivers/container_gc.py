@@ -14,7 +14,7 @@ from chronolet.container_gc.inventory import Inventory
 from chronolet.container_gc.state import State
 from chronolet.container_gc.verdicts import Pods
 from chronolet.ports import labels
-from chronolet.ports.pod_logs import LogLink, NoPodLogs
+from chronolet.ports.pod_logs import LogFolder, LogLink, NoPodLogs
 from chronolet.ports.runtime import ContainerState
 from chronolet_schemas import container_gc, kube_events
 from chronolet_schemas.envelope import Event
@@ -44,8 +44,8 @@ class _Node(FakeRuntime, NoPodLogs):
         del timeout_seconds
         return next(one for one in self._listed if one.id == container_id_or_name)
 
-    def folders(self) -> Sequence[str]:
-        return self._folders
+    def folders(self) -> Sequence[LogFolder]:
+        return [LogFolder(name=one) for one in self._folders]
 
     def links(self) -> Sequence[LogLink]:
         return self._links

@@ -152,10 +152,16 @@ def test_where_containers_cannot_be_listed_no_sandbox_is_known_to_be_empty() -> 
 
 
 def test_log_folders_and_links() -> None:
-    found = {one.id: one.rule for one in logs.folders(["default_web_u1", "u9"], PODS)}
-    assert found == {"default_web_u1": "known_pod", "u9": "deleted_pod"}
+    there = [signals.Folder(name=one, changed_at=NOW - NEWS_MS) for one in ("default_web_u1", "u9")]
+    there.append(signals.Folder(name="u8", changed_at=NOW - NEWS_MS + 1))
+    found = {one.id: (one.rule, one.remove) for one in logs.folders(there, PODS, NOW)}
+    assert found == {
+        "default_web_u1": ("known_pod", False),
+        "u9": ("deleted_pod", True),
+        "u8": ("news_awaited", False),
+    }
     unsure = Pods(known={"u1"}, sources_ready=False)
-    assert [one.rule for one in logs.folders(["u1", "u9"], unsure)] == ["known_pod", "sources_not_ready"]
+    assert [one.rule for one in logs.folders(there[:2], unsure, NOW)] == ["known_pod", "sources_not_ready"]
     link = signals.Link(name="l", target_exists=False, container_dead=False)
     assert [one.rule for one in logs.links([link])] == ["not_dangling"]
 
