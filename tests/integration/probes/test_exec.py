@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from structlog.testing import capture_logs
@@ -243,20 +243,51 @@ def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: Fa
     assert found.empty()
 
 
-def test_one_that_has_begun_fails_if_its_runtime_hangs(
-    probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("begins", "expected"),
+    [(True, ("failure", 'command "lasts" timed out')), (False, ("error", "it did not end within 200ms"))],
+)
+def test_a_runtime_that_hangs_while_a_command_runs(
+    probes: Probes,
+    runtime: FakeRuntime,
+    container: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    begins: bool,
+    expected: tuple[str, str],
 ) -> None:
-    """However late the runtime says that the time is over: the container has been asked."""
+    """However late it says that the time is over: if the command was seen to run, the container has been asked."""
     release = threading.Event()
 
-    def hang(*_: object, **__: object) -> str:
+    def hang(exec_id: str, *_: object, meanwhile: Callable[[], object], **__: object) -> str:
+        if begins:
+            runtime.execs.start(exec_id)
+        meanwhile()
         release.wait(10)
         raise Refusal("unavailable", "no answer")
 
     monkeypatch.setattr(runtime, "run_exec", hang)
-    reading = probes.ask(ExecTarget(container_id=container, command=("well",)), 0.2)
-    assert (reading.result, reading.output) == ("failure", 'command "well" timed out')
+    reading = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
+    assert (reading.result, reading.output) == expected
+    runtime.execs.forget()
     release.set()
+
+
+def test_a_command_that_is_begun_too_late_says_nothing_of_the_container_and_is_killed(
+    probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that has too much to do the engine takes longer to begin it than it may last."""
+
+    def slow(_: str, seconds: float, **__: object) -> str:
+        time.sleep(seconds)
+        raise Refusal("timeout", "its time was up")
+
+    monkeypatch.setattr(runtime, "run_exec", slow)
+    reading = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
+    assert (reading.result, reading.output) == ("error", "the runtime took more than 0.2s to begin the command")
+    (made,) = runtime.execs.all
+    runtime.execs.start(made)
+    wait_until(lambda: not at_work(runtime), "its end")
 
 
 def test_threads_that_are_refused_are_errors_and_keep_no_place(

@@ -69,15 +69,16 @@ def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: A
     if not asking.may():
         asking.tell("error", MAY_NOT)
         return
-    asking.begun(late)
-    look = _Look(runtime, exec_id, asking)
+    look = _Look(runtime, exec_id, asking, late)
     try:
         result = runtime.run_exec(exec_id, left, cancelled=asking.cancelled, meanwhile=look)
     except Refusal as refusal:
-        if refusal.kind == "timeout" or time.monotonic() >= until:
+        if refusal.kind != "timeout" and time.monotonic() < until:
+            asking.tell("error", str(refusal))
+        elif look.sees_it_run():
             asking.tell("failure", late)
         else:
-            asking.tell("error", str(refusal))
+            asking.tell("error", f"the runtime took more than {timeout_seconds:g}s to begin the command")
         if refusal.kind in ("timeout", "unavailable", "failed"):
             _end(runtime, exec_id)
         return
@@ -86,29 +87,43 @@ def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: A
 
 
 class _Look:
-    """Called now and then while a command runs: whether it works, or only waits."""
+    """Called now and then while a command runs: whether it has begun, and whether it works or only waits."""
 
-    def __init__(self, runtime: Runtime, exec_id: str, asking: Asking) -> None:
+    def __init__(self, runtime: Runtime, exec_id: str, asking: Asking, late: str) -> None:
         self._runtime = runtime
         self._exec_id = exec_id
         self._asking = asking
-        self._began = time.monotonic()
-        self._over = False
+        self._late = late
+        self._since = time.monotonic()
+        self._runs = False
+        self._waits = False
 
     def __call__(self) -> None:
-        if self._over:
+        """From the first look on that sees it run, it is the container's fault if it takes too long."""
+        if self._waits:
             return
         try:
             used = self._runtime.exec_seconds(self._exec_id)
         except Refusal:
             return
-        if used is not None and used < _BUSY_SHARE * (time.monotonic() - self._began):
-            self._over = True
+        if used is None:
+            return
+        if not self._runs:
+            self._runs = True
+            self._asking.begun(self._late)
+        if used < _BUSY_SHARE * (time.monotonic() - self._since):
+            self._waits = True
             self._asking.waits()
+
+    def sees_it_run(self) -> bool:
+        """Now, or before."""
+        if not self._runs:
+            self()
+        return self._runs
 
 
 def _end(runtime: Runtime, exec_id: str) -> None:
-    """Kill it until the runtime says that it has ended, and so was reaped."""
+    """Kill it until the runtime says that it has ended, and so was reaped. What has not begun yet may begin still."""
     until = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < until:
         try:
@@ -117,7 +132,7 @@ def _end(runtime: Runtime, exec_id: str) -> None:
         except Refusal as refusal:
             log.warning("a probe's command may still run; trying again", exec=exec_id, error=str(refusal))
         else:
-            if found is None or not found.running:
+            if found is None or found.exit_code is not None:
                 return
         time.sleep(_LOOK_SECONDS)
     log.warning("a probe's command still runs", exec=exec_id)
