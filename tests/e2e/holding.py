@@ -34,28 +34,23 @@ SLACK = Held(threads=0, children=0, sockets=0, files=6, grpc=4)
 """Idle connections to the engine are kept, more after a busy time; gRPC's pool begins and ends threads as it likes."""
 
 
-def held(node: Node, seconds: float = 1.0) -> Held:
-    """The least of each within so long."""
-    return Held(*map(min, zip(*(_look(node) for _ in _looks(seconds)), strict=True)))
-
-
-def processes(node: Node, seconds: float) -> Mapping[str, int]:
-    """How many run in each container, at least, within so long. What is not there all the time is left out."""
-    looks = [{one: len(pids) for one, pids in node.engine.processes().items()} for _ in _looks(seconds)]
-    always = set.intersection(*map(set, looks))
-    return {one: min(look[one] for look in looks) for one in always}
+def looked(node: Node, seconds: float = 1.0) -> tuple[Held, Mapping[str, int]]:
+    """The least of each within so long, and of processes in each container that is there all the time."""
+    looks: list[Held] = []
+    inside: list[dict[str, int]] = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        looks.append(_look(node))
+        inside.append({one: len(pids) for one, pids in node.engine.processes().items()})
+        time.sleep(_PAUSE_SECONDS)
+    always = set.intersection(*map(set, inside))
+    least = {one: min(look[one] for look in inside) for one in always}
+    return Held(*map(min, zip(*looks, strict=True))), least
 
 
 def remembered(node: Node, ports: range) -> int:
     """Connections to these ports that are closed, and that the machine still keeps in mind."""
     return sum(state == _TIME_WAIT and port in ports for port, state, _ in _tcp(node.pid))
-
-
-def _looks(seconds: float) -> Iterator[None]:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        yield
-        time.sleep(_PAUSE_SECONDS)
 
 
 def _look(node: Node) -> Held:

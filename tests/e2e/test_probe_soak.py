@@ -21,12 +21,11 @@ import redis
 from chronolet.pleg.effects import STEADY_SECONDS
 from chronolet_schemas import pod, prober
 from chronolet_schemas.keys import Keys
-from tests.e2e.holding import Held, held, processes, remembered
+from tests.e2e.holding import Held, looked, remembered
 from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis
-from tests.support.scratch import wait_until
 
 PODS = 11
 PORTS = range(8000, 8010)
@@ -147,24 +146,22 @@ def outcomes(node: Node) -> int:
 
 def soak(node: Node, seconds: float, *, kill_engine: bool) -> None:
     warm_up(node)
-    without = held(node)
+    without, _ = looked(node)
     names = [f"soak-{number}" for number in range(PODS)]
     for number, name in enumerate(names):
         node.write(f"{name}.yaml", probed(name, number))
     settle(node, names)
-    before, inside = held(node, LOOK_SECONDS), fullest(node)
+    before, inside = with_pods(node)
     rate, faults = strike(node, names, seconds, kill_engine=kill_engine)
     settle(node, names)
-    wait_for_no_more(node, before, LOOK_SECONDS)
-    wait_until(lambda: not crowded(node, inside), f"no more processes than {inside}", 60)
+    wait_for_no_more(before, inside, lambda: with_pods(node))
     assert remembered(node, PORTS[:8]) == 0, "gRPC's connections are closed by gRPC, the others by us"
     assert rate >= LEAST_RATE, f"{rate:.0f} probes a second: nothing was proven"
     much_was_done(node, faults)
     for name in names:
         (node.folder / f"{name}.yaml").unlink()
     node.journal.wait_for("the end of all pods", lambda: not node.journal.pods, 120)
-    wait_for_no_more(node, without, 1.0)
-    assert not node.engine.processes()
+    wait_for_no_more(without, {}, lambda: looked(node))
     print(f"{rate:.0f} probes a second, {dict(faults)}; without pods {without}, with them {before}")  # noqa: T201
 
 
@@ -194,28 +191,30 @@ def well(node: Node, name: str) -> bool:
     return all(one.state.running for one in status.container_statuses if one.name != CRASHING)
 
 
-def crowded(node: Node, before: Mapping[str, int]) -> list[str]:
-    """Containers that have more processes than the fullest of their sort had before the faults."""
-    return [f"{name}: {count}" for name, count in fullest(node).items() if count > before[name]]
-
-
-def fullest(node: Node) -> dict[str, int]:
-    """The most processes in a container, by its name in its pod; sandboxes have none. Those that crash come and go."""
+def with_pods(node: Node) -> tuple[Held, Mapping[str, int]]:
+    """What the agent holds, and the most processes in a container by its name in its pod; sandboxes have none. Those
+    that crash come and go.
+    """
+    held, inside = looked(node, LOOK_SECONDS)
     names = {one.id: one.container for one in node.journal.events(pod.ContainerStarted)}
     most: dict[str, int] = {}
-    for one, count in processes(node, LOOK_SECONDS).items():
+    for one, count in inside.items():
         name = names.get(one, "")
         if name != CRASHING:
             most[name] = max(most.get(name, 0), count)
-    return most
+    return held, most
 
 
-def wait_for_no_more(node: Node, before: Held, seconds: float) -> None:
-    try:
-        wait_until(lambda: held(node, seconds).is_no_more_than(before), f"no more to be held than {before}", 60)
-    except TimeoutError as error:
-        error.add_note(f"it holds {held(node, seconds)}")
-        raise
+def wait_for_no_more(
+    before: Held, inside: Mapping[str, int], look: Callable[[], tuple[Held, Mapping[str, int]]]
+) -> None:
+    """Until no more is held, and there is no more than before in any sort of container."""
+    until = time.monotonic() + 60
+    while True:
+        now, there = look()
+        if now.is_no_more_than(before) and all(count <= inside.get(name, 0) for name, count in there.items()):
+            return
+        assert time.monotonic() < until, f"{now} and {there}, before {before} and {inside}"
 
 
 def warm_up(node: Node) -> None:

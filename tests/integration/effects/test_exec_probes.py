@@ -1,14 +1,16 @@
 """Exec probes on a real engine: what a command leaves behind when its time is up, or its container dies."""
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from chronolet.adapters.probes import Probing
+from chronolet.adapters.probes.probing import EXEC_LONGEST_SECONDS, EXECS_AT_ONCE
 from chronolet.pod import signals
-from chronolet.ports.probes import ExecTarget, Reading
+from chronolet.ports.probes import Attempt, ExecTarget, Reading
 from tests.integration.effects.support import OBEDIENT, SHELL, World, container, pod, start_container
 from tests.support.probing import Probes, held
 from tests.support.scratch import wait_until
@@ -105,6 +107,29 @@ def test_one_that_is_cancelled_is_gone_too(probes: Probes, world: World, app: st
     wait_until(lambda: len(execs(world, app)) >= 3, "the command and its children")
     probes.cancel(attempts)
     wait_until(lambda: not execs(world, app), "the end of the command and its children")
+    assert told == []
+
+
+def test_commands_that_hang_hold_no_other_up(probes: Probes, world: World, app: str) -> None:
+    """More of them than there are places, each with a time-out of a minute."""
+    told: list[Reading] = []
+    attempts: list[Attempt] = []
+    hangs = ExecTarget(container_id=app, command=("sleep", "1000"))
+
+    def begin() -> None:
+        attempts.extend(
+            probes.prober.begin(hangs, 60, told.append, lambda: True, who=f"{number}")
+            for number in range(2 * EXECS_AT_ONCE)
+        )
+
+    began = time.monotonic()
+    probes.prober.soon(begin)
+    reading = ask(probes, app, "true")
+    assert reading.result == "success"
+    assert reading.started - began < 2 * EXEC_LONGEST_SECONDS, "after those that came before it"
+    wait_until(lambda: len(execs(world, app)) == 2 * EXECS_AT_ONCE, "all of them")
+    probes.cancel(attempts)
+    wait_until(lambda: not execs(world, app), "the end of them all")
     assert told == []
 
 
