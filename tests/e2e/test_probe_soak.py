@@ -31,7 +31,8 @@ PODS = 11
 PORTS = range(8000, 8010)
 CRASHING = "c9"
 SHORT_SECONDS, LONG_SECONDS = 120.0, 600.0
-FAULT_SECONDS = 1.5
+SHORT_PAUSE, LONG_PAUSE = 1.5, 4.0
+"""Between faults, in seconds: a container that is struck too often is held back for minutes, and nothing is probed."""
 LEAST_RATE = 60
 """Probes a second: about 100 are wanted, 80 of them of containers that do not crash by themselves."""
 SETTLE_SECONDS = 8.0
@@ -96,7 +97,7 @@ class Soak:
         self._next: list[tuple[Callable[[str], None], str]] = []
         self.done: Counter[str] = Counter()
 
-    def run(self, names: list[str], seconds: float) -> None:
+    def run(self, names: list[str], seconds: float, pause: float) -> None:
         """Faults, one after the other, each sort to each pod in turn, so that few are held back for long."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -106,7 +107,7 @@ class Soak:
                 self._chance.shuffle(self._next)
             fault, name = self._next.pop()
             fault(name)
-            time.sleep(FAULT_SECONDS)
+            time.sleep(pause)
             self._node.journal.read()
 
     def _main(self, name: str, *containers: str) -> int:
@@ -144,7 +145,7 @@ def outcomes(node: Node) -> int:
         return int(client.xinfo_stream(Keys(node.name).probe_results)["entries-added"])
 
 
-def soak(node: Node, seconds: float, *, kill_engine: bool) -> None:
+def soak(node: Node, seconds: float, pause: float, *, kill_engine: bool) -> None:
     warm_up(node)
     without, _ = looked(node)
     names = [f"soak-{number}" for number in range(PODS)]
@@ -152,7 +153,7 @@ def soak(node: Node, seconds: float, *, kill_engine: bool) -> None:
         node.write(f"{name}.yaml", probed(name, number))
     settle(node, names)
     before, inside = with_pods(node)
-    rate, faults = strike(node, names, seconds, kill_engine=kill_engine)
+    rate, faults = strike(node, names, seconds, pause, kill_engine=kill_engine)
     settle(node, names)
     wait_for_no_more(before, inside, lambda: with_pods(node))
     assert remembered(node, PORTS[:8]) == 0, "gRPC's connections are closed by gRPC, the others by us"
@@ -165,15 +166,17 @@ def soak(node: Node, seconds: float, *, kill_engine: bool) -> None:
     print(f"{rate:.0f} probes a second, {dict(faults)}; without pods {without}, with them {before}")  # noqa: T201
 
 
-def strike(node: Node, names: list[str], seconds: float, *, kill_engine: bool) -> tuple[float, Counter[str]]:
+def strike(
+    node: Node, names: list[str], seconds: float, pause: float, *, kill_engine: bool
+) -> tuple[float, Counter[str]]:
     """Faults for so long; how many probes a second there were meanwhile, and what was done."""
     began, counted = time.monotonic(), outcomes(node)
     faults = Soak(node)
-    faults.run(names, seconds / 2)
+    faults.run(names, seconds / 2, pause)
     if kill_engine:
         node.engine.kill9()
         node.engine.start()
-    faults.run(names, seconds / 2)
+    faults.run(names, seconds / 2, pause)
     return (outcomes(node) - counted) / (time.monotonic() - began), faults.done
 
 
@@ -244,10 +247,10 @@ def much_was_done(node: Node, done: Counter[str]) -> None:
 
 @pytest.mark.timeout(600)
 def test_nothing_is_left_of_a_soak(node: Node) -> None:
-    soak(node, SHORT_SECONDS, kill_engine=False)
+    soak(node, SHORT_SECONDS, SHORT_PAUSE, kill_engine=False)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_nothing_is_left_of_a_long_soak(node: Node) -> None:
-    soak(node, LONG_SECONDS, kill_engine=True)
+    soak(node, LONG_SECONDS, LONG_PAUSE, kill_engine=True)

@@ -40,7 +40,9 @@ class Agent:
 
     def start(self) -> None:
         subprocess.run(["bash", "-c", self.start_command], check=True, cwd=REPOSITORY)
-        scratch.wait_until(lambda: bool(self.redis()), f"the agent's redis-server; see {self.log}")
+        scratch.wait_until(
+            lambda: bool(self.redis()) and self._socket.exists(), f"the agent's redis-server; see {self.log}"
+        )
 
     @property
     def pid(self) -> int:
@@ -49,7 +51,11 @@ class Agent:
     @property
     def url(self) -> str:
         """Of its redis-server."""
-        return f"unix://{self.state}/redis/redis.sock"
+        return f"unix://{self._socket}"
+
+    @property
+    def _socket(self) -> Path:
+        return self.state / "redis/redis.sock"
 
     def kill(self) -> None:
         """kill -9 of the agent; its redis-server lives on."""
