@@ -5,11 +5,13 @@ The documentation's pods, with its periods divided by ten; `--long` runs its liv
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from chronolet.adapters.probes.kept import kept_results
 from chronolet.pod.status import pod_status
 from chronolet_schemas import kube_events, pod, prober
 from tests.e2e.node import Node, running_node, shell
@@ -189,6 +191,30 @@ def test_a_missing_command_counts_as_a_failure(node: Node) -> None:
     failed = node.journal.wait_for_event(prober.ProbeFailed, pod="default/absent")
     assert failed.code in (126, 127)
     assert flags(node, "absent") == (True, False)
+
+
+def test_more_commands_than_the_machine_can_run_are_spaced_out(node: Node) -> None:
+    """Eight containers ask for 160 a second, which is some seven cores' work. Each has its share, it is said that they
+    are late, and no container is blamed for it.
+    """
+    names = [f"c{number}" for number in range(8)]
+    probe = command("true", failureThreshold=2, timeoutSeconds=3)
+    node.write("many.yaml", at_each(50, a_pod("many", *(shell(name, STAYS, livenessProbe=probe) for name in names))))
+    node.journal.wait_for(
+        "word of lateness from most", lambda: len(node.journal.events(prober.ProbeDelayed, pod="default/many")) >= 6
+    )
+
+    def each_has_had(many: int) -> bool:
+        found = kept_results(node.environ["CHRONOLET_REDIS"], node.name)
+        count = Counter(one.container for one in found if one.pod == "default/many")
+        return min(count[name] for name in names) >= many
+
+    node.journal.wait_for("five probes of each", lambda: each_has_had(5))
+    late = [one.late_milliseconds for one in node.journal.events(prober.ProbeDelayed, pod="default/many")]
+    assert min(late) >= 50
+    assert not node.journal.events(prober.ProbeFailed, pod="default/many")
+    assert not node.journal.events(pod.ContainerStopRequested, pod="default/many")
+    assert node.restarts("many") == [0] * len(names)
 
 
 @pytest.mark.long
