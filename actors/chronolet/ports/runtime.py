@@ -373,7 +373,7 @@ class Runtime(Protocol):
         """
 
     def kill_exec(self, exec_id: str) -> None:
-        """Kill a command with its children; nothing happens to one that does not run."""
+        """Kill a command, its group and its children; nothing happens to one that does not run."""
 
     def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attachment:
         """Start a prepared command and be connected to it. `conflict` if it was started before."""
