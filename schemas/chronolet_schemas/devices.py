@@ -163,11 +163,14 @@ class ListingRefused(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class PluginStopped(ResourceEvent, frozen=True, kw_only=True):
-    """The plugin cannot be heard any more: its devices count as unhealthy. Its allocations stay."""
+    """The plugin cannot be heard any more: its devices count as unhealthy. Its allocations stay. `deaths` as for
+    PluginOptionsKnown.
+    """
 
     generation: int
     stopped_at: int
     error: str = ""
+    deaths: int = 0
 
 
 @registered

@@ -27,7 +27,11 @@ def plugin(node: Node, resource: str, *options: str) -> Iterator[SamplePlugin]:
     """A plugin of that resource, once it is listed."""
     before = len(node.journal.events(devices.DevicesListed, resource=resource))
     with sample_plugin("--resource", resource, *options, folder=folder(node)) as found:
-        listed(node, resource, before + 1)
+        try:
+            listed(node, resource, before + 1)
+        except TimeoutError as error:
+            error.add_note(f"the plugin: {found.said}")
+            raise
         yield found
 
 

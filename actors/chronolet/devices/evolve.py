@@ -86,7 +86,8 @@ def _listing_refused(state: State, event: devices.ListingRefused) -> State:
 
 
 def _stopped(state: State, event: devices.PluginStopped) -> State:
-    return _changed(state, event.resource, lambda one: replace(one, phase="stopped", since=event.stopped_at, socket=""))
+    stopped = {"phase": "stopped", "since": event.stopped_at, "socket": "", "deaths": event.deaths}
+    return _changed(state, event.resource, lambda one: replace(one, **stopped))
 
 
 def _removed(state: State, event: devices.ResourceRemoved) -> State:

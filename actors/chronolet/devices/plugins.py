@@ -143,8 +143,12 @@ def left(state: State, message: signals.PluginLeft, policy: Policy, now: int) ->
 
 
 def _stop(name: str, resource: Resource, error: str, policy: Policy, now: int) -> Sequence[Event]:
+    # Of a plugin that dies of a question its stream may tell first.
+    deaths = resource.deaths + (resource.options is None)
     return (
-        devices.PluginStopped(resource=name, generation=resource.generation, stopped_at=now, error=error),
+        devices.PluginStopped(
+            resource=name, generation=resource.generation, stopped_at=now, error=error, deaths=deaths
+        ),
         told(policy, "DevicePluginStopped", f"Device plugin of {name} stopped: {error or 'its stream ended'}"),
     )
 

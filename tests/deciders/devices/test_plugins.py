@@ -196,12 +196,14 @@ def test_a_plugin_that_does_not_say_what_it_wants_is_asked() -> None:
 
 
 def test_a_plugin_that_dies_of_that_question_is_not_asked_a_third_time() -> None:
-    scene = Devices()
-    for deaths in (1, 2):
-        scene.registers(options=None)
-        scene.when(tells_options(scene, error="gone"))
-        assert scene.only(devices.PluginOptionsKnown).deaths == deaths
-        scene.stops()
+    scene = Devices().registers(options=None)
+    answer = tells_options(scene, error="gone")
+    assert scene.when(answer).only(devices.PluginOptionsKnown).deaths == 1
+    assert scene.stops().only(devices.PluginStopped).deaths == 1
+    scene.registers(options=None)
+    answer = tells_options(scene, error="gone")
+    assert scene.stops().only(devices.PluginStopped).deaths == 2, "its stream told of its death before the answer did"
+    assert scene.when(answer).said == ()
     assert scene.registers(options=None).only(devices.PluginRegistered).options == devices.PluginOptions()
     assert f"options/{GPU}" not in scene.effects
     assert scene.lists("a").asks({GPU: 1}).has() == {GPU: ("a",)}
