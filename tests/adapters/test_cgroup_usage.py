@@ -40,6 +40,9 @@ class Kernel:
         path = f"{root.rstrip('/')}/{below}"
         groups = [f"{number}:{name}:{path}" for number, name in enumerate(("memory", "cpuacct", "pids"), 1)]
         self.write(self.proc / "7/cgroup", "\n".join([*groups, "9:name=systemd:/", "0::/"]))
+        self.v1_files(below, cpu=5000)
+
+    def v1_files(self, below: str, cpu: int) -> None:
         memory = self.tree / "memory" / below
         self.write(memory / "memory.usage_in_bytes", "900\n")
         self.write(memory / "memory.limit_in_bytes", "9223372036854771712\n")
@@ -47,19 +50,22 @@ class Kernel:
             memory / "memory.stat",
             "rss 1\ntotal_rss 300\ntotal_inactive_file 100\ntotal_pgfault 7\ntotal_pgmajfault 2\n",
         )
-        self.write(self.tree / "cpuacct" / below / "cpuacct.usage", "5000\n")
+        self.write(self.tree / "cpuacct" / below / "cpuacct.usage", f"{cpu}\n")
         self.write(self.tree / "pids" / below / "pids.current", "3\n")
 
-    def v2(self) -> None:
+    def v2(self, above: str = "system.slice") -> None:
         """As a kernel with one hierarchy, under systemd's names."""
-        group = f"/system.slice/docker-{ID}.scope"
+        group = f"/{above}/docker-{ID}.scope"
         self.write(self.proc / "self/mountinfo", f"1 0 0:1 / {self.tree} rw - cgroup2 cgroup2 rw,nsdelegate\n")
         self.write(self.proc / "7/cgroup", f"0::{group}\n")
-        folder = self.tree / group.lstrip("/")
+        self.v2_files(group.lstrip("/"), cpu=5)
+
+    def v2_files(self, below: str, cpu: int) -> None:
+        folder = self.tree / below
         self.write(folder / "memory.current", "900\n")
         self.write(folder / "memory.max", "4096\n")
         self.write(folder / "memory.stat", "anon 300\ninactive_file 100\npgfault 7\npgmajfault 2\n")
-        self.write(folder / "cpu.stat", "usage_usec 5\nuser_usec 1\n")
+        self.write(folder / "cpu.stat", f"usage_usec {cpu}\nuser_usec 1\n")
         self.write(folder / "pids.current", "3\n")
 
 
@@ -82,6 +88,25 @@ def test_both_kinds_of_cgroups_say_the_same(kernel: Kernel, kind: str) -> None:
     assert used.interfaces == (Interface(name="eth0", rx_bytes=1, rx_errors=3, tx_bytes=4, tx_errors=6),)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_pods_cgroup_tells_of_those_too_that_have_ended(kernel: Kernel, version: int) -> None:
+    if version == 1:
+        kernel.v1(below=f"kubepods/podu/{ID}")
+        kernel.v1_files("kubepods/podu", cpu=9000)
+    else:
+        kernel.v2("kubepods.slice/kubepods-podu.slice")
+        kernel.v2_files("kubepods.slice/kubepods-podu.slice", cpu=9)
+    around = cgroup_usage.read_around(7, ID, kernel.proc)
+    assert around is not None
+    assert (around.cpu_nanoseconds, around.working_set_bytes, around.interfaces) == (9000, 800, ())
+    assert cgroup_usage.read(7, ID, kernel.proc).cpu_nanoseconds == 5000
+
+
+def test_what_is_above_a_container_of_no_pod_is_not_told(kernel: Kernel) -> None:
+    kernel.v1()
+    assert cgroup_usage.read_around(7, ID, kernel.proc) is None
+
+
 def test_a_process_that_has_got_the_pid_of_a_dead_one_is_not_taken_for_it(kernel: Kernel) -> None:
     kernel.v1(below="docker/" + "cd" * 32)
     with pytest.raises(ValueError, match="not in a cgroup of"):
@@ -93,9 +118,11 @@ def test_where_the_files_lead_nowhere_the_runtime_is_asked(tmp_path: Path) -> No
     box = fake.create_sandbox(SandboxSpec(name="box", labels={}, image="i", hostname="h"))
     usage = CgroupUsage(fake, tmp_path)
     assert usage.of(box) is None, "it does not run yet"
+    assert usage.around(box) is None
     fake.start(box)
     for _ in range(2):
         assert usage.of(box) is not None
+        assert usage.around(box) is None
     assert (fake.calls.count("inspect"), fake.calls.count("usage")) == (3, 2), "its pid is asked for anew"
     fake.refuse("inspect", Refusal("timeout", "no answer"))
     with pytest.raises(Refusal):

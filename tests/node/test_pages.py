@@ -164,9 +164,10 @@ def machine(at: int, cpu: int) -> Machine:
     )
 
 
-def sample(name: str, at: int, cpu: int, limit: int = 0) -> Sample:
+def sample(name: str, at: int, cpu: int, limit: int = 0, around: int | None = None) -> Sample:
     state = ContainerState(id=name, name=name, labels=owner(name), state="running", created_at=5_000)
-    return Sample(state, Usage(at=at, cpu_nanoseconds=cpu, memory_limit_bytes=limit, working_set_bytes=30))
+    above = None if around is None else Usage(at=at, cpu_nanoseconds=around, working_set_bytes=99)
+    return Sample(state, Usage(at=at, cpu_nanoseconds=cpu, memory_limit_bytes=limit, working_set_bytes=30), above)
 
 
 def test_rates_are_those_between_two_looks() -> None:
@@ -187,6 +188,16 @@ def test_rates_are_those_between_two_looks() -> None:
     # A container that began anew has used less than before: nothing is known of its rate, nor of its pod's.
     third = summary("n", machine(4_000, 4_000_000_000), [sample("app", 4_000, 7), then[1]], rates)
     assert "usageNanoCores" not in third["pods"][0]["cpu"]
+
+
+def test_a_pod_has_used_what_its_cgroup_says_whichever_of_its_containers_began_anew() -> None:
+    rates = Rates()
+    summary("n", machine(1_000, 0), [sample("app", 1_000, 500), sample("POD", 1_000, 0, around=700)], rates)
+    then = [sample("app", 3_000, 2), sample("POD", 3_000, 0, around=2_000_000_700)]
+    (web,) = summary("n", machine(3_000, 0), then, rates)["pods"]
+    assert (web["cpu"]["usageCoreNanoSeconds"], web["cpu"]["usageNanoCores"]) == (2_000_000_700, 1_000_000_000)
+    assert web["memory"]["workingSetBytes"] == 99
+    assert "usageNanoCores" not in web["containers"][0]["cpu"]
 
 
 def test_memory_is_available_up_to_a_limit_of_ones_own() -> None:

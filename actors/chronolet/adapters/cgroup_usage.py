@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from chronolet.adapters import net_dev
 from chronolet.adapters.cgroups.mounts import of_process
-from chronolet.ports.runtime import Runtime, Usage
+from chronolet.ports.runtime import Interface, Runtime, Usage
+from chronolet.rules.cgroups import uid_of
 
 _UNLIMITED = 1 << 60
 """What v1 says where there is no limit is near the largest number that it has."""
@@ -41,6 +42,15 @@ class CgroupUsage:
                 self._pids.pop(container_id, None)
         return self._runtime.usage(container_id)
 
+    def around(self, container_id: str) -> Usage | None:
+        """Of the pod's cgroup that a container is in, with all that has ended there. None where there is none."""
+        with self._lock:
+            pid = self._pids.get(container_id, 0)
+        try:
+            return read_around(pid, container_id, self._proc) if pid else None
+        except (OSError, ValueError, KeyError):
+            return None
+
     def keep(self, container_ids: set[str]) -> None:
         """Forget all others."""
         with self._lock:
@@ -61,10 +71,25 @@ class CgroupUsage:
 
 def read(pid: int, container_id: str, proc: Path = Path("/proc")) -> Usage:
     """OSError, ValueError or KeyError where the files are not what they should be, or another process has the pid."""
+    return _used(_of(pid, container_id, proc), net_dev.interfaces(proc / str(pid) / "net" / "dev"))
+
+
+def read_around(pid: int, container_id: str, proc: Path = Path("/proc")) -> Usage | None:
+    """The same of the cgroup above, if that is a pod's."""
+    above = {name: folder.parent for name, folder in _of(pid, container_id, proc).items()}
+    return _used(above, ()) if uid_of(above["memory"].name) else None
+
+
+def _of(pid: int, container_id: str, proc: Path) -> Mapping[str, Path]:
     folders = of_process(pid, proc)
     memory = folders["memory"]
     if container_id not in str(memory):
         raise ValueError(f"{pid} is not in a cgroup of {container_id}")
+    return folders
+
+
+def _used(folders: Mapping[str, Path], interfaces: Sequence[Interface]) -> Usage:
+    memory = folders["memory"]
     numbers = _pairs(memory / "memory.stat")
     v2 = (memory / "memory.current").exists()
     used = _number(memory / ("memory.current" if v2 else "memory.usage_in_bytes"))
@@ -80,7 +105,7 @@ def read(pid: int, container_id: str, proc: Path = Path("/proc")) -> Usage:
         page_faults=numbers[f"{prefix}pgfault"],
         major_page_faults=numbers[f"{prefix}pgmajfault"],
         processes=_number(folders["pids"] / "pids.current"),
-        interfaces=net_dev.interfaces(proc / str(pid) / "net" / "dev"),
+        interfaces=interfaces,
     )
 
 

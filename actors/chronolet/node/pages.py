@@ -163,8 +163,9 @@ def _samples(used: CgroupUsage, found: Sequence[ContainerState]) -> list[Sample]
     running = [one for one in found if one.state == "running"]
     used.keep({one.id for one in running})
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="stats") as workers:
-        looked = list(workers.map(_look(used, deadline), running))
-    return [one for one in looked if one is not None]
+        looked = [one for one in workers.map(_look(used, deadline), running) if one is not None]
+    # Last: no pod has used less than its containers together.
+    return [one._replace(around=used.around(one.container.id)) if one.name == SANDBOX else one for one in looked]
 
 
 def _look(used: CgroupUsage, deadline: float) -> Callable[[ContainerState], Sample | None]:

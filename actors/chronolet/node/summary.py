@@ -1,8 +1,8 @@
 """The page /stats/summary: what the node and its pods use. Pure.
 
 Comes in: the machine and each running container's usage. Goes out: a v1alpha1 Summary as plain data. Next: `pages`.
-Source: pkg/kubelet/server/stats, k8s.io/kubelet/pkg/apis/stats/v1alpha1. A pod uses what its containers use, its
-sandbox included; the kubelet reads its cgroup, which has the same sum.
+Source: pkg/kubelet/server/stats, k8s.io/kubelet/pkg/apis/stats/v1alpha1. What a pod uses is what its cgroup says: that
+counts on when a container begins anew. Without one it is the sum of what its containers use, its sandbox included.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from chronolet.rules.names import SANDBOX
 Object = dict[str, Any]
 
 _NODE = ""
+_AROUND = "pod of "
 
 
 class Sample(NamedTuple):
-    """One running container."""
+    """One running container. `around`: what its pod's cgroup says, known of sandboxes."""
 
     container: ContainerState
     usage: Usage
+    around: Usage | None = None
 
     @property
     def pod(self) -> tuple[str, str, str]:
@@ -61,6 +63,7 @@ class Rates:
 def summary(node: str, machine: Machine, samples: Sequence[Sample], rates: Rates) -> Object:
     """The whole page."""
     used = {_NODE: machine.usage, **{one.container.id: one.usage for one in samples}}
+    used |= {f"{_AROUND}{one.container.id}": one.around for one in samples if one.around is not None}
     busy = rates.since(used)
     in_order = sorted(samples, key=lambda one: (*one.pod, one.name))
     return {
@@ -93,14 +96,15 @@ def _node(name: str, machine: Machine, busy: Mapping[str, int]) -> Object:
 
 def _pod(pod: tuple[str, str, str], samples: Sequence[Sample], busy: Mapping[str, int]) -> Object:
     namespace, name, uid = pod
-    total = _sum([one.usage for one in samples])
-    rates = [busy[one.container.id] for one in samples if one.container.id in busy]
     sandboxes = [one for one in samples if one.name == SANDBOX]
+    total, rate = _whole(sandboxes[-1], busy) if sandboxes else (None, None)
+    if total is None:
+        total, rate = _together(samples, busy)
     found: Object = {
         "podRef": {"name": name, "namespace": namespace, "uid": uid},
         "startTime": rfc3339(min(one.container.created_at for one in samples)),
         "containers": [_container(one, busy) for one in samples if one.name != SANDBOX],
-        "cpu": _cpu(total, sum(rates) if len(rates) == len(samples) else None),
+        "cpu": _cpu(total, rate),
         "memory": _memory(total),
         "process_stats": {"process_count": total.processes},
     }
@@ -108,6 +112,17 @@ def _pod(pod: tuple[str, str, str], samples: Sequence[Sample], busy: Mapping[str
         usage = sandboxes[-1].usage
         found["network"] = _network(usage, usage.interfaces[0].name)
     return found
+
+
+def _whole(sandbox: Sample, busy: Mapping[str, int]) -> tuple[Usage | None, int | None]:
+    """By the pod's own cgroup."""
+    return sandbox.around, busy.get(f"{_AROUND}{sandbox.container.id}")
+
+
+def _together(samples: Sequence[Sample], busy: Mapping[str, int]) -> tuple[Usage, int | None]:
+    """By its containers' cgroups; a rate where it is known of all of them."""
+    rates = [busy[one.container.id] for one in samples if one.container.id in busy]
+    return _sum([one.usage for one in samples]), sum(rates) if len(rates) == len(samples) else None
 
 
 def _container(one: Sample, busy: Mapping[str, int]) -> Object:
