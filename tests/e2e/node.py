@@ -75,11 +75,11 @@ class Node:
 
     # -- the agent -------------------------------------------------------------------------------------------------
 
-    def start(self, port: int = 0, *more: str, in_network: bool = False) -> None:
+    def start(self, port: int = 0, *more: str, in_network: bool = False, within: Sequence[str] = ()) -> None:
         """`in_network`: in Docker's own network, where the addresses of pods can be reached, as on any host. `more` are
-        flags of `run`.
+        flags of `run`. `within` is a command that becomes what is behind it, in surroundings of its own.
         """
-        command = [*_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port), *more]
+        command = [*within, *_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port), *more]
         if in_network:
             command = self.engine.namespace.command(*command)
         with self._log.open("ab") as log:

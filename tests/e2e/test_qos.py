@@ -209,6 +209,41 @@ def test_somebody_elses_kubepods_is_left_alone(own_node: Node) -> None:
     assert next(iter(theirs.iterdir())).is_file(), "nothing was made in theirs"
 
 
+def without(command: str) -> list[str]:
+    """Surroundings in which this was done to the mounts of cgroups, by their places and kinds."""
+    look = f"while read -r _ at kind _; do case $kind in cgroup*) {command} ;; esac; done < /proc/mounts"
+    return ["unshare", "--mount", "sh", "-ec", f'{look}; exec "$@"', "sh"]
+
+
+def test_where_no_cgroup_can_be_written_pods_run_without_and_that_is_said(own_node: Node) -> None:
+    own_node.environ["CHRONOLET_NODE_CAPACITY"] = "cpu=3,memory=8Gi"
+    own_node.start(within=without("mount -o remount,bind,ro $at"))
+    found: Any = own_node.journal.wait_for_event(qos.NodeDescribed)
+    assert (found.node.version, found.node.driver) == (0, "")
+    said = found.node.lost[0]
+    assert said.endswith(" is mounted read-only: pods have no cgroups of their own")
+    own_node.journal.wait_for_event(
+        kube_events.Recorded, reason="FailedNodeAllocatableEnforcement", severity="Warning", message=said
+    )
+    big = a_pod("big", shell("app", resources={"requests": {"cpu": "3001m"}}))
+    own_node.write("pods.yaml", a_pod("small", shell("app", resources={"requests": {"cpu": "100m"}})), big)
+    own_node.wait_until_running("small")
+    own_node.wait_for_column("big", "OutOfcpu")
+    assert own_node.chronolet("get", "cgroups").err == "No resources found.\n"
+
+
+if not IS_V2:  # where there is one mount, none can be missing
+
+    def test_a_controller_that_is_missing_is_said_and_done_without(own_node: Node) -> None:
+        own_node.start(within=without("case $at in */pids) umount $at ;; esac"))
+        found: Any = own_node.journal.wait_for_event(qos.NodeDescribed)
+        assert "controller pids is missing: no limits of the number of processes" in found.node.lost
+        own_node.write("pod.yaml", a_pod("small", shell("app", resources={"requests": {"cpu": "100m"}})))
+        own_node.wait_until_running("small")
+        ready: Any = own_node.journal.wait_for_event(qos.CgroupReady)
+        assert says("shares", ready.parent) == weighing(102)
+
+
 def test_more_than_there_is_cannot_be_reserved(own_node: Node) -> None:
     own_node.environ |= {"CHRONOLET_SYSTEM_RESERVED": "cpu=1001"}
     own_node.start()

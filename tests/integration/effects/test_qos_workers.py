@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chronolet.adapters.cgroups import KernelOfFiles
+from chronolet.adapters.cgroups import KernelOfFiles, LinuxCgroups
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.host import LinuxHost
 from chronolet.ports import labels
+from chronolet.ports.cgroups import Cgroups
 from chronolet.ports.runtime import Engine, Refusal, SandboxSpec
 from chronolet.qos import effects, signals, wanted
 from chronolet.qos.sharing import Sharing
 from chronolet.qos.state import Share, State
 from chronolet.qos.tree import wanted as wanted_tree
+from chronolet.rules.cgroups import Path as CgroupPath
 from chronolet_schemas.qos import Change
 from chronolet_schemas.resources import PodNeeds
 from tests.deciders.qos.nodes import GIB, need, node
@@ -38,18 +41,24 @@ class World:
         self.kernel = KernelOfFiles(folder, version, ("cpu", "memory", "pids"))
         self.runtime = FakeRuntime(images=("pause",))
         self.told: list[str] = []
+        self.cgroups: Cgroups = self.kernel
+        self.above: CgroupPath = ()
+
+    @property
+    def root(self) -> CgroupPath:
+        return (*self.above, *ROOT)
 
     def outside(self, **sharing: Any) -> effects.Outside:
         return effects.Outside(
-            sharing=Sharing(name=NAME, **sharing),
-            cgroups=self.kernel,
+            sharing=Sharing(name=NAME, above=self.above, **sharing),
+            cgroups=self.cgroups,
             runtime=self.runtime,
             host=LinuxHost(self.kernel.folder),
             observe=lambda operation, _: self.told.append(operation),
         )
 
     def tree(self, *needs: PodNeeds, revision: int = 1, settled: bool = False) -> wanted.KeepTree:
-        found = node(version=self.version, memory_reserved_percent=100)
+        found = node(version=self.version, root=self.root, memory_reserved_percent=100)
         state = State(node=found)
         for number, one in enumerate(needs):
             share = Share(pod=f"default/p{number}", needs=one, phase="ready")
@@ -60,7 +69,7 @@ class World:
             intent=f"keep/{revision}",
             revision=revision,
             driver="cgroupfs",
-            root=ROOT,
+            root=self.root,
             tree=tree,
             settled=frozenset(one.path for one in tree) if settled else frozenset(),
         )
@@ -88,9 +97,9 @@ class World:
         return self.kernel.folder.joinpath(*above, *names)
 
     def steps(self, effect: wanted.KeepTree) -> int:
-        tree = self.kernel.tree("cgroupfs")
+        tree = self.cgroups.tree("cgroupfs")
         assert tree is not None
-        tree.claim(ROOT, NAME)
+        tree.claim(self.root, NAME)
         return sum(len(tree.missing(one)) for one in effect.tree)
 
 
@@ -182,7 +191,43 @@ def test_ended_at_every_point_of_the_first_beginning(world: World, tmp_path: Pat
         assert here.steps(effect) == 0
         if len(context.points) < dies_at:
             break
-    assert points > 40
+    assert points > 30
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[World]:
+    """The same over this machine's own cgroups, in one of the test's own."""
+    cgroups = LinuxCgroups(tmp_path / "kept")
+    tree = cgroups.tree("cgroupfs")
+    assert tree is not None
+    found = World(tmp_path / "unused", tree.version)
+    found.cgroups, found.above = cgroups, (f"chronolet-killed-{os.getpid()}",)
+    try:
+        yield found
+    finally:
+        tree.remove(found.above)
+
+
+def test_ended_at_every_point_on_this_machines_cgroups_nothing_is_left_over(machine: World) -> None:
+    """Two trees in turn: pods of each class come, and go."""
+    tree = machine.cgroups.tree("cgroupfs")
+    assert tree is not None
+    pods = {0: need("Guaranteed", cpu=700), 1: need("Burstable"), 2: need("BestEffort")}
+    points, before, dies_at, revision = 0, -1, 0, 0
+    while points > before:
+        before, dies_at = points, dies_at + 1
+        for wished in (tuple(pods.values()), (pods[0],)):
+            revision += 1
+            effect = machine.tree(*wished, revision=revision)
+            context = Context(entity="node", cause="", dies_at=dies_at)
+            try:
+                machine.once(effect, context)
+            except Killed:
+                points += 1
+            assert machine.once(effect).failed == ()
+            assert machine.steps(effect) == 0
+            assert len(tree.pods(machine.root)) == len(wished)
+    assert points > 30
 
 
 def test_what_was_changed_by_hand_is_put_right_and_said(world: World) -> None:
