@@ -19,6 +19,7 @@ from tests.e2e.node import pod as a_pod
 from tests.e2e.shared import Shared, asking
 from tests.support.docker import DRIVER, PrivateDocker
 from tests.support.redis import private_redis
+from tests.support.scratch import wait_until
 
 MIB, GIB, PAGE = 1 << 20, 1 << 30, 4096
 HUGE_PAGES = 8
@@ -84,7 +85,7 @@ def test_memory_is_protected_and_slowed_down_by_what_was_asked_for(shared: Share
     expected = {"gold": -997, "silver": burstable, "rest": 1000}
     assert found == {name: {"app": much, "POD": -998} for name, much in expected.items()}
     shared.delete(*names)
-    assert slices_of_pods() == []
+    wait_until(lambda: slices_of_pods() == [], "the end of all slices of pods")
 
 
 def oom_score_adj(container: dict[str, Any]) -> int:
@@ -133,7 +134,7 @@ def test_killed_at_any_time_the_agent_ends_with_the_right_tree(shared: Shared) -
         for name in names:
             shared.node.wait_until_gone(name)
         shared.node.journal.wait_for("a tree without pods", lambda: not list(folder(shared.all).glob("**/*pod*pod*")))
-    assert slices_of_pods() == []
+    wait_until(lambda: slices_of_pods() == [], "the end of all slices of pods")
 
 
 def killed_soon(shared: Shared, draw: random.Random) -> None:

@@ -103,9 +103,16 @@ class ContainerWorker:
     ) -> Signal:
         # Before it runs: what ends at once may be told of before this worker gets any further.
         self._outside.link_log(effect, made.id, context)
+
+        def begun(container_id: str) -> None:
+            self._outside.hold(container_id, spec.held)
+
         try:
             found = tried_again(
-                runtime, context, lambda: ran(runtime, made), lambda: ran(runtime, inspected(runtime, made.id))
+                runtime,
+                context,
+                lambda: ran(runtime, made, begun),
+                lambda: ran(runtime, inspected(runtime, made.id), begun),
             )
         except Refusal as refusal:
             if _lost_its_sandbox(runtime, effect):
@@ -120,7 +127,6 @@ class ContainerWorker:
             return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
         if found.state == "exited":
             return _container_dead(effect, found.id, found)
-        self._outside.hold(found, spec.held, context)
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )

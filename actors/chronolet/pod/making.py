@@ -45,12 +45,16 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
     return inspected(runtime, make())
 
 
-def ran(runtime: FencedRuntime, made: ContainerState) -> ContainerState:
-    """Starts it if it was never started; as it is then, running or dead already.
+def ran(
+    runtime: FencedRuntime, made: ContainerState, begun: Callable[[str], None] = lambda _id: None
+) -> ContainerState:
+    """Starts it if it was never started; as it is then, running or dead already. `begun` is told its id as soon as it
+    runs.
 
     A start whose answer was lost may have worked: what counts is what the runtime says now.
     """
     if made.state != "created":
+        begun(made.id)
         return made
     try:
         runtime.start(made.id)
@@ -58,7 +62,9 @@ def ran(runtime: FencedRuntime, made: ContainerState) -> ContainerState:
         after = runtime.inspect(made.id)
         if after is None or after.state not in ("running", "exited"):
             raise
+        begun(made.id)
         return after
+    begun(made.id)
     return inspected(runtime, made.id)
 
 

@@ -99,17 +99,20 @@ class Outside:
         except PodLogsRefusal as refusal:
             log.warning("links to a pod's logs are left", pod=effect.pod, error=str(refusal))
 
-    def hold(self, found: ContainerState, values: Values, context: EffectContext) -> None:
-        """A container that runs has these values. What the kernel refuses is said: the container runs all the same."""
-        if values == Values() or found.state != "running":
+    def hold(self, container_id: str, values: Values) -> None:
+        """A container that runs has these values. What the kernel refuses is said: the container runs all the same.
+
+        Not fenced: the word that it runs, which others bring too, ends the effect that started it; and whoever writes
+        these values, and however often, writes the same.
+        """
+        if values == Values():
             return
-        context.fence("cgroup.hold")
         try:
-            self.cgroups.hold(found.pid, found.id, values)
-        except CgroupRefusal as refusal:
-            log.warning("a container runs without all that was to hold it", container=found.name, error=str(refusal))
-        finally:
-            context.done("cgroup.hold")
+            found = self.runtime.inspect(container_id)
+            if found is not None and found.state == "running":
+                self.cgroups.hold(found.pid, found.id, values)
+        except (CgroupRefusal, Refusal) as refusal:
+            log.warning("a container runs without all that was to hold it", container=container_id, error=str(refusal))
 
     def place(self, effect: wanted.StartContainer) -> Place:
         """Where a pod's container runs, as it may be told."""
