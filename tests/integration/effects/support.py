@@ -11,7 +11,6 @@ from typing import Any
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.cgroups import ContainerGroups
-from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_specs import SpecFiles
@@ -23,8 +22,10 @@ from chronolet.pod import effects, wanted
 from chronolet.pod.images import Pulls
 from chronolet.ports import labels
 from chronolet.ports.cdi import Cdi, NoCdi
+from chronolet.ports.cgroups import ContainerCgroups
 from chronolet.ports.registries import NoKeys
-from chronolet.ports.runtime import ContainerState
+from chronolet.ports.runtime import ContainerState, Runtime
+from chronolet.rules.container_limits import Holding
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volume
 from tests.support.images import BUSYBOX, PAUSE
@@ -78,11 +79,13 @@ class Context:
 class World:
     """A node's outside with its workers."""
 
-    runtime: DockerRuntime
+    runtime: Runtime
     root: Path
     node: str = NODE
     pulls: Pulls | None = None
     cdi: Cdi = field(default_factory=NoCdi)
+    cgroups: ContainerCgroups = field(default_factory=ContainerGroups)
+    holding: Holding = field(default_factory=Holding)
 
     def __post_init__(self) -> None:
         outside = effects.Outside(
@@ -97,7 +100,8 @@ class World:
             pulls=self.pulls or Pulls(keyring=NoKeys()),
             cdi=self.cdi,
             logs=PodLogFolders(self.root / "logs" / "pods"),
-            cgroups=ContainerGroups(),
+            cgroups=self.cgroups,
+            holding=self.holding,
             run=lambda: RUN,
         )
         self.jobs = effects.jobs(outside)

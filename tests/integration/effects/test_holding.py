@@ -1,0 +1,88 @@
+"""A container is held to what Docker has no words for as soon as it runs, whoever is the first to say that it does."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.kernel.effects import Fenced
+from chronolet.ports.cgroups import CgroupRefusal
+from chronolet.rules.cgroups import Values
+from chronolet.rules.container_limits import Holding
+from chronolet_schemas.podspec import ResourceRequirements
+from tests.integration.effects.support import Context, Killed, World, container, pod, start_container
+from tests.support.images import BUSYBOX, PAUSE
+
+MANIFEST = pod(container(resources=ResourceRequirements(limits={"memory": "10Mi"})))
+HELD = Values(memory_high_bytes=9 << 20)
+
+
+class Notes:
+    """Cgroups that take down what they are given; `refusal` is what they say to it."""
+
+    refusal = ""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[str, Values]] = []
+
+    def hold(self, pid: int, container_id: str, values: Values) -> None:
+        assert pid >= 0
+        if self.refusal:
+            raise CgroupRefusal(self.refusal)
+        self.held.append((container_id, values))
+
+
+class Place:
+    def __init__(self, root: Path) -> None:
+        self.notes = Notes()
+        self.runtime = FakeRuntime(images=(PAUSE.reference, BUSYBOX.reference))
+        holding = Holding(throttling=Fraction("0.9"))
+        self.world = World(self.runtime, root, cgroups=self.notes, holding=holding)
+        self.box = self.world.sandbox(MANIFEST).id
+
+    def start(self, context: Context | None = None) -> str:
+        return str(self.world.run(start_container(MANIFEST, self.box), context or Context()).id)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_it_is_held_once_it_runs(place: Place) -> None:
+    started = place.start()
+    assert place.notes.held == [(started, HELD)]
+
+
+def test_it_is_held_though_others_told_first_that_it_runs(place: Place) -> None:
+    context = Context()
+    context.at["after docker.start"] = context.cancelled.set
+    with pytest.raises(Fenced):
+        place.start(context)
+    assert [values for _, values in place.notes.held] == [HELD]
+
+
+def test_whoever_was_killed_before_the_next_one_holds_it(place: Place) -> None:
+    context = Context()
+
+    def dies() -> None:
+        raise Killed
+
+    context.at["after docker.start"] = dies
+    with pytest.raises(Killed):
+        place.start(context)
+    assert place.notes.held == []
+    started = place.start()
+    assert place.notes.held == [(started, HELD)]
+
+
+def test_what_the_kernel_refuses_keeps_nobody_from_running(place: Place) -> None:
+    place.notes.refusal = "memory.high: write 9437184: Read-only file system"
+    started = place.start()
+    found = place.runtime.inspect(started)
+    assert found is not None
+    assert found.state == "running"
+    assert place.notes.held == []
