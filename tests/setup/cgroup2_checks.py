@@ -27,7 +27,8 @@ HUGE_PAGES = 8
 
 @pytest.fixture(scope="module")
 def shared(docker_engine: PrivateDocker) -> Iterator[Shared]:
-    Path("/proc/sys/vm/nr_hugepages").write_text(str(HUGE_PAGES))
+    pages = Path("/proc/sys/vm/nr_hugepages")
+    pages.write_text(str(HUGE_PAGES))
     with private_redis() as server:
         node = Node(docker_engine, server.url, "two", server.folder / "agent")
         node.environ |= {
@@ -40,6 +41,7 @@ def shared(docker_engine: PrivateDocker) -> Iterator[Shared]:
             yield Shared(node)
         finally:
             node.close()
+            pages.write_text("0")  # they are memory that no other node has
 
 
 def number(cgroup: str, file: str, beneath: str = "") -> int:
