@@ -35,10 +35,10 @@ class ContainerGroups:
             return  # ended, and its pid is somebody else's by now
         version = 2 if self._kernel.read(f"{memory}/memory.max") is not None else 1
         held = list(beside(version, values))
-        if memory.name.endswith(_SCOPE):
-            tell(memory.name, {name: much for one in held for name, much in properties(one.file, one.wanted).items()})
         for line in held:
             self._write(line, folders)
+        if memory.name.endswith(_SCOPE):
+            tell(memory.name, {name: much for one in held for name, much in properties(one.file, one.wanted).items()})
 
     def _write(self, line: Line, folders: dict[str, Path]) -> None:
         folder = folders.get(line.controller)
