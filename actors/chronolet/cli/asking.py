@@ -40,8 +40,8 @@ def new_request() -> str:
 def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Answer]:
     """Send and wait. Failure if nobody is there, the mailbox is full, or the node could not deal with the command."""
     store = session.store
+    wait_for_owner(store, shard)
     with progress("waiting for the node agent"):
-        _wait_for_owner(store, shard, "nothing was sent; start the agent with `chronolet run`")
         after = store.last()
         name = registry.type_of(type(command))
         sent = store.send(shard, name, f"{shard.kind}/node", command.request, codec.encode(command))
@@ -101,11 +101,13 @@ def owner_alive(store: Store, shard: Shard = MANIFESTS) -> bool:
     return bool(token) and owner_of(token) in store.alive()
 
 
-def _wait_for_owner(store: Store, shard: Shard, otherwise: str) -> None:
-    watch = Watch(store, otherwise, shard)
-    while not owner_alive(store, shard):
-        watch.look()
-        store.wait(store.last(), {}, 1, _LOOK_MILLISECONDS)
+def wait_for_owner(store: Store, shard: Shard = MANIFESTS) -> None:
+    """Until somebody is there who will decide. Failure if nobody comes."""
+    watch = Watch(store, "nothing was sent; start the agent with `chronolet run`", shard)
+    with progress("waiting for the node agent"):
+        while not owner_alive(store, shard):
+            watch.look()
+            store.wait(store.last(), {}, 1, _LOOK_MILLISECONDS)
 
 
 class Watch:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from chronolet.cli.asking import Answer
+from chronolet.cli.asking import Answer, wait_for_owner
 from chronolet.cli.errors import Failure
 from chronolet.cli.session import Session
 from chronolet.manifests.state import APPLY, State
@@ -20,6 +20,9 @@ from chronolet_schemas import manifests
 
 def kept(node: Session, secrets: Sequence[Secret]) -> tuple[manifests.KeptSecret, ...]:
     """They lie in the state folder now. Failure with what stands in the way."""
+    if secrets:
+        # An agent that begins a new log takes what lies there for applied already.
+        wait_for_owner(node.store)
     files = node.services.secrets(node.settings)
     try:
         return tuple(
