@@ -340,8 +340,9 @@ def test_a_redis_that_is_killed_in_the_middle_of_a_run_over_images_costs_no_age(
     removed = [event.id for event in node.journal.events(image_gc.ImageRemoved)]
     assert sorted(removed) == sorted(images.ids.values())
     assert len(node.journal.events(image_gc.RunStarted)) == 1
-    seen = [image.id for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen]
-    assert len(seen) == len(set(seen)), "an age began again"
+    # One that is looked at before it has its name is told again with it.
+    told = [image for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen if image.names]
+    assert len(told) == len({image.id for image in told}), "an age began again"
 
 
 def last_end_is_kept(node: Node, name: str) -> bool:
