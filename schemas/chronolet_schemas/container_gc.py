@@ -86,37 +86,29 @@ class PolicySet(Event, frozen=True, kw_only=True):
     log_run: str = ""
 
 
+class PodEvent(Event, frozen=True, kw_only=True):
+    """What is known of a pod."""
+
+    pod: str
+    uid: str
+
+    def subject(self) -> str:
+        return f"pod/{self.uid}"
+
+
 @registered
-class PodNoted(Event, frozen=True, kw_only=True):
+class PodNoted(PodEvent, frozen=True, kw_only=True):
     """A pod lives, for the first time or again: its dead containers are kept as far as the limits allow."""
 
-    pod: str
-    uid: str
-
-    def subject(self) -> str:
-        return f"pod/{self.uid}"
-
 
 @registered
-class PodFinished(Event, frozen=True, kw_only=True):
+class PodFinished(PodEvent, frozen=True, kw_only=True):
     """A pod is over. Until it is forgotten it can be looked at, but a full disk takes its dead containers."""
 
-    pod: str
-    uid: str
-
-    def subject(self) -> str:
-        return f"pod/{self.uid}"
-
 
 @registered
-class PodForgotten(Event, frozen=True, kw_only=True):
+class PodForgotten(PodEvent, frozen=True, kw_only=True):
     """A pod's life is over: whatever is left of it may go."""
-
-    pod: str
-    uid: str
-
-    def subject(self) -> str:
-        return f"pod/{self.uid}"
 
 
 @registered

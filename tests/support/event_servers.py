@@ -12,6 +12,7 @@ import json
 import socket
 import struct
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +25,7 @@ UNREACHABLE: tuple[Fault, ...] = ("close", "reset", "half", "nonsense", "drip", 
 """Those that leave the client without a whole answer."""
 
 
-class Server:
+class Server(ABC):
     """One server on a port of its own. Requests beyond the `faults` are answered as they deserve."""
 
     def __init__(self) -> None:
@@ -81,9 +82,9 @@ class Server:
         status, answer = self.answer(handler, body)
         _reply(handler, status, json.dumps(answer).encode())
 
+    @abstractmethod
     def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
         """What a server in its right mind says."""
-        raise NotImplementedError
 
     def _fail(self, handler: BaseHTTPRequestHandler, fault: Fault) -> None:
         handler.close_connection = True

@@ -8,6 +8,7 @@ The stream that the agent keeps for readers has the newest; the log has all, wit
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,19 +53,19 @@ class Chosen:
         )
 
 
-class Source:
+class Source(ABC):
     """Event objects of a node: those that there are, then those that come. `first` is where they begin, once read."""
 
     def __init__(self) -> None:
         self.first: Position | None = None
 
+    @abstractmethod
     def now(self) -> Sequence[Object]:
         """Each once, as it is; in the order in which they happened last."""
-        raise NotImplementedError
 
+    @abstractmethod
     def changes(self) -> Iterator[Object]:
         """What comes after what `now` had, without end."""
-        raise NotImplementedError
 
 
 class Stream(Source):
