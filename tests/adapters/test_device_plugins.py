@@ -235,6 +235,7 @@ def test_plugins_register_again_when_the_socket_is_made_anew(desk: Desk) -> None
         with desk.at_work():
             desk.next()
         plugin.wait_for("registered", times=2)
+        assert desk.opened == 2
 
 
 def test_a_registration_socket_that_somebody_removes_is_made_anew(desk: Desk) -> None:
@@ -312,7 +313,7 @@ def test_a_plugin_that_comes_back_at_the_same_path_registers_again(desk: Desk) -
         scratch.wait_until(desk.watched.is_dir, "the folder")
         for _ in range(2):
             with sample_plugin("--watched", folder=desk.watched) as plugin:
-                desk.next()
+                assert desk.next().endpoint == str(desk.watched / "example_com_thing.sock")
                 plugin.wait_for("registered")
 
 

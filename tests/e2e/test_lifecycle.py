@@ -9,20 +9,22 @@ _STAYS = f"trap 'exit 0' TERM; {_WAITS}"
 
 
 def test_init_containers_run_in_order_and_a_sidecar_outlives_the_work(node: Node) -> None:
-    mounts = {"volumeMounts": [{"name": "work", "mountPath": "/work"}]}
+    mounts = {"volumeMounts": [{"name": "seen", "mountPath": "/seen"}]}
     node.write(
         "ordered.yaml",
         a_pod(
             "ordered",
             shell(
-                "app", "echo app >> /work/order; cat /work/order; while [ ! -e /work/go ]; do sleep 0.1; done", **mounts
+                "app",
+                "echo app >> /seen/order; cat /seen/order; while [ ! -e /seen/go ]; do sleep 0.1; done",
+                **mounts,
             ),
             initContainers=[
-                shell("first", "echo first >> /work/order", **mounts),
-                shell("proxy", f"echo proxy >> /work/order; {_STAYS}", restartPolicy="Always", **mounts),
-                shell("second", "echo second >> /work/order; sleep 1", **mounts),
+                shell("first", "echo first >> /seen/order", **mounts),
+                shell("proxy", f"echo proxy >> /seen/order; {_STAYS}", restartPolicy="Always", **mounts),
+                shell("second", "echo second >> /seen/order; sleep 1", **mounts),
             ],
-            volumes=[{"name": "work", "emptyDir": {}}],
+            volumes=[{"name": "seen", "emptyDir": {}}],
             restartPolicy="OnFailure",
         ),
     )
@@ -34,7 +36,7 @@ def test_init_containers_run_in_order_and_a_sidecar_outlives_the_work(node: Node
     node.kill_process("ordered", "proxy")
     node.journal.wait_for_event(pod.ContainerStarted, pod="default/ordered", container="proxy", attempt=1)
     docker = node.docker
-    docker.exec_start(docker.exec_create(node.running("ordered")["app"]["Id"], ["touch", "/work/go"])["Id"])
+    docker.exec_start(docker.exec_create(node.running("ordered")["app"]["Id"], ["touch", "/seen/go"])["Id"])
     node.wait_for_column("ordered", "Completed")
     stopped = node.journal.events(pod.ContainerStopRequested, pod="default/ordered")
     assert [(one.container, one.reason) for one in stopped] == [("proxy", "PodCompleted")]

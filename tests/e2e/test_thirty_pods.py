@@ -93,12 +93,17 @@ def restarts(node: Node, name: str) -> int:
 
 
 def lives(node: Node, witness: Witness) -> dict[str, list[str]]:
-    """What Docker has seen until its death of each container that was not meant to fail; the dead may be collected."""
+    """What Docker has seen of each container that was not meant to fail; what had died before may be collected."""
     return {
-        name: [action for action in actions if action != "destroy"]
+        name: actions[:-1] if len(actions) > 1 and dead_and_gone(*actions[-2:]) else actions
         for name, actions in witness.lives(node.name).items()
         if not name.startswith("chrono_app_looping")
     }
+
+
+def dead_and_gone(before: str, last: str) -> bool:
+    """Whether a life ended with the removal of what had died."""
+    return before.startswith("die") and last == "destroy"
 
 
 def new_log(node: Node, server: PrivateRedis) -> None:
