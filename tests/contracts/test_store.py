@@ -177,6 +177,15 @@ def test_an_owner_whose_lease_ran_out_loses_its_shard(begun: Store) -> None:
     assert isinstance(begun.acquire(SHARD, token, "p", 1, proven_dead=False), Acquired)
 
 
+def test_a_server_tells_how_long_it_is_up(begun: Store) -> None:
+    before, asked = begun.up_milliseconds(), time.monotonic()
+    deadline = time.monotonic() + 10
+    while (after := begun.up_milliseconds()) <= before:
+        assert time.monotonic() < deadline
+    assert 0 <= before < after
+    assert after - before <= (time.monotonic() - asked) * 1000 + 1000, "told in whole seconds"
+
+
 def test_an_owner_proven_dead_loses_shard_and_lease(begun: Store) -> None:
     token = take(begun)
     acquired = begun.acquire(SHARD, token, "q", 1, proven_dead=True)

@@ -24,7 +24,20 @@ from tests.support import scratch
 E = TypeVar("E", bound=Event)
 
 _CALLS = (
-    *("check", "begin", "renew", "retire", "heads", "alive", "acquire", "unowned", "step", "count_try", "read_log"),
+    *(
+        "check",
+        "begin",
+        "renew",
+        "retire",
+        "heads",
+        "alive",
+        "up_milliseconds",
+        "acquire",
+        "unowned",
+        "step",
+        "count_try",
+        "read_log",
+    ),
     *("scan", "last", "wait", "send", "snapshot", "read_snapshot", "archived"),
 )
 
@@ -147,6 +160,7 @@ class Rig:
         for line in self.lines:
             line.away = True
         self.forget(remembered)
+        self.server.up_since = self.server.clock()
         before = [line.calls.count("wait") for line in self.lines]
         scratch.wait_until(
             lambda: all(line.calls.count("wait") > count for line, count in zip(self.lines, before, strict=True)),

@@ -88,6 +88,17 @@ def test_a_shard_is_taken_a_moment_after_its_owners_lease_has_run_out(rig: Rig) 
     assert owner(rig) == process.id
 
 
+def test_a_server_that_has_just_started_knows_of_nobodys_death(rig: Rig) -> None:
+    """Its leases ran out while it was away, or were lost with its last second; their owners may act meanwhile."""
+    own(rig, "elsewhere")
+    rig.server.up_since = rig.server.clock()
+    process = rig.process(chore.kind(), lease_milliseconds=900, begin=False)
+    process.start()
+    rig.wait(kernel.ShardTakenOver)
+    assert rig.server.clock() - rig.server.up_since >= 900
+    assert owner(rig) == process.id
+
+
 def test_locks_that_nobody_holds_any_more_are_swept(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "UPKEEP_SECONDS", 0.05)
     folder = tmp_path / "locks"

@@ -4,6 +4,9 @@ Comes in: shards that this process could host. Goes out: claims, for recovery; a
 because this process found something wrong with them. Next: `supervisor`.
 
     free: released by its owner | its owner's lease is gone | its owner is proven dead by its lock
+
+A server that was started a moment ago has lost the renewals of its last second, and leases ran out while it was away,
+but their owners live and act. So for as long as a lease lasts a missing one proves nothing (docs/adr/0013).
 """
 
 from __future__ import annotations
@@ -36,10 +39,11 @@ class Claim(NamedTuple):
 class Claims:
     """Takes shards in the name of one process."""
 
-    def __init__(self, store: Store, process: str, locks: Path | None) -> None:
+    def __init__(self, store: Store, process: str, locks: Path | None, *, lease_milliseconds: int) -> None:
         self._store = store
         self._process = process
         self._locks = locks
+        self._lease = lease_milliseconds
         self.left: Mapping[Shard, str] = {}
         """Shards that are left alone, with what is wrong; never changed in place, for other threads look at it."""
 
@@ -87,9 +91,9 @@ class Claims:
         owner = owner_of(head.token)
         if not owner or owner == self._process:
             return "released"
-        if owner not in alive:
-            return "lease"
-        return "lock" if proven_dead(self._locks, owner) else None
+        if proven_dead(self._locks, owner):
+            return "lock"
+        return "lease" if owner not in alive and self._store.up_milliseconds() >= self._lease else None
 
     def _claim(self, shard: Shard, head: Head, proof: Proof) -> Claim | None:
         try:

@@ -44,6 +44,8 @@ class MemoryServer:
     def __init__(self, clock: Callable[[], int] = wall_milliseconds) -> None:
         self.clock = clock
         self.changed = threading.Condition()
+        self.up_since = 0
+        """By its clock; as long ago as that goes back, unless somebody says that it was started again."""
         self.run = ""
         self.counts: dict[str, int] = {}
         self.log: list[Entry] = []

@@ -89,6 +89,10 @@ class MemoryStore:
         with server.changed:
             return {process: info for process, (info, _) in server.leases.items() if server.living(process)}
 
+    def up_milliseconds(self) -> int:
+        with self._server.changed:
+            return self._server.clock() - self._server.up_since
+
     def forget_dead(self) -> None:
         server = self._server
         with server.changed:

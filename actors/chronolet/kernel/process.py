@@ -79,7 +79,7 @@ class Process:
         self._timers = Timers()
         info = f"{','.join(sorted(setup.kinds))} {setup.address}".strip()
         self.lease = Lease(setup.store, self.id, info, ttl_milliseconds=setup.lease_milliseconds)
-        self._claims = Claims(setup.store, self.id, setup.locks)
+        self._claims = Claims(setup.store, self.id, setup.locks, lease_milliseconds=setup.lease_milliseconds)
         self._lock = LifeLock(setup.locks, self.id) if setup.locks else None
         self._supervisor: pykka.ActorRef[Supervisor] | None = None
 

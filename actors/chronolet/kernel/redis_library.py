@@ -82,11 +82,19 @@ def inspect_server(channel: Channel) -> list[str]:
     return []
 
 
+def whole_seconds_up(channel: Channel) -> int:
+    """So many seconds the server has been up, and less than two more: it counts from one full second to another."""
+    try:
+        return max(0, int(_info(channel, "server")["uptime_in_seconds"]) - 1)
+    except redis.ResponseError as error:
+        raise translated(error, channel.where) from error
+
+
 def _new_enough(version: str) -> bool:
     numbers = version.split(".")[:2]
     return all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) >= OLDEST
 
 
-def _info(channel: Channel) -> Mapping[str, str]:
-    lines = text(channel.call("INFO")).splitlines()
+def _info(channel: Channel, *sections: str) -> Mapping[str, str]:
+    lines = text(channel.call("INFO", *sections)).splitlines()
     return dict(line.split(":", 1) for line in lines if ":" in line)

@@ -110,6 +110,9 @@ class RedisStore:
     def alive(self) -> Mapping[str, str]:
         return {process: text(info) for process, info in self._processes() if info is not None}
 
+    def up_milliseconds(self) -> int:
+        return redis_library.whole_seconds_up(self._queries) * 1000
+
     def forget_dead(self) -> None:
         fields = [f"process:{process}" for process, info in self._processes() if info is None]
         if fields:

@@ -197,6 +197,9 @@ class Store(Protocol):
     def alive(self) -> Mapping[str, str]:
         """Processes with a valid lease: id -> info."""
 
+    def up_milliseconds(self) -> int:
+        """For how long at least the server has been up: of renewals before that it may know nothing."""
+
     def forget_dead(self) -> None:
         """Keep no names of processes whose lease ran out: who dies without a shard is not taken over from. A living
         one enters itself again with its next renewal.
