@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from chronolet.kernel.kind import EffectContext
+from chronolet.pod.termination import MINIMUM_GRACE_SECONDS
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.runtime import ContainerState, Refusal
 
@@ -23,12 +24,13 @@ def stopped(
     """The container when it is dead, None if there is none (or it never ran). `deadline` in milliseconds.
 
     The wall clock may have jumped since the deadline was set, so no wait is longer than `longest_seconds`. A repeat
-    sends the signal again: whether the first one came through cannot be known. `Refusal` if even KILL did not help.
+    sends the signal again, also after the deadline (of a stop in which we were killed): whether the first one came
+    through cannot be known. With no seconds at all it is KILL at once. `Refusal` if even KILL did not help.
     """
     found = runtime.inspect(container_id)
     if found is None or found.state in ("exited", "created"):
         return found if found is not None and found.state == "exited" else None
-    left = min(deadline / 1000 - time.time(), longest_seconds)
+    left = min(max(deadline / 1000 - time.time(), MINIMUM_GRACE_SECONDS), longest_seconds)
     if left > 0:
         runtime.kill(container_id, found.stop_signal)
         if _died(runtime, context, container_id, left):

@@ -10,7 +10,7 @@ import pytest
 
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.kernel.effects import Fenced
-from chronolet.pod import patience, signals, specs, wanted
+from chronolet.pod import patience, signals, specs, stopping, wanted
 from chronolet.ports import labels
 from chronolet.ports.runtime import SandboxSpec
 from chronolet_schemas.podspec import (
@@ -324,10 +324,26 @@ def test_an_obedient_container_ends_with_its_own_code(world: World) -> None:
 def test_a_deaf_container_is_killed_at_its_deadline(world: World) -> None:
     up = started(world, *DEAF)
     began = now()
-    # The grace is long over but for 600 ms: what is left counts, not the whole.
-    answer = world.run(stop_container(up.id, grace=30, deadline=began + 600))
+    # The grace is long over but for 2.5 s: what is left counts, not the whole.
+    answer = world.run(stop_container(up.id, grace=30, deadline=began + 2500))
     assert (answer.exit_code, answer.reason) == (137, "Error")
-    assert 500 <= answer.finished_at - began < 5000
+    assert 2400 <= answer.finished_at - began < 15_000
+
+
+def test_who_comes_after_the_deadline_asks_before_he_kills(world: World) -> None:
+    """The one before him may have been killed before he could ask."""
+    obedient = started(world, *OBEDIENT)
+    assert world.run(stop_container(obedient.id, grace=30, deadline=now() - 60_000)).exit_code == 4
+    world.run(cleanup())
+    deaf = started(world, *DEAF)
+    began = now()
+    assert world.run(stop_container(deaf.id, grace=30, deadline=began - 60_000)).exit_code == 137
+    assert 1900 <= now() - began < 15_000
+
+
+def test_with_no_grace_at_all_nobody_is_asked(world: World) -> None:
+    up = started(world, *OBEDIENT)
+    assert world.run(stop_container(up.id, grace=0, deadline=now())).exit_code == 137
 
 
 def test_a_deadline_in_the_far_future_of_a_jumped_clock_is_cut_to_the_grace(world: World) -> None:
@@ -358,7 +374,9 @@ def test_a_stop_that_is_no_longer_wanted_ends_in_the_middle_of_its_grace(world: 
     assert world.runtime.inspect(up.id).state == "running"
 
 
-def test_a_stop_killed_at_any_point_ends_alike(world: World) -> None:
+def test_a_stop_killed_at_any_point_ends_alike(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopping, "MINIMUM_GRACE_SECONDS", 0.2)
+
     def fresh() -> wanted.StopContainer:
         world.run(cleanup())
         return stop_container(started(world, *DEAF).id, grace=30, deadline=now() + 200)
