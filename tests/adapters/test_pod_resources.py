@@ -39,6 +39,7 @@ VIEW = NodeResources(
                 ContainerResources(name="beside"),
             ),
         ),
+        PodResources(name="trained", namespace="default", active=False, containers=(ContainerResources(name="app"),)),
     ),
     allocatable=(ResourceDevice(resource="a.test/gpu", id="gpu-0", nodes=(1, 2)),),
 )
@@ -104,12 +105,20 @@ def test_a_device_is_told_once_for_each_of_its_nodes(server: Server, client: Pod
     assert server.counted == [("v1", "list", False), ("v1", "get", False), ("v1", "get_allocatable", False)]
 
 
+def test_a_pod_that_is_over_is_not_listed_but_can_be_asked_for(server: Server, client: PodResourcesClient) -> None:
+    (listed,) = client.ask(server.folder, "List")["pod_resources"]
+    assert listed["name"] == "trainer"
+    one = client.ask(server.folder, "Get", pod_name="trained", pod_namespace="default")
+    assert one == {"pod_resources": {"name": "trained", "namespace": "default", "containers": [{"name": "app"}]}}
+
+
 def test_agents_of_the_first_days_ask_v1alpha1(server: Server) -> None:
     with grpc.insecure_channel(f"unix:{server.folder}/kubelet.sock") as channel:
         said = channel.unary_unary("/v1alpha1.PodResourcesLister/List")(b"", timeout=20)
         with pytest.raises(grpc.RpcError, match="UNIMPLEMENTED"):
             channel.unary_unary("/v1alpha1.PodResourcesLister/Get")(b"", timeout=20)
-    (pod,) = podresources_pb2.ListPodResourcesResponse.FromString(said).pod_resources
+    pod, over = podresources_pb2.ListPodResourcesResponse.FromString(said).pod_resources
+    assert over.name == "trained"
     assert (pod.namespace, pod.name) == ("default", "trainer")
     assert [one.device_ids[:] for one in pod.containers[0].devices] == [["gpu-0"], ["gpu-0"], ["nic-3"]]
     assert server.counted == [("v1alpha1", "list", False)]

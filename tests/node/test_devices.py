@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import immutables
 import pytest
 
@@ -9,7 +11,7 @@ from chronolet.devices.state import Claim, Device, Resource, State
 from chronolet.history.state import Moment
 from chronolet.node.metrics import Metrics
 from chronolet.node.node_devices import node_resources
-from chronolet.pod.state import Container
+from chronolet.pod.state import Container, ContainerPhase, Exit, Failure
 from chronolet.pod.state import State as PodState
 from chronolet.ports.pod_resources import ContainerResources, NodeResources, PodResources, ResourceDevice
 from chronolet_schemas.devices import (
@@ -21,8 +23,23 @@ from chronolet_schemas.devices import (
     RegistrationRefused,
 )
 from chronolet_schemas.envelope import START
+from chronolet_schemas.podspec import Container as Definition
+from chronolet_schemas.podspec import Pod, PodSpec
 
 GPU = "a.test/gpu"
+
+
+def a_pod(*, uid: str = "u", phase: ContainerPhase = "running", **more: Any) -> PodState:
+    """A pod with a container of each kind, all of them in this phase."""
+    spec = PodSpec(
+        init_containers=(Definition(name="begins"), Definition(name="beside", restart_policy="Always")),
+        containers=(Definition(name="app"),),
+        restart_policy="Never",
+    )
+    over = Exit(attempt=0, id="c", exit_code=0, reason="Completed") if phase == "dead" else None
+    kinds: tuple[tuple[str, Any], ...] = (("begins", "init"), ("beside", "sidecar"), ("app", "app"))
+    containers = tuple(Container(name=name, kind=kind, phase=phase, exit=over) for name, kind in kinds)
+    return PodState(uid=uid, manifest=Pod(spec=spec), containers=containers, **more)
 
 
 def moment(pods: dict[str, PodState], *claims: Claim) -> Moment:
@@ -47,13 +64,8 @@ def held(container: str, *ids: str, resource: str = GPU) -> Claim:
 
 
 def test_pods_are_listed_with_what_their_containers_hold() -> None:
-    containers = (
-        Container(name="begins", kind="init"),
-        Container(name="beside", kind="sidecar"),
-        Container(name="app", kind="app"),
-    )
     pods = {
-        "default/web": PodState(pod="default/web", uid="u", containers=containers),
+        "default/web": a_pod(),
         "shop/idle": PodState(pod="shop/idle", uid="i"),
         "default/next": PodState(pod="default/next"),
     }
@@ -83,16 +95,29 @@ def test_pods_are_listed_with_what_their_containers_hold() -> None:
 
 
 def test_devices_of_a_resource_that_is_gone_are_still_told() -> None:
-    pods = {"default/web": PodState(pod="default/web", uid="u", containers=(Container(name="app", kind="app"),))}
+    pods = {"default/web": a_pod()}
     found = node_resources(moment(pods, held("app", "x1", resource="gone.test/x")))
-    assert found.pods[0].containers[0].devices == (ResourceDevice(resource="gone.test/x", id="x1"),)
+    assert found.pods[0].containers[1].devices == (ResourceDevice(resource="gone.test/x", id="x1"),)
 
 
 def test_what_a_container_brought_into_a_new_log_is_told() -> None:
-    pods = {"default/web": PodState(pod="default/web", uid="u", containers=(Container(name="app", kind="app"),))}
+    pods = {"default/web": a_pod()}
     adopted = Claim(pod="default/web", uid="u", container="app", role="app", wants={GPU: 1}, adopted={GPU: ("g0",)})
     found = node_resources(moment(pods, adopted))
-    assert found.pods[0].containers[0].devices == (ResourceDevice(resource=GPU, id="g0", nodes=(1,)),)
+    assert found.pods[0].containers[1].devices == (ResourceDevice(resource=GPU, id="g0", nodes=(1,)),)
+
+
+def test_a_pod_is_active_while_something_of_it_runs_or_may_yet() -> None:
+    failed = Failure(reason="UnexpectedAdmissionError", message="no")
+    pods = {
+        "a/waits": a_pod(phase="waiting"),
+        "b/runs": a_pod(),
+        "c/fails": a_pod(failure=failed),
+        "d/failed": a_pod(phase="dead", failure=failed),
+        "e/done": a_pod(phase="dead"),
+    }
+    found = {one.name: one.active for one in node_resources(moment(pods)).pods}
+    assert found == {"waits": True, "runs": True, "fails": True, "failed": False, "done": False}
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ class GrpcPodResources:
             ),
         }
         # The messages of v1alpha1 have fewer fields, and those by the same numbers.
-        older = {"List": self._method("v1alpha1", "list", api.ListPodResourcesRequest, self._list)}
+        older = {"List": self._method("v1alpha1", "list", api.ListPodResourcesRequest, self._list_all)}
         return (
             grpc.method_handlers_generic_handler(f"v1.{_SERVICE}", methods),
             grpc.method_handlers_generic_handler(f"v1alpha1.{_SERVICE}", older),
@@ -84,6 +84,9 @@ class GrpcPodResources:
         return grpc.unary_unary_rpc_method_handler(handle, asked.FromString, lambda said: said.SerializeToString())
 
     def _list(self, _: api.ListPodResourcesRequest, view: NodeResources) -> api.ListPodResourcesResponse:
+        return api.ListPodResourcesResponse(pod_resources=(_pod(one) for one in view.pods if one.active))
+
+    def _list_all(self, _: api.ListPodResourcesRequest, view: NodeResources) -> api.ListPodResourcesResponse:
         return api.ListPodResourcesResponse(pod_resources=map(_pod, view.pods))
 
     def _get(self, request: api.GetPodResourcesRequest, view: NodeResources) -> api.GetPodResourcesResponse:

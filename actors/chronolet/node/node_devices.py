@@ -22,6 +22,7 @@ from chronolet.node.device_figures import DeviceFigures
 from chronolet.node.settings import Settings
 from chronolet.pod import actor as pod
 from chronolet.pod.state import State as PodState
+from chronolet.pod.status import pod_status
 from chronolet.ports.pod_resources import (
     ContainerResources,
     NodeResources,
@@ -103,11 +104,17 @@ def _pod(key: str, one: PodState, state: State) -> PodResources:
     return PodResources(
         name=name,
         namespace=namespace,
+        active=_is_active(one),
         containers=tuple(
             ContainerResources(name=container.name, devices=tuple(_held(one.uid, container.name, state)))
             for container in one.of_kind("sidecar", "app")
         ),
     )
+
+
+def _is_active(one: PodState) -> bool:
+    """Source: pkg/kubelet/kubelet_pods.go (filterOutInactivePods)."""
+    return pod_status(one).phase not in ("Succeeded", "Failed") or any(each.alive for each in one.containers)
 
 
 def _held(uid: str, container: str, state: State) -> Iterator[ResourceDevice]:

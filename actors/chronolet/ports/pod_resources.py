@@ -31,10 +31,11 @@ class ContainerResources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodResources(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod with its app containers and sidecars."""
+    """A pod with its app containers and sidecars. `active`: something of it runs, or may yet."""
 
     name: str
     namespace: str
+    active: bool = True
     containers: tuple[ContainerResources, ...] = ()
 
 
