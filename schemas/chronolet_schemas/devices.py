@@ -109,12 +109,19 @@ class PluginRegistered(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class RegistrationRefused(ResourceEvent, frozen=True, kw_only=True):
-    """A plugin wanted to register and may not; `message` is what it was told."""
+    """A plugin wanted to register and may not; `message` is what it was told.
+
+    One that tries again and again is told each time, but not told of: `times` is how often the resource has been
+    refused for this reason since the registration socket was made, `calls` how many of them this event stands for.
+    """
 
     endpoint: str
     version: str
     reason: Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint"]
     message: str
+    refused_at: int
+    times: int = 1
+    calls: int = 1
 
 
 @registered

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from chronolet_schemas import devices, kube_events
 from chronolet_schemas import pod as pods
+from chronolet_schemas.protos import deviceplugin_pb2 as api
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 from tests.support.old_plugin import old_plugin
@@ -131,6 +134,27 @@ def test_a_plugin_that_may_not_register_hears_why(node: Node, options: list[str]
     assert words in refused.message
     told = node.journal.events(kube_events.Recorded, reason="DevicePluginRefused", object_kind="Node")
     assert words in told[-1].message
+
+
+def test_a_plugin_that_is_refused_without_end_does_not_fill_the_log(node: Node) -> None:
+    name = "loops.test/thing"
+    request = api.RegisterRequest(version="v0", endpoint="loops.sock", resource_name=name)
+
+    def asks(_: int) -> str:
+        with grpc.insecure_channel(f"unix:{folder(node)}/kubelet.sock") as channel:
+            register = channel.unary_unary(
+                "/v1beta1.Registration/Register", api.RegisterRequest.SerializeToString, api.Empty.FromString
+            )
+            with pytest.raises(grpc.RpcError) as refused:
+                register(request, timeout=20)
+        return str(refused.value)
+
+    with ThreadPoolExecutor(4) as several:
+        (said,) = {answer.partition("debug_error_string")[0] for answer in several.map(asks, range(64))}
+    assert 'requested API version "v0" is not supported' in said
+    node.journal.wait_for_event(devices.RegistrationRefused, resource=name, times=64)
+    told = node.journal.events(devices.RegistrationRefused, resource=name)
+    assert [(one.times, one.calls) for one in told] == [(1, 1), (2, 1), (4, 2), (8, 4), (16, 8), (32, 16), (64, 32)]
 
 
 def test_a_plugin_is_found_in_the_watched_folder(node: Node) -> None:

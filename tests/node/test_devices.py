@@ -130,14 +130,21 @@ def test_registrations_and_allocations_are_counted(metrics: Metrics) -> None:
     for event in (
         PluginRegistered(resource=GPU, generation=1, socket="/x", registered_at=1),
         RegistrationRefused(
-            resource=GPU, endpoint="x", version="v0", reason="unsupported_version", message="requested API version"
+            resource=GPU,
+            endpoint="x",
+            version="v0",
+            reason="unsupported_version",
+            message="requested API version",
+            refused_at=1,
+            times=9,
+            calls=5,
         ),
         DevicesAllocated(**about, resource=GPU, allocation=Allocation(devices=("g0",)), milliseconds=1500),
         DevicesAllocated(**about, resource=GPU),
     ):
         metrics.devices.count(event)
     text = metrics.page({}).body.decode()
-    assert f'kubelet_device_plugin_registration_total{{resource_name="{GPU}"}} 2.0' in text
+    assert f'kubelet_device_plugin_registration_total{{resource_name="{GPU}"}} 6.0' in text
     assert f'kubelet_device_plugin_alloc_duration_seconds_count{{resource_name="{GPU}"}} 1.0' in text
     assert f'kubelet_device_plugin_alloc_duration_seconds_sum{{resource_name="{GPU}"}} 1.5' in text
 

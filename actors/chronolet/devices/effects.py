@@ -7,9 +7,11 @@ not answer keeps the calls to no other one waiting.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -122,21 +124,69 @@ class Asking:
         return signals.PreStartSaid(subject=effect.subject, intent=effect.intent)
 
 
+class Desk:
+    """Where plugins register. What they are told is what the decider finds too.
+
+    Refusals are numbered here: one that is no news leaves no trace in the log, and so cannot be counted there.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._refused: dict[str, int] = {}
+
+    def opened(self, context: EffectContext) -> None:
+        """The registration socket is new."""
+        with self._lock:
+            self._refused.clear()
+            context.send(signals.RegistryOpened())
+
+    def register(self, context: EffectContext, asked: Registering) -> str:
+        """What is wrong with a plugin, or nothing."""
+        refused = registration.refusal(
+            versions=asked.versions, resource=asked.resource, endpoint=asked.endpoint, folder=asked.folder
+        )
+        with self._lock:  # they are told in the order of their numbers
+            context.send(
+                signals.PluginRegistering(
+                    by=asked.by,
+                    resource=asked.resource,
+                    versions=asked.versions,
+                    endpoint=asked.endpoint,
+                    folder=asked.folder,
+                    options=asked.options,
+                    times=self._times(asked.resource, refused),
+                )
+            )
+        return refused.message if refused is not None else ""
+
+    def _times(self, resource: str, refused: registration.Refusal | None) -> int:
+        if refused is None:
+            for name in registration.all_counted_as(resource):
+                self._refused.pop(name, None)
+            return 1
+        name = registration.counted_as(resource, refused.reason, self._refused)
+        self._refused[name] = self._refused.get(name, 0) + 1
+        return self._refused[name]
+
+
 class Watching:
     """What goes on for as long as it is wanted."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
+        self._desk = Desk()
 
     def serve(self, effect: wanted.ServeRegistration, context: EffectContext) -> None:
         del effect
         plugins = FencedPlugins(self._outside.plugins, context)
-        plugins.serve(_desk(context), lambda: context.send(signals.RegistryOpened()))
+        plugins.serve(partial(self._desk.register, context), partial(self._desk.opened, context))
 
     def watch(self, effect: wanted.WatchPlugins, context: EffectContext) -> None:
         del effect
         plugins = FencedPlugins(self._outside.plugins, context)
-        plugins.watch(_desk(context), lambda socket: context.send(signals.PluginLeft(socket=socket)))
+        plugins.watch(
+            partial(self._desk.register, context), lambda socket: context.send(signals.PluginLeft(socket=socket))
+        )
 
     def resources(self, effect: wanted.ServePodResources, context: EffectContext) -> None:
         del effect
@@ -168,28 +218,6 @@ class Watching:
             as_of = _now()
             context.send(signals.PodsLiving(as_of=as_of, uids=self._outside.living()))
             context.cancelled.wait(effect.period_seconds)
-
-
-def _desk(context: EffectContext) -> Callable[[Registering], str]:
-    """Where plugins register. What they are told is what the decider finds too."""
-
-    def register(asked: Registering) -> str:
-        refused = registration.refusal(
-            versions=asked.versions, resource=asked.resource, endpoint=asked.endpoint, folder=asked.folder
-        )
-        context.send(
-            signals.PluginRegistering(
-                by=asked.by,
-                resource=asked.resource,
-                versions=asked.versions,
-                endpoint=asked.endpoint,
-                folder=asked.folder,
-                options=asked.options,
-            )
-        )
-        return refused.message if refused is not None else ""
-
-    return register
 
 
 def _there(socket: str) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import immutables
 from msgspec.structs import replace
 
 from chronolet.devices.evolve_claim import CLAIM_EVENTS
-from chronolet.devices.state import Device, Resource, State
+from chronolet.devices.registration import all_counted_as, counted_as
+from chronolet.devices.state import Device, Refused, Resource, State
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
@@ -29,7 +31,14 @@ def _opened(state: State, event: devices.RegistryOpened) -> State:
         for name, one in state.resources.items()
         if one.by == "registration"
     }
-    return replace(state, opened_at=event.opened_at, resources=state.resources.update(awaited))
+    return replace(
+        state, opened_at=event.opened_at, resources=state.resources.update(awaited), refused=immutables.Map()
+    )
+
+
+def _refused(state: State, event: devices.RegistrationRefused) -> State:
+    name = counted_as(event.resource, event.reason, state.refused)
+    return replace(state, refused=state.refused.set(name, Refused(times=event.times, at=event.refused_at)))
 
 
 def _registered(state: State, event: devices.PluginRegistered) -> State:
@@ -47,7 +56,11 @@ def _registered(state: State, event: devices.PluginRegistered) -> State:
         flooding=False,
     )
     state = _asked_anew(state, event.resource)
-    return replace(_with(state, event.resource, resource), serial=max(state.serial, event.generation))
+    refused = state.refused
+    for name in all_counted_as(event.resource):
+        refused = refused.delete(name) if name in refused else refused
+    serial = max(state.serial, event.generation)
+    return replace(_with(state, event.resource, resource), serial=serial, refused=refused)
 
 
 def _asked_anew(state: State, name: str) -> State:
@@ -109,6 +122,7 @@ _CHANGES: Mapping[type[Event], Callable[[State, Any], State]] = {
     **CLAIM_EVENTS,
     devices.RegistryOpened: _opened,
     devices.PluginRegistered: _registered,
+    devices.RegistrationRefused: _refused,
     devices.PluginOptionsKnown: _options,
     devices.PluginSilent: _silent,
     devices.DevicesListed: _listed,

@@ -153,6 +153,7 @@ def _kept(state: State, claim: Claim) -> State:
         pods=state.pods if before is not None else state.pods.set(claim.uid, (*containers, claim.container)),
         open=_open(state.open, key, is_open=claim.open),
         used=state.used if held == holds else _used(_unused(state.used, key, held), key, holds),
+        refused=state.refused,
     )
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from chronolet.devices import signals
 from chronolet.devices.claims import Policy
-from chronolet.devices.registration import refusal, socket_of
-from chronolet.devices.state import Device, Resource, State
+from chronolet.devices.registration import Refusal, counted_as, refusal, socket_of
+from chronolet.devices.state import Device, Refused, Resource, State
 from chronolet_schemas import devices, kube_events
 from chronolet_schemas.devices import DeviceInfo
 from chronolet_schemas.envelope import Event
@@ -23,6 +23,9 @@ STOP_GRACE_MILLISECONDS = 300_000
 
 SILENCE_MILLISECONDS = 30_000
 """After how long without a first list it is told of a plugin. Kubelets wait for ever, and so does this node."""
+
+REFUSED_AGAIN_MILLISECONDS = 300_000
+"""A plugin that goes on trying to register is told of each time that its tries have doubled, and after this time."""
 
 _ASKED_TO_DEATH = 2
 """So many plugins in a row that were gone when they had been asked for their options: the next one is not asked."""
@@ -35,14 +38,7 @@ def registering(state: State, message: signals.PluginRegistering, policy: Policy
         versions=message.versions, resource=message.resource, endpoint=message.endpoint, folder=message.folder
     )
     if found is not None:
-        yield devices.RegistrationRefused(
-            resource=message.resource,
-            endpoint=message.endpoint,
-            version=" ".join(message.versions),
-            reason=found.reason,
-            message=found.message,
-        )
-        yield told(policy, "DevicePluginRefused", f"Device plugin at {message.endpoint!r}: {found.message}")
+        yield from _refused(state, message, found, policy, now)
         return
     socket = socket_of(message.endpoint, message.folder) or ""
     before = state.resources.get(message.resource)
@@ -65,6 +61,28 @@ def registering(state: State, message: signals.PluginRegistering, policy: Policy
         by=message.by,
         options=said,
     )
+
+
+def _refused(
+    state: State, message: signals.PluginRegistering, found: Refusal, policy: Policy, now: int
+) -> Sequence[Event]:
+    """A plugin that crashes and begins anew must not fill the log: what is no news is counted by whoever refused it."""
+    known = state.refused.get(counted_as(message.resource, found.reason, state.refused), Refused(times=0, at=0))
+    goes_on = 0 < known.times < message.times
+    if goes_on and message.times < 2 * known.times and now < known.at + REFUSED_AGAIN_MILLISECONDS:
+        return ()
+    refused = devices.RegistrationRefused(
+        resource=message.resource,
+        endpoint=message.endpoint,
+        version=" ".join(message.versions),
+        reason=found.reason,
+        message=found.message,
+        refused_at=now,
+        times=message.times,
+        calls=message.times - known.times if goes_on else message.times,
+    )
+    said = f"Device plugin at {message.endpoint!r}: {found.message}"
+    return (refused, told(policy, "DevicePluginRefused", said))
 
 
 def options_said(state: State, message: signals.OptionsSaid) -> Sequence[Event]:

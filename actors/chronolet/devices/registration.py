@@ -7,20 +7,26 @@ the server that must answer the plugin at once. Source: pkg/kubelet/cm/deviceman
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from chronolet.rules.extended_resources import is_extended
 
 SUPPORTED_VERSION = "v1beta1"
 REGISTRY_SOCKET = "kubelet.sock"
 
+MOST_REFUSED = 64
+"""So many different refusals are counted each by itself. All that are beyond them count as one more."""
+_THE_OTHERS = ""
+
+Reason = Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint"]
+
 
 class Refusal(NamedTuple):
     """Why a plugin may not register; `message` is for the plugin, in the kubelet's words where it has any."""
 
-    reason: Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint"]
+    reason: Reason
     message: str
 
 
@@ -42,6 +48,17 @@ def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: st
             f"other than {REGISTRY_SOCKET}",
         )
     return None
+
+
+def counted_as(resource: str, reason: Reason, known: Collection[str]) -> str:
+    """The name under which a refusal is counted, where those in `known` are counted already."""
+    name = f"{reason} {resource}"
+    return name if name in known or len(known) < MOST_REFUSED else _THE_OTHERS
+
+
+def all_counted_as(resource: str) -> Sequence[str]:
+    """The names of all refusals of this resource by itself."""
+    return [f"{reason} {resource}" for reason in get_args(Reason)]
 
 
 def socket_of(endpoint: str, folder: str) -> str | None:

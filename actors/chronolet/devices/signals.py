@@ -20,7 +20,8 @@ class PluginRegistering(Signal, frozen=True, kw_only=True):
     """A plugin wants to register. `versions` are those it speaks; by the registration socket it is one.
 
     `endpoint` is what it named: a file name in `folder`, or an absolute path in it. `options` is null where it was not
-    said.
+    said. Of one that was refused, `times` is how often its resource has been, for the same reason, since the
+    registration socket was made.
     """
 
     by: Literal["registration", "watcher"] = "registration"
@@ -29,6 +30,7 @@ class PluginRegistering(Signal, frozen=True, kw_only=True):
     endpoint: str
     folder: str
     options: PluginOptions | None = None
+    times: int = 1
 
 
 class PluginLeft(Signal, frozen=True, kw_only=True):

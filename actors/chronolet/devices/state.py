@@ -118,9 +118,17 @@ class Claim(Record, frozen=True, kw_only=True):
         return own | {self.resource: self.chosen} if self.chosen else own
 
 
+class Refused(Record, frozen=True, kw_only=True):
+    """What was last told of a refusal: when, and how often it had come by then."""
+
+    times: int
+    at: int
+
+
 class State(Record, frozen=True, kw_only=True):
     """`claims` by `<uid>/<container>`; `pods` has the containers with a claim, by uid; `open` are the claims of which
-    something is under way, in the order in which they came. `used` says by resource which devices are held.
+    something is under way, in the order in which they came. `used` says by resource which devices are held. `refused`
+    are the plugins that may not register, by what `registration` counts them as.
 
     `serial` counts registrations and questions: an answer to one that is over is known by it.
     """
@@ -132,6 +140,7 @@ class State(Record, frozen=True, kw_only=True):
     pods: immutables.Map[str, tuple[str, ...]] = immutables.Map()
     open: tuple[str, ...] = ()
     used: immutables.Map[str, immutables.Map[str, tuple[str, ...]]] = immutables.Map()
+    refused: immutables.Map[str, Refused] = immutables.Map()
 
     def of_pod(self, uid: str) -> tuple[Claim, ...]:
         """The claims of a pod's containers, in the order in which they came."""

@@ -52,8 +52,10 @@ class DeviceFigures:
     def count(self, event: Event) -> None:
         """What the kubelet counts of a step's event."""
         match event:
-            case devices.PluginRegistered() | devices.RegistrationRefused():
+            case devices.PluginRegistered():
                 self._registrations.labels(event.resource).inc()
+            case devices.RegistrationRefused():
+                self._registrations.labels(event.resource).inc(event.calls)
             case devices.DevicesAllocated(allocation=allocation) if allocation is not None:
                 self._allocation.labels(event.resource).observe(event.milliseconds / 1000)
             case _:

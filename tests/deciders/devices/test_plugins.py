@@ -112,6 +112,53 @@ def test_bad_registrations_are_refused() -> None:
     assert not scene.now.resources
 
 
+def refused(scene: Devices, times: int, resource: str = GPU, **said: Any) -> tuple[int, int] | None:
+    """One more refusal: how often it came, and how many calls were not told of before; None where it is no news."""
+    scene.registers(resource, **({"versions": ("v0",)} | said), times=times)
+    if not scene.said:
+        return None
+    assert [reason for reason, _ in scene.told] == ["DevicePluginRefused"]
+    event = scene.only(devices.RegistrationRefused)
+    return event.times, event.calls
+
+
+def test_a_plugin_that_tries_for_ever_is_told_of_now_and_then() -> None:
+    scene = Devices()
+    told = [found for times in range(1, 1001) if (found := refused(scene, times))]
+    assert told == [(2**n, max(2**n // 2, 1)) for n in range(10)]
+    scene.at += 299_999
+    assert refused(scene, 1001) is None
+    scene.at += 1
+    assert refused(scene, 1002) == (1002, 1002 - 512)
+    # Whoever counts has begun anew: what it has not told of is not known.
+    assert (refused(scene, 3), refused(scene, 3)) == ((3, 3), (3, 3))
+    assert len(scene.now.refused) == 1
+
+
+def test_another_refusal_is_news() -> None:
+    scene = Devices()
+    assert refused(scene, 40) == (40, 40)
+    assert refused(scene, 41, endpoint="../x") is None, "the version is looked at first"
+    assert refused(scene, 1, versions=("v1beta1",), endpoint="../x") == (1, 1)
+    assert refused(scene, 1, resource=NIC) == (1, 1)
+    assert refused(scene, 42) is None
+    # One that has registered, and a socket that is new, make a new beginning.
+    assert scene.registers(NIC).kinds == ["PluginRegistered"]
+    assert len(scene.registers().now.refused) == 0
+    assert refused(scene, 1) == (1, 1)
+    scene.when(signals.RegistryOpened())
+    assert refused(scene, 1) == (1, 1)
+
+
+def test_names_without_end_are_bounded_too() -> None:
+    scene = Devices()
+    told = [refused(scene, 1, resource=f"cpu{number}", versions=("v1beta1",)) for number in range(64)]
+    assert set(told) == {(1, 1)}
+    others = [refused(scene, times, resource=f"gpu{times}", versions=("v1beta1",)) for times in range(1, 101)]
+    assert [one[0] for one in others if one] == [1, 2, 4, 8, 16, 32, 64]
+    assert len(scene.now.refused) == 65
+
+
 def test_the_newest_plugin_of_a_resource_counts() -> None:
     scene = Devices().plugged("a")
     scene.registers(endpoint="other.sock")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chronolet.devices.registration import refusal, socket_of
+from chronolet.devices.registration import MOST_REFUSED, all_counted_as, counted_as, refusal, socket_of
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 
@@ -25,6 +25,15 @@ def test_the_version_is_looked_at_first() -> None:
     )
     assert 'requested API version ["v0" "v1"] is' in str(of(versions=("v0", "v1")))
     assert "requested API version [] is" in str(of(versions=()))
+
+
+def test_refusals_are_counted_by_their_name_and_why() -> None:
+    names = [counted_as("a.test/x", reason, ()) for reason in ("unsupported_version", "invalid_endpoint")]
+    assert len({*names, counted_as("a.test/y", "invalid_endpoint", ())}) == 3
+    assert set(names) < set(all_counted_as("a.test/x"))
+    full = [f"name {number}" for number in range(MOST_REFUSED)]
+    (others,) = {counted_as(name, "invalid_endpoint", full) for name in ("a.test/x", "a.test/y")}
+    assert counted_as("a.test/x", "invalid_endpoint", [*full, names[1]]) == names[1] != others
 
 
 def test_then_the_name_then_the_socket() -> None:
