@@ -74,6 +74,7 @@ def test_a_broken_file_is_named_where_a_device_is_missing_and_harms_no_other(hos
     (tmp_path / "etc" / "bad.json").write_text("{")
     (tmp_path / "etc" / "worse.yaml").write_text("kind: [")
     (tmp_path / "etc" / "no.json").write_text('{"kind": 5}')
+    (tmp_path / "etc" / "new.json").write_text(json.dumps(spec(device("n", quotas=["x"]))))
     (tmp_path / "etc" / "good.json").write_text(json.dumps(spec(node("/dev/a"))))
     (tmp_path / "etc" / "large.json").write_text(" " * (4 * 1024 * 1024 + 1))
     assert host.edits([f"{KIND}=a"]).devices
@@ -81,7 +82,7 @@ def test_a_broken_file_is_named_where_a_device_is_missing_and_harms_no_other(hos
         host.edits([f"{KIND}=b", f"{KIND}=a"])
     said = str(raised.value)
     assert said.startswith(f"unresolvable CDI devices {KIND}=b; looked in ")
-    for words in ("bad.json: ", "worse.yaml: ", "no.json: ", "large.json: larger"):
+    for words in ("bad.json: ", "worse.yaml: ", "no.json: ", "large.json: larger", "unknown field `quotas`"):
         assert words in said
 
 

@@ -1,6 +1,6 @@
 """All that plugins want a container to be started with, as one."""
 
-from chronolet.rules.device_options import merged
+from chronolet.rules.device_options import cdi_names, merged
 from chronolet_schemas.devices import Answer, DeviceNode, Mount
 
 
@@ -27,3 +27,12 @@ def test_the_first_of_a_name_counts() -> None:
         cdi_devices=("v.test/c=1", "v.test/c=2"),
     )
     assert merged([]) == Answer()
+
+
+def test_cdi_devices_are_named_in_a_field_and_in_annotations() -> None:
+    answer = Answer(
+        cdi_devices=("v/n=1", "v/n=0"),
+        annotations={"cdi.k8s.io/b": "v/n=2", "cdi.k8s.io/a": "v/n=0,v/n=3", "vendor.test/x": "v/n=9"},
+    )
+    assert cdi_names(answer) == ("v/n=1", "v/n=0", "v/n=3", "v/n=2")
+    assert cdi_names(Answer()) == ()

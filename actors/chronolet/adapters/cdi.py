@@ -23,7 +23,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 class _Part(msgspec.Struct, kw_only=True, rename="camel"):
-    """Fields as the specification spells them; others are passed over."""
+    """Fields as the specification spells them; others are passed over: a device file is owned as it is on the host."""
 
 
 class _Node(_Part):
@@ -39,7 +39,9 @@ class _Mount(_Part):
     type: str = ""
 
 
-class _Edits(_Part):
+class _Edits(_Part, forbid_unknown_fields=True):
+    """A kind of edit that is not known here is not passed over: the device would lack it."""
+
     env: tuple[str, ...] = ()
     device_nodes: tuple[_Node, ...] = ()
     mounts: tuple[_Mount, ...] = ()

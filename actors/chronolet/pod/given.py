@@ -17,6 +17,7 @@ from chronolet.pod import wanted
 from chronolet.ports import labels
 from chronolet.ports.cdi import Cdi, CdiRefusal, Edits
 from chronolet.ports.runtime import Device, Mount, Refusal
+from chronolet.rules.device_options import cdi_names
 from chronolet_schemas.devices import DeviceNode
 from chronolet_schemas.devices import Mount as PluginMount
 
@@ -40,13 +41,14 @@ def given(effect: wanted.StartContainer, knows_cdi: Callable[[], bool], cdi: Cdi
     answer = effect.devices
     if not effect.device_ids:
         return Given()
-    hands_on = bool(answer.cdi_devices) and knows_cdi()
-    edits = Edits() if hands_on else _edits(cdi, answer.cdi_devices)
+    names = cdi_names(answer)
+    hands_on = bool(names) and knows_cdi()
+    edits = Edits() if hands_on else _edits(cdi, names)
     return Given(
         env={**edits.envs, **answer.envs},
         mounts=tuple(_mounts((*answer.mounts, *edits.mounts))),
         devices=tuple(_devices((*answer.devices, *edits.devices))),
-        cdi_devices=answer.cdi_devices if hands_on else (),
+        cdi_devices=names if hands_on else (),
         groups=edits.groups,
         labels={
             **{f"{labels.ANNOTATION}{name}": value for name, value in answer.annotations.items()},

@@ -11,6 +11,9 @@ from typing import TypeVar
 
 from chronolet_schemas.devices import Answer, DeviceNode, Mount
 
+CDI_ANNOTATION = "cdi.k8s.io/"
+"""How the names of annotations begin that hold names of CDI devices, by commas."""
+
 _At = TypeVar("_At", Mount, DeviceNode)
 
 
@@ -25,6 +28,14 @@ def merged(answers: Iterable[Answer]) -> Answer:
         annotations={name: value for one in backwards for name, value in one.annotations.items()},
         cdi_devices=tuple(dict.fromkeys(name for one in each for name in one.cdi_devices)),
     )
+
+
+def cdi_names(answer: Answer) -> tuple[str, ...]:
+    """The CDI devices of an answer: those that it names, and those of annotations by which plugins named them before
+    the kubelet had a field for them; runtimes take both. Answers to: WithCDI of containerd, ParseAnnotations of CDI.
+    """
+    noted = [value for name, value in sorted(answer.annotations.items()) if name.startswith(CDI_ANNOTATION)]
+    return tuple(dict.fromkeys((*answer.cdi_devices, *(name for value in noted for name in value.split(",")))))
 
 
 def _first(found: Iterable[_At]) -> tuple[_At, ...]:

@@ -92,6 +92,7 @@ def test_who_has_which_devices_can_be_seen_at_the_container(world: World) -> Non
         (Answer(devices=(DeviceNode(container_path="/dev/x", host_path="/dev/nothing"),)), "/dev/nothing"),
         (Answer(mounts=(Mount(container_path="/x", host_path="/nowhere/at/all"),)), "/nowhere/at/all"),
         (Answer(cdi_devices=("v.test/n=0",)), "CDI device injection failed: unresolvable CDI devices v.test/n=0"),
+        (Answer(annotations={"cdi.k8s.io/v": "v.test/n=1"}), "unresolvable CDI devices v.test/n=1"),
     ],
 )
 def test_what_is_not_there_is_named(world: World, answer: Answer, words: str) -> None:
@@ -101,7 +102,12 @@ def test_what_is_not_there_is_named(world: World, answer: Answer, words: str) ->
     assert not Path("/nowhere").exists()
 
 
-def test_an_engine_that_knows_no_cdi_gets_what_the_specification_says(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "answer", [Answer(cdi_devices=("v.test/n=0",)), Answer(annotations={"cdi.k8s.io/plugin_1": "v.test/n=0"})]
+)
+def test_an_engine_that_knows_no_cdi_gets_what_the_specification_says(
+    world: World, tmp_path: Path, answer: Answer
+) -> None:
     edits = {
         "env": ["FROM_CDI=yes"],
         "deviceNodes": [{"path": "/dev/f", "hostPath": "/dev/fuse", "permissions": "r"}],
@@ -112,7 +118,7 @@ def test_an_engine_that_knows_no_cdi_gets_what_the_specification_says(world: Wor
     (tmp_path / "v.json").write_text(json.dumps(spec))
     own = World(world.runtime, world.root, cdi=HostCdi([tmp_path]))
     script = f"{TRIES}; echo $FROM_CDI; test -e /host-etc/passwd && echo there; id -G"
-    lines = said(own, Answer(cdi_devices=("v.test/n=0",)), script)
+    lines = said(own, answer, script)
     assert [line for line in lines if line.endswith((" yes", " no"))] == ["< yes", "> no", "<> no"]
     assert lines[-3:-1] == ["yes", "there"]
     assert "4711" in lines[-1].split()
