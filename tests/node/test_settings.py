@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronolet.node import settings as known
+from chronolet.node.resolving import default_root, resolve
 from chronolet.node.values import SettingsError, duration
 from chronolet_schemas import container_gc, image_gc
 
@@ -22,20 +23,20 @@ def write(folder: Path, text: str) -> Path:
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
     config = write(tmp_path, "readOnlyPort: 1003\n")
     environment = {"CHRONOLET_PORT": "1002"}
-    assert known.resolve({"port": "1001"}, environment, config)[0].port == 1001
-    assert known.resolve({"port": None}, environment, config)[0].port == 1002
-    assert known.resolve({}, {}, config)[0].port == 1003
-    assert known.resolve({}, {})[0].port == 10255
+    assert resolve({"port": "1001"}, environment, config)[0].port == 1001
+    assert resolve({"port": None}, environment, config)[0].port == 1002
+    assert resolve({}, {}, config)[0].port == 1003
+    assert resolve({}, {})[0].port == 10255
 
 
 def test_where_the_pages_are() -> None:
-    assert known.resolve({"port": "1001"}, {})[0].http_address == "127.0.0.1:1001"
-    assert known.resolve({"port": "0"}, {})[0].http_address == ""
+    assert resolve({"port": "1001"}, {})[0].http_address == "127.0.0.1:1001"
+    assert resolve({"port": "0"}, {})[0].http_address == ""
 
 
 def test_every_field_of_the_file_is_taken_or_remarked(tmp_path: Path) -> None:
     text = "staticPodPath: /etc/pods\nlogging: {format: json}\nfailSwapOn: true\neviction: {hard: {a: 1}}\nempty: {}\n"
-    settings, remarks = known.resolve({}, {}, write(tmp_path, text))
+    settings, remarks = resolve({}, {}, write(tmp_path, text))
     assert (settings.pod_manifest_path, settings.log_format) == ("/etc/pods", "json")
     path = tmp_path / "kubelet.yaml"
     assert remarks == tuple(
@@ -50,7 +51,7 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         "cpuCFSQuota: false\ncpuCFSQuotaPeriod: 50ms\nmemoryReservationPolicy: TieredReservation\n"
         "memoryThrottlingFactor: 0.9\n"
     )
-    found, remarks = known.resolve({"system_reserved": "cpu=1, pid=100"}, {}, write(tmp_path, text))
+    found, remarks = resolve({"system_reserved": "cpu=1, pid=100"}, {}, write(tmp_path, text))
     assert remarks == ()
     assert (found.max_pods, found.pod_max_pids, found.enforce_node_allocatable) == (7, 0, ("none",))
     assert (found.system_reserved, found.kube_reserved) == (
@@ -60,10 +61,10 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
     assert (found.qos_reserved, found.eviction_hard) == ({"memory": "50%"}, {"memory.available": "5%"})
     assert (found.cgroup_root, found.cpu_cfs_quota, found.cpu_cfs_quota_period) == ("/a/b", False, 50)
     assert (found.memory_reservation_policy, found.memory_throttling_factor) == ("TieredReservation", 0.9)
-    assert known.resolve({"memory_throttling_factor": ""}, {})[0].memory_throttling_factor is None
-    assert known.resolve({"cgroup_root": "machines-x.slice"}, {})[0].cgroup_root == "/machines/x"
-    assert known.resolve({"enforce_node_allocatable": ""}, {})[0].enforce_node_allocatable == ()
-    assert known.resolve({"pod_max_pids": "5"}, {})[0].pod_max_pids == 5
+    assert resolve({"memory_throttling_factor": ""}, {})[0].memory_throttling_factor is None
+    assert resolve({"cgroup_root": "machines-x.slice"}, {})[0].cgroup_root == "/machines/x"
+    assert resolve({"enforce_node_allocatable": ""}, {})[0].enforce_node_allocatable == ()
+    assert resolve({"pod_max_pids": "5"}, {})[0].pod_max_pids == 5
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
 )
 def test_a_wrong_value_names_flag_found_and_expected(flags: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError) as error:
-        known.resolve(flags, {})
+        resolve(flags, {})
     assert str(error.value).startswith(message)
 
 
@@ -128,13 +129,13 @@ def test_a_wrong_file_is_named(tmp_path: Path, content: str, message: str) -> No
     path = tmp_path / "kubelet.yaml"
     path.write_text(content)
     with pytest.raises(SettingsError) as error:
-        known.resolve({}, {}, path)
+        resolve({}, {}, path)
     assert str(error.value).startswith(f"{path}: {message}")
 
 
 def test_an_absent_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
-        known.resolve({}, {}, tmp_path / "none")
+        resolve({}, {}, tmp_path / "none")
 
 
 @given(st.integers(0, 50), st.integers(0, 59), st.integers(0, 59), st.integers(1, 999))
@@ -161,39 +162,39 @@ def test_every_setting_has_a_place_and_names_of_its_own() -> None:
 
 
 def test_actors_come_in_starting_order() -> None:
-    assert known.resolve({"actors": "pleg, pod"}, {})[0].actors == ("pod", "pleg")
+    assert resolve({"actors": "pleg, pod"}, {})[0].actors == ("pod", "pleg")
 
 
 def test_without_root_the_state_folder_is_in_the_home_folder() -> None:
-    assert known.default_root(root=True) == Path("/var/lib/chronolet")
-    assert known.default_root(root=False) == Path.home() / ".local/state/chronolet"
+    assert default_root(root=True) == Path("/var/lib/chronolet")
+    assert default_root(root=False) == Path.home() / ".local/state/chronolet"
 
 
 def test_the_sockets_of_another_state_folder_are_in_it() -> None:
-    assert known.resolve({"root_dir": "/elsewhere"}, {})[0].kubelet_dir == Path("/elsewhere/kubelet")
-    assert known.resolve({"root_dir": "/var/lib/chronolet"}, {})[0].kubelet_dir == Path("/var/lib/kubelet")
-    told = known.resolve({"root_dir": "/elsewhere", "kubelet_dir": "/k"}, {})[0]
+    assert resolve({"root_dir": "/elsewhere"}, {})[0].kubelet_dir == Path("/elsewhere/kubelet")
+    assert resolve({"root_dir": "/var/lib/chronolet"}, {})[0].kubelet_dir == Path("/var/lib/kubelet")
+    told = resolve({"root_dir": "/elsewhere", "kubelet_dir": "/k"}, {})[0]
     assert told.kubelet_dir == Path("/k")
 
 
 def test_folders_are_separated_by_commas() -> None:
-    assert known.resolve({"cdi_spec_dirs": "/a, /b"}, {})[0].cdi_spec_dirs == (Path("/a"), Path("/b"))
-    assert known.resolve({"cdi_spec_dirs": ""}, {})[0].cdi_spec_dirs == ()
+    assert resolve({"cdi_spec_dirs": "/a, /b"}, {})[0].cdi_spec_dirs == (Path("/a"), Path("/b"))
+    assert resolve({"cdi_spec_dirs": ""}, {})[0].cdi_spec_dirs == ()
 
 
 def test_only_what_a_command_asks_for_is_looked_up_in_the_environment() -> None:
     environment = {"CHRONOLET_PORT": "rubbish", "CHRONOLET_ROOT_DIR": "/elsewhere"}
-    settings, _ = known.resolve({}, environment, names=known.EVERYWHERE)
+    settings, _ = resolve({}, environment, names=known.EVERYWHERE)
     assert (settings.root_dir, settings.port) == (Path("/elsewhere"), 10255)
     with pytest.raises(SettingsError, match="CHRONOLET_PORT: found 'rubbish'"):
-        known.resolve({}, environment)
+        resolve({}, environment)
 
 
 def test_what_is_kept_and_what_goes(tmp_path: Path) -> None:
-    usual = known.resolve({}, {})[0]
+    usual = resolve({}, {})[0]
     assert usual.container_policy == container_gc.Policy()
     assert usual.image_policy == image_gc.Policy(pinned=("chronolet/pause:1",))
-    assert known.resolve({"root_dir": "/x"}, {})[0].pod_logs == Path("/x/logs/pods")
+    assert resolve({"root_dir": "/x"}, {})[0].pod_logs == Path("/x/logs/pods")
     text = (
         "imageGCHighThresholdPercent: 70\nimageGCLowThresholdPercent: 60\nimageMinimumGCAge: 0s\n"
         "imageMaximumGCAge: 48h\npodLogsDir: /y\n"
@@ -204,7 +205,7 @@ def test_what_is_kept_and_what_goes(tmp_path: Path) -> None:
         "maximum_dead_containers": "20",
         "pinned_images": "busybox:*, redis",
     }
-    settings, remarks = known.resolve(flags, {}, write(tmp_path, text))
+    settings, remarks = resolve(flags, {}, write(tmp_path, text))
     assert remarks == ()
     assert settings.pod_logs == Path("/y")
     assert settings.container_policy == container_gc.Policy(

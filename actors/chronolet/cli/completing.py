@@ -18,6 +18,7 @@ from chronolet.cli.services import Services
 from chronolet.history.state import state_at
 from chronolet.kernel.store import HistoryMissing, StoreBroken, StoreUnreachable
 from chronolet.node import settings as known
+from chronolet.node.resolving import resolve
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
 from chronolet.pod.state import State
@@ -103,4 +104,4 @@ def _settings(ctx: click.Context) -> Settings:
     """By the flags typed so far, before and behind the subcommand."""
     before = ctx.find_root().params
     flags = {name: ctx.params.get(name) or before.get(name) for name in known.EVERYWHERE}
-    return known.resolve(flags, os.environ, None, known.EVERYWHERE)[0]
+    return resolve(flags, os.environ, None, known.EVERYWHERE)[0]

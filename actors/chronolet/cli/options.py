@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from chronolet.node import settings as known
+from chronolet.node.resolving import resolve
 
 Function = Callable[..., Any]
 
@@ -67,7 +68,7 @@ def with_settings(*names: str) -> Callable[[Function], Function]:
             before = click.get_current_context().meta.get("chronolet.flags", {})
             behind = {name: arguments.pop(name) for name in wanted}
             flags = {name: behind[name] if behind[name] is not None else before.get(name) for name in wanted}
-            settings, remarks = known.resolve(flags, os.environ, config, wanted)
+            settings, remarks = resolve(flags, os.environ, config, wanted)
             for remark in remarks:
                 click.echo(f"warning: {remark}", err=True)
             return function(settings=settings, **arguments)

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from chronolet.ports.runtime import Attachment, Refusal
+from chronolet.ports.runtime import Refusal
+from chronolet.ports.streams import Attachment
 
 Resize = Callable[[int, int], None]
 """Tells the command of a terminal's rows and columns; `Refusal` while it is not there yet."""

@@ -16,7 +16,6 @@ from chronolet.node.metrics import Metrics
 from chronolet.pleg.health import illness
 from chronolet.ports.labels import CONTAINER_NAME, POD_UID
 from chronolet.ports.runtime import (
-    Attachment,
     ContainerSpec,
     ContainerState,
     Engine,
@@ -27,9 +26,9 @@ from chronolet.ports.runtime import (
     PullStep,
     Runtime,
     SandboxSpec,
-    Stream,
     Usage,
 )
+from chronolet.ports.streams import Attachment, Stream
 from chronolet.rules.names import SANDBOX
 from chronolet.rules.registry_keys import Credential
 

@@ -18,7 +18,8 @@ from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.pleg import signals, wanted
 from chronolet.pleg.relisting import Relisting
 from chronolet.ports import labels
-from chronolet.ports.runtime import Notice, Refusal, Runtime, Stream
+from chronolet.ports.runtime import Notice, Refusal, Runtime
+from chronolet.ports.streams import Stream
 
 log = structlog.get_logger("chronolet.pleg")
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from chronolet.kernel.kind import EffectContext
-from chronolet.ports.runtime import PullStep, Stream
+from chronolet.ports.runtime import PullStep
+from chronolet.ports.streams import Stream
 
 _SLICE_SECONDS = 0.2
 """How long a wait holds on before it looks whether anybody still wants its end."""

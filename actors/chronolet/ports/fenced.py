@@ -19,8 +19,8 @@ from chronolet.ports.runtime import (
     PullStep,
     Runtime,
     SandboxSpec,
-    Stream,
 )
+from chronolet.ports.streams import Stream
 from chronolet.rules.registry_keys import Credential
 
 

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from chronolet.ports.streams import Attachment, Stream
 from chronolet.rules.cgroups import QUOTA_PERIOD_MICROSECONDS, Values
 from chronolet.rules.registry_keys import Credential
 
@@ -383,26 +384,3 @@ class Runtime(Protocol):
 
     def close(self) -> None:
         """Give back connections."""
-
-
-class Attachment(Protocol):
-    """The streams of a running command. `output` is read by one thread, input written by another."""
-
-    def output(self) -> Iterator[tuple[str, bytes]]:
-        """Pieces as (`stdout` or `stderr`, bytes) until it ends; a terminal's are all `stdout`."""
-
-    def send(self, data: bytes) -> None:
-        """Input for the command; what comes too late is lost."""
-
-    def end_input(self) -> None:
-        """The command reads an end of file."""
-
-    def close(self) -> None:
-        """Let go of it: a reader wakes, the command goes on."""
-
-
-class Stream(Protocol):
-    """Something open that another thread may end: notices, a pull."""
-
-    def close(self) -> None:
-        """End it; who reads it is woken."""

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from chronolet.node import main, settings
+from chronolet.node import main
+from chronolet.node.resolving import resolve
 from tests.e2e.crash_matrix.faults import Recorder, Striker, Victim
 from tests.e2e.crash_matrix.points import Point
 
@@ -147,7 +148,7 @@ def _become(job: AgentJob) -> None:
     faulthandler.register(signal.SIGUSR1)
     status = 70
     try:
-        resolved, _ = settings.resolve(job.flags, {})
+        resolved, _ = resolve(job.flags, {})
         status = main.run(resolved, _faults(job))
     except BaseException:  # noqa: BLE001 - into the agent's log, and out
         traceback.print_exc()

@@ -14,7 +14,7 @@ import sys
 from chronolet.keeper.policy import Policy
 from chronolet.kernel import shard_writer
 from chronolet.node import main
-from chronolet.node.settings import resolve
+from chronolet.node.resolving import resolve
 from chronolet.node.tuning import USUAL
 
 

@@ -131,7 +131,9 @@ class Node:
         lines = story.diaries(self.folder)
         versions = {str(shard): head.version for shard, head in self.store.heads(ALL_SHARDS).items()}
         words = story.check_steps(lines, versions, lossless=lossless)
-        notes = story.check_notes(self.folder, entries, lines, self.interruptions())
+        notes = story.check_notes(
+            self.folder, entries, lines, interruptions=self.interruptions(), lost=self.done["entries lost"]
+        )
         errors = [path.read_text() for path in (self.folder / "errors").iterdir()]
         assert not errors, errors[0]
         assert self.feeder.total >= least, f"only {self.feeder.total} inputs"

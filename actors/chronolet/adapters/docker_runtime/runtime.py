@@ -28,9 +28,9 @@ from chronolet.ports.runtime import (
     PullStep,
     Refusal,
     SandboxSpec,
-    Stream,
     Usage,
 )
+from chronolet.ports.streams import Stream
 from chronolet.rules import image_names
 from chronolet.rules.registry_keys import Credential
 
