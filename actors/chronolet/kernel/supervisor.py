@@ -91,6 +91,7 @@ class Supervisor(pykka.ThreadingActor):
         self._failures = Failures()
         self._waiting: set[Shard] = set()
         self._stands_by = False
+        self._retired = False
         self._had: dict[Shard, int] = {}
         self._reload = False
         self._said = ""
@@ -122,6 +123,8 @@ class Supervisor(pykka.ThreadingActor):
 
     def on_receive(self, message: Notice) -> None:
         """Handle one notice; while the server is away it is kept for later."""
+        if self._retired:
+            return  # it came before the end, and would take again what was just handed over
         try:
             self._handle(message)
             self._said = ""
@@ -349,6 +352,7 @@ class Supervisor(pykka.ThreadingActor):
         self._given.services.around.timers.after(seconds, ring)
 
     def _retire(self) -> None:
+        self._retired = True
         tokens = [(shard, seat.ledger.token) for shard, (seat, _) in self._hosted.items()]
         for seat, _ in self._hosted.values():
             seat.stopping.set()  # all at once: each may have to wait for a call that the server does not answer
