@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.adapters.probes.execs import MARK
-from chronolet.adapters.probes.probing import EXEC_LONGEST_SECONDS, EXECS_AT_ONCE, STOP_SECONDS, Probing
+from chronolet.adapters.probes.probing import EXEC_LONGEST_SECONDS, EXECS_AT_ONCE, Probing
 from chronolet.ports.probes import MAY_NOT, Attempt, ExecTarget, Reading
 from chronolet.ports.runtime import Refusal
 from tests.support.probing import Probes, held, running
@@ -98,7 +98,7 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
 
     def begin() -> None:
         target = ExecTarget(container_id=container, command=COMPUTES)
-        attempts.extend(probes.prober.begin(target, 0.3, found.put, lambda: True) for _ in range(total))
+        attempts.extend(probes.prober.begin(target, 1.0, found.put, lambda: True) for _ in range(total))
 
     probes.prober.soon(begin)
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE and len(attempts) == total, "as many as may run")
@@ -107,8 +107,8 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
     readings = [found.get(timeout=10) for _ in range(total - 1)]
     assert len(runtime.execs.all) == total - 1, "the one that was cancelled never began"
     spread = max(one.started for one in readings) - min(one.started for one in readings)
-    assert spread >= 0.3
-    assert all(one.seconds < 0.5 for one in readings), "the time of each begins with it"
+    assert spread >= 1.0
+    assert all(one.seconds < 1.9 for one in readings), "the time of each begins with it"
     wait_until(lambda: not at_work(runtime), "the end of all commands")
     assert found.empty()
 
@@ -226,7 +226,7 @@ def test_an_engine_that_hangs_does_not_keep_the_end_waiting(
     began = time.monotonic()
     with capture_logs() as said:
         prober.stop()
-    assert time.monotonic() - began < STOP_SECONDS + 0.3
+    assert time.monotonic() - began < 9
     assert [(one["event"], one["who"]) for one in said] == [("a probe's thread is left behind", "one")]
     release.set()
     wait_until(lambda: "exec probe" not in [one.name for one in threading.enumerate()], "its end")

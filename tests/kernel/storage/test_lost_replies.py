@@ -138,7 +138,7 @@ def test_a_stuck_server_is_noticed(redis_server: PrivateRedis, monkeypatch: pyte
         started = time.monotonic()
         with pytest.raises(StoreUnreachable, match="in time"):
             store.renew("p", "info", 3000)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 10
         with pytest.raises(StoreUnreachable, match="may have happened") as caught:
             store.step(step)
         assert caught.value.healing
