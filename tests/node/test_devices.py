@@ -18,7 +18,6 @@ from chronolet_schemas.devices import (
     HEALTHY,
     UNHEALTHY,
     Allocation,
-    DevicesAllocated,
     PluginRegistered,
     RegistrationRefused,
 )
@@ -126,7 +125,6 @@ def metrics() -> Metrics:
 
 
 def test_registrations_and_allocations_are_counted(metrics: Metrics) -> None:
-    about = {"pod": "default/web", "uid": "u", "container": "app"}
     for event in (
         PluginRegistered(resource=GPU, generation=1, socket="/x", registered_at=1),
         RegistrationRefused(
@@ -139,10 +137,9 @@ def test_registrations_and_allocations_are_counted(metrics: Metrics) -> None:
             times=9,
             calls=5,
         ),
-        DevicesAllocated(**about, resource=GPU, allocation=Allocation(devices=("g0",)), milliseconds=1500),
-        DevicesAllocated(**about, resource=GPU),
     ):
         metrics.devices.count(event)
+    metrics.devices.allocate_took(GPU, 1.5)
     text = metrics.page({}).body.decode()
     assert f'kubelet_device_plugin_registration_total{{resource_name="{GPU}"}} 6.0' in text
     assert f'kubelet_device_plugin_alloc_duration_seconds_count{{resource_name="{GPU}"}} 1.0' in text

@@ -34,16 +34,19 @@ NOT_THERE = "its plugin is not there"
 
 @dataclass(frozen=True)
 class Outside:
-    """What the workers use. `living` reads the uids of all living pods from the log."""
+    """What the workers use. `living` reads the uids of all living pods from the log; `took` is told how many seconds
+    the plugin of a resource took to answer Allocate, whatever it answered.
+    """
 
     plugins: DevicePlugins
     resources: PodResourcesServer
     living: Callable[[], tuple[str, ...]]
+    took: Callable[[str, float], None]
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     """The one-shot effects of the kind."""
-    ask = Asking(outside.plugins)
+    ask = Asking(outside.plugins, outside.took)
     return {
         wanted.AskOptions: Job(ask.options, _QUESTION_SECONDS, _by_resource),
         wanted.Prefer: Job(ask.prefer, _QUESTION_SECONDS, _by_resource),
@@ -75,8 +78,9 @@ def _by_first(effect: wanted.PreStart) -> str:
 class Asking:
     """One method an effect; no state of its own."""
 
-    def __init__(self, plugins: DevicePlugins) -> None:
+    def __init__(self, plugins: DevicePlugins, took: Callable[[str, float], None]) -> None:
         self._plugins = plugins
+        self._took = took
 
     def options(self, effect: wanted.AskOptions, context: EffectContext) -> Signal:
         try:
@@ -98,19 +102,17 @@ class Asking:
         return signals.PreferenceSaid(subject=effect.subject, intent=effect.intent, devices=tuple(found))
 
     def allocate(self, effect: wanted.Allocate, context: EffectContext) -> Signal:
+        about = {"subject": effect.subject, "intent": effect.intent}
         began = time.monotonic()
         try:
             answers = FencedPlugins(self._plugins, context).allocate(_there(effect.socket), effect.devices)
         except PluginRefusal as refusal:
-            return signals.AllocateRefused(
-                subject=effect.subject, intent=effect.intent, error=str(refusal), away=refusal.kind == "away"
-            )
-        return signals.AllocateSaid(
-            subject=effect.subject,
-            intent=effect.intent,
-            answers=tuple(answers),
-            milliseconds=round((time.monotonic() - began) * 1000),
-        )
+            if effect.socket:
+                self._took(effect.resource, time.monotonic() - began)
+            return signals.AllocateRefused(**about, error=str(refusal), away=refusal.kind == "away")
+        seconds = time.monotonic() - began
+        self._took(effect.resource, seconds)
+        return signals.AllocateSaid(**about, answers=tuple(answers), milliseconds=round(seconds * 1000))
 
     def pre_start(self, effect: wanted.PreStart, context: EffectContext) -> Signal:
         plugins = FencedPlugins(self._plugins, context)

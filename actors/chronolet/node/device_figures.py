@@ -1,7 +1,7 @@
 """What /metrics tells of device plugins and of who reads PodResources.
 
-Comes in: events of devices, calls to PodResources. Goes out: figures by the kubelet's names (pkg/kubelet/metrics,
-pkg/kubelet/apis/podresources). Next: `metrics`.
+Comes in: events of devices, calls of Allocate, calls to PodResources. Goes out: figures by the kubelet's names
+(pkg/kubelet/metrics, pkg/kubelet/apis/podresources). Next: `metrics`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,12 @@ class DeviceFigures:
                 self._registrations.labels(event.resource).inc()
             case devices.RegistrationRefused():
                 self._registrations.labels(event.resource).inc(event.calls)
-            case devices.DevicesAllocated(allocation=allocation) if allocation is not None:
-                self._allocation.labels(event.resource).observe(event.milliseconds / 1000)
             case _:
                 pass
+
+    def allocate_took(self, resource: str, seconds: float) -> None:
+        """One call of Allocate, whatever became of it."""
+        self._allocation.labels(resource).observe(seconds)
 
     def asked(self, version: Version, method: Method, failed: bool) -> None:
         """One call to PodResources."""

@@ -45,6 +45,7 @@ def kind(settings: Settings, store: Store, archive: ArchiveReader, figures: Devi
         plugins=GrpcDevicePlugins(folder / "device-plugins", folder / "plugins_registry"),
         resources=GrpcPodResources(folder / "pod-resources", log.resources, figures.asked),
         living=log.living,
+        took=figures.allocate_took,
     )
     policy = Policy(
         node=settings.node,

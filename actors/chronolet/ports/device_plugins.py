@@ -1,8 +1,9 @@
 """Device plugins, as devices needs them: they register, they list their devices, they are asked.
 
-Comes in: sockets of plugins. Goes out: what they say, or `PluginRefusal`. Implementations: `adapters.device_plugins`
-(gRPC), `adapters.fake_device_plugins`; one contract suite. Source: k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1 and
-pluginregistration/v1, pkg/kubelet/cm/devicemanager/plugin/v1beta1, pkg/kubelet/pluginmanager/pluginwatcher.
+Comes in: sockets of plugins. Goes out: what they say, or `PluginRefusal`. Implementation: `adapters.device_plugins`,
+by gRPC; there is no fake of it, for `chronolet_sample_plugin` is a plugin without devices. Source:
+k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1 and pluginregistration/v1, pkg/kubelet/cm/devicemanager/plugin/v1beta1,
+pkg/kubelet/pluginmanager/pluginwatcher.
 """
 
 from __future__ import annotations

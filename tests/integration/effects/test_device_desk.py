@@ -1,15 +1,21 @@
-"""Where plugins register: who is refused hears why, whoever else calls at the time, and the log hears a few times."""
+"""What devices' workers note beside the log: refusals, of which it hears a few times only, how long plugins take."""
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
-from chronolet.devices import signals
+from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
+from chronolet.adapters.pod_resources import GrpcPodResources
+from chronolet.devices import signals, wanted
 from chronolet.devices.decider import DECIDER
-from chronolet.devices.effects import Desk
+from chronolet.devices.effects import Desk, Outside, jobs
 from chronolet.ports.device_plugins import Registering
+from chronolet.ports.pod_resources import NodeResources
 from chronolet_schemas import devices
 from tests.integration.effects.support import Context
+from tests.support import scratch
+from tests.support.sample_plugin import sample_plugin
 
 GOOD = Registering(by="registration", resource="a.test/x", versions=("v1beta1",), endpoint="x.sock", folder="/plugins")
 OLD = Registering(by="registration", resource="a.test/x", versions=("v0",), endpoint="x.sock", folder="/plugins")
@@ -47,3 +53,28 @@ def test_one_that_registers_and_a_new_socket_begin_anew() -> None:
     numbers = [one.times for one, _ in context.sent if isinstance(one, signals.PluginRegistering)]
     assert numbers == [1, 2, 1, 1, 1, 1]
     assert [one.times for one in told(context)] == [1, 2, 1, 1, 1]
+
+
+def test_an_allocate_that_fails_is_measured_too() -> None:
+    folder, took = scratch.create("devices"), list[str]()
+    outside = Outside(
+        plugins=GrpcDevicePlugins(folder, folder),
+        resources=GrpcPodResources(folder, NodeResources, lambda *_: None),
+        living=lambda: (),
+        took=lambda resource, seconds: took.append(resource) if seconds > 0 else None,
+    )
+
+    def allocate(socket: str) -> object:
+        asked = wanted.Allocate(subject="s", intent="i", resource="a.test/x", socket=socket, devices=("thing-0",))
+        return jobs(outside)[wanted.Allocate].run(asked, Context(entity="node", cause=""))
+
+    with sample_plugin(folder=folder) as plugin:
+        plugin.wait_for("serves")
+        socket = str(folder / "example_com_thing.sock")
+        assert isinstance(allocate(socket), signals.AllocateSaid)
+        plugin.do("fail allocate no")
+        assert isinstance(allocate(socket), signals.AllocateRefused)
+    assert took == ["a.test/x"] * 2
+    assert isinstance(allocate(""), signals.AllocateRefused)
+    assert took == ["a.test/x"] * 2, "nobody was asked"
+    shutil.rmtree(folder)
