@@ -71,8 +71,28 @@ def test_get_events_has_the_columns_of_get(kept: WrittenNode) -> None:
     ],
 )
 def test_what_is_chosen(kept: WrittenNode, arguments: list[str], reasons: list[str]) -> None:
-    said = kept.run("events", "-o", "json", *arguments)
-    assert [event["reason"] for event in json.loads(said.out)["items"]] == reasons
+    for command in (["events"], ["get", "events"]):
+        said = kept.run(*command, "-o", "json", *arguments)
+        assert [event["reason"] for event in json.loads(said.out)["items"]] == reasons
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--for", "web"], "--for: found 'web', expected pod/NAME or node/NAME."),
+        (["--types", "Bad"], "--types: found 'Bad', expected Normal or Warning."),
+        (["--since", "-1m"], "--since: found '-1m', expected a duration above zero such as 10s or 1m30s."),
+    ],
+)
+def test_what_cannot_be_chosen(kept: WrittenNode, arguments: list[str], error: str) -> None:
+    for command in (["events"], ["get", "events"]):
+        said = kept.run(*command, *arguments)
+        assert (said.status, said.err) == (2, f"error: {error} See `chronolet {' '.join(command[:1])} --help`.\n")
+    said = kept.run("get", "pods", "--types", "Normal")
+    assert (said.status, said.err.partition(". See")[0]) == (
+        2,
+        "error: found --for, --types, --since or --all with pods, expected events",
+    )
 
 
 def test_control_characters_do_not_reach_the_terminal(kept: WrittenNode) -> None:
@@ -107,6 +127,8 @@ def test_all_shows_what_was_kept_back(node: WrittenNode) -> None:
     everything = node.run(*chosen, "--all")
     assert len(everything.out.splitlines()) == 41
     assert everything.err == ""
+    assert len(node.run("get", *chosen).out.splitlines()) == 11
+    assert len(node.run("get", *chosen, "--all").out.splitlines()) == 41
 
 
 def test_watching_goes_on_with_what_comes(kept: WrittenNode) -> None:
@@ -114,6 +136,7 @@ def test_watching_goes_on_with_what_comes(kept: WrittenNode) -> None:
         said = kept.run(*command, "-w", "-A")
         assert said.status == 130  # the stream has no more
         assert len(said.out.splitlines()) == 5
+        assert len(kept.run(*command, "-w", "--for", "pod/web", "--types", "Warning").out.splitlines()) == 2
     assert kept.run("events", "-w", "-o", "name").out.startswith("event/web.")
     assert kept.run("events", "-w", "-o", "yaml").out.count("\n---\n") == 3
 

@@ -11,18 +11,13 @@ from typing import NoReturn
 
 import click
 
-from chronolet.cli import ages, kube_events
+from chronolet.cli import ages, event_options, kube_events
 from chronolet.cli.forms import FORMS, form, forms, show_object
-from chronolet.cli.kube_events import Chosen, Object, Source, Wanted
-from chronolet.cli.naming import TYPES
+from chronolet.cli.kube_events import Object, Source, Wanted
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.session import Session, session
 from chronolet.cli.table import Growing
 from chronolet.node.settings import Settings
-from chronolet.node.values import SettingsError, duration
-
-_KINDS = {"pods": "Pod", "nodes": "Node"}
-_TYPES = ("Normal", "Warning")
 
 Show = Callable[[Sequence[Object]], None]
 
@@ -31,10 +26,7 @@ Show = Callable[[Sequence[Object]], None]
 @with_settings()
 @namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="of all namespaces")
-@click.option("--for", "about", metavar="TYPE/NAME", help="only about pod/NAME or node/NAME")
-@click.option("--types", metavar="TYPES", help="only of these types, by commas: Normal, Warning")
-@click.option("--since", metavar="DURATION", help="only what happened within this, such as 10m or 2h30m")
-@click.option("--all", "whole", is_flag=True, help="from the node's whole log, with what the spam filter kept back")
+@event_options.options
 @click.option("-w", "--watch", "watching", is_flag=True, help="go on with what comes")
 @click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="another form")
 @click.option("--no-headers", is_flag=True, help="rows only")
@@ -43,24 +35,23 @@ def command(
     settings: Settings,
     namespace: str,
     all_namespaces: bool,
-    about: str | None,
-    types: str | None,
-    since: str | None,
+    about: tuple[str, str] | None,
+    types: tuple[str, ...],
+    age: int,
     whole: bool,
     watching: bool,
     output: str | None,
     no_headers: bool,
 ) -> None:
     """Show what was told about pods and the node, in the order in which it happened last."""
-    wanted_types, age, object_ = _types(types), _age(since), _object(about)
-    where = None if all_namespaces else "default" if object_ and object_[0] == "Node" else namespace
+    selection = event_options.Selection(about, types, age, whole)
     with session(settings) as node:
-        chosen = Chosen(where, object_, wanted_types, node.now() - age if age else 0)
-        source = kube_events.WholeLog(node) if whole else kube_events.Stream(node)
+        chosen = selection.chosen(node, None if all_namespaces else namespace)
+        source = selection.source(node)
         show = shower(node, output, namespaced=all_namespaces, headers=not no_headers, counted=True)
         found = [event for event in source.now() if chosen(event)]
         if output in (None, "wide"):
-            _say_window(source, found, where)
+            _say_window(source, found, chosen.namespace)
         if watching:
             follow(source, found, chosen, show)
         if output in (None, "wide", "name"):
@@ -110,29 +101,3 @@ def _say_window(source: Source, found: Sequence[Object], namespace: str | None) 
     if source.first is not None and isinstance(source, kube_events.Stream):
         since = ages.rfc3339(source.first.milliseconds)
         click.echo(f"Kept since {since}; what came before: chronolet events --all", err=True)
-
-
-def _types(text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return ()
-    found = {one.strip().capitalize() for one in text.split(",")}
-    if not found <= set(_TYPES):
-        raise click.UsageError(f"--types: found {text!r}, expected {' or '.join(_TYPES)}.")
-    return tuple(found)
-
-
-def _age(text: str | None) -> int:
-    try:
-        return 0 if text is None else duration("--since", text)
-    except SettingsError as error:
-        raise click.UsageError(f"{error}.") from error
-
-
-def _object(text: str | None) -> tuple[str, str] | None:
-    if text is None:
-        return None
-    kind, slash, name = text.partition("/")
-    known = _KINDS.get(TYPES.get(kind, "nodes" if kind in ("node", "nodes", "no") else ""))
-    if known is None or not slash or not name:
-        raise click.UsageError(f"--for: found {text!r}, expected pod/NAME or node/NAME.")
-    return known, name

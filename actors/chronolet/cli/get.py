@@ -17,6 +17,7 @@ from chronolet.cli import (
     cgroups,
     containers,
     devices,
+    event_options,
     events,
     images,
     kube_events,
@@ -53,6 +54,7 @@ class Asked(NamedTuple):
     """In a column of their own."""
     wanted: selecting.Wanted
     order: sorting.Order | None
+    events: event_options.Selection
 
     def names_one_of(self, *names: str) -> bool:
         """Whether it is asked for by one of these."""
@@ -86,6 +88,7 @@ class Found(NamedTuple):
 @click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="another form")
 @click.option("-w", "--watch", "watching", is_flag=True, help="go on with every change of pods or events")
 @selecting.options
+@event_options.options
 @click.option("--sort-by", "order", callback=sorting.order, metavar="JSONPATH", help="such as .metadata.name")
 @click.option("--show-labels", is_flag=True, help="the pods' labels in a last column")
 @click.option("--no-headers", is_flag=True, help="rows only")
@@ -102,6 +105,10 @@ def command(
     selector: selecting.Wanted | None,
     field_selector: selecting.Wanted | None,
     order: sorting.Order | None,
+    about: tuple[str, str] | None,
+    types: tuple[str, ...],
+    age: int,
+    whole: bool,
 ) -> None:
     """Show pods, containers, devices, images, actors, events or cgroups."""
     type_, names = types_and_names(words, ("pods", "containers", "devices", "images", "actors", "events", "cgroups"))
@@ -115,6 +122,7 @@ def command(
         show_labels,
         selecting.chosen(selector, field_selector),
         order,
+        event_options.Selection(about, types, age, whole),
     )
     _check(asked, watching=watching, selected=selected)
     with session(settings) as node:
@@ -130,6 +138,8 @@ def command(
 def _check(asked: Asked, *, watching: bool, selected: bool) -> None:
     if watching and asked.type not in ("pods", "events"):
         raise click.UsageError(f"found --watch with {asked.type}, expected pods or events.")
+    if asked.events != event_options.Selection() and asked.type != "events":
+        raise click.UsageError(f"found --for, --types, --since or --all with {asked.type}, expected events.")
     if selected and asked.type in _NODE_WIDE:
         raise click.UsageError(f"found a selector with {asked.type}, expected pods or containers.")
     if selected and asked.names:
@@ -251,8 +261,9 @@ def _devices(node: Session, asked: Asked) -> tuple[Found, list[str]]:
 
 
 def _events(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    with closing(kube_events.Stream(node)) as stream:
-        chosen = list(asked.sorted([event for event in stream.now() if _is_wanted_event(asked, event)]))
+    wanted = _wanted_events(node, asked)
+    with closing(asked.events.source(node)) as source:
+        chosen = list(asked.sorted([event for event in source.now() if wanted(event)]))
     known = {event["metadata"]["name"] for event in chosen}
     missing = [f'event "{name}" not found' for name in asked.names if name not in known]
     namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
@@ -265,15 +276,18 @@ def _events(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def _is_wanted_event(asked: Asked, event: Any) -> bool:
-    return _is_asked(asked, event["metadata"]) and asked.wanted(event)
+def _wanted_events(node: Session, asked: Asked) -> Callable[[Any], bool]:
+    chosen = asked.events.chosen(node, asked.namespace)
+    return lambda event: (
+        chosen(event) and (not asked.names or event["metadata"]["name"] in asked.names) and asked.wanted(event)
+    )
 
 
 def _watch_events(node: Session, asked: Asked) -> NoReturn:
-    stream = kube_events.Stream(node)
-    found = [event for event in stream.now() if _is_wanted_event(asked, event)]
+    wanted, source = _wanted_events(node, asked), asked.events.source(node)
+    found = [event for event in source.now() if wanted(event)]
     show = events.shower(node, asked.output, namespaced=asked.namespace is None, headers=asked.headers, counted=False)
-    events.follow(stream, found, lambda event: _is_wanted_event(asked, event), show)
+    events.follow(source, found, wanted, show)
 
 
 def _cgroups(node: Session, asked: Asked) -> tuple[Found, list[str]]:

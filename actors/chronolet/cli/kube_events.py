@@ -67,6 +67,10 @@ class Source(ABC):
     def changes(self) -> Iterator[Object]:
         """What comes after what `now` had, without end."""
 
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what is held for it alone."""
+
 
 class Stream(Source):
     """What the agent keeps in Redis for readers."""
@@ -94,7 +98,6 @@ class Stream(Source):
                 yield event
 
     def close(self) -> None:
-        """Give back the connection."""
         self._kept.close()
 
 
@@ -115,6 +118,9 @@ class WholeLog(Source):
 
     def changes(self) -> Iterator[Object]:
         return map(self._shown, self._taken(follow(self._node.store, self._at, look_milliseconds=_PATIENCE)))
+
+    def close(self) -> None:
+        """The log is the session's."""
 
     def _taken(self, entries: Iterable[Entry]) -> Iterator[Any]:
         for at, event in recorded(self._noting(entries), lambda _: True):
