@@ -101,6 +101,10 @@ def test_the_plan_of_another_policy(collected: WrittenNode) -> None:
     assert none["removed"] == []
     unused = json.loads(collected.run(*words, "--unused-images").out)["images"]
     assert {one["rule"] for one in unused["removed"]} == {"unused"}
+    assert (unused["usagePercent"], unused["wantedBytes"]) == (lower["usagePercent"], None)
+    said = collected.run("gc", "plan", "--unused-images").out
+    assert f"Docker's disk is {unused['usagePercent']} % full of " in said
+    assert "images go from" not in said
     wrong = collected.run("gc", "plan", "--image-gc-low-threshold", "90")
     assert (wrong.status, wrong.out) == (2, "")
     assert wrong.err.startswith("error: low threshold: found 90, expected less than the high threshold, 85.")

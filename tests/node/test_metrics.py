@@ -210,6 +210,8 @@ def test_what_the_collectors_did(metrics: Metrics) -> None:
     }
     assert skipped == {"in_use": 2, "min_age": 1, "pinned": 3, "other": 5}
     assert value(metrics, "kubelet_image_gc_image_fs_usage_percent", phase="before") == 10
+    metrics.step_done(Shard("image_gc"), (image_gc.ImageRemoved(id="c", **one | {"reason": "unused"}),), 0.001)
+    assert value(metrics, "kubelet_image_garbage_collected_total", reason="space") == 2
     gone = container_gc.Removed(run=1, what="container", id="k", name="n", rule="per_container_limit")
     ended = container_gc.RunFinished(run=1, trigger="request", at=5, milliseconds=20, removed=1)
     metrics.step_done(Shard("container_gc"), (gone, ended), 0.001)

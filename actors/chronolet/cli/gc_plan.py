@@ -189,10 +189,9 @@ def _rows(objects: Sequence[Object], action: str, what: str) -> Iterator[tuple[s
 
 def _of_images(plan: Object) -> Iterator[str]:
     if plan["capacityBytes"]:
-        yield (
-            f"Docker's disk is {plan['usagePercent']} % full of {size(plan['capacityBytes'])}; images go from "
-            f"{plan['policy']['high_threshold_percent']} % on, down to {plan['policy']['low_threshold_percent']} %."
-        )
+        policy, full = plan["policy"], f"{plan['usagePercent']} % full of {size(plan['capacityBytes'])}"
+        goal = f"{policy['high_threshold_percent']} % on, down to {policy['low_threshold_percent']} %"
+        yield f"Docker's disk is {full}" + (f"; images go from {goal}." if plan["operation"] == "collect" else ".")
     wanted = "" if plan["wantedBytes"] is None else f" of {size(plan['wantedBytes'])} that are wanted"
     yield f"Images: {len(plan['removed'])} would go, which frees {size(plan['freedBytes'])}{wanted}."
     yield from (f"The run would fail: {error}" for error in plan["errors"])

@@ -72,7 +72,11 @@ def judged(state: State, policy: Policy, operation: Operation, disk: Disk, now: 
         else:
             staying.append(Stays(image=record.image, why=why))
     if operation == "remove_unused":
-        return Plan(going=_candidates(eligible, "unused"), staying=staying)
+        # How full the disk is can be told, and decides nothing.
+        found = _need(policy, disk, 0)
+        return replace(
+            found, wanted_bytes=None, error="", going=_candidates(eligible, "unused"), staying=tuple(staying)
+        )
     plan = _need(policy, disk, sum(image.size_bytes for image in old.values()))
     wanted = plan.wanted_bytes or 0
     taken = _enough(eligible, wanted)

@@ -100,8 +100,8 @@ class GcFigures:
 
     def _image(self, event: image_gc.ImageRemoved | image_gc.ImageNotRemoved) -> None:
         removed = isinstance(event, image_gc.ImageRemoved)
-        if removed and event.reason in ("space", "age"):
-            self.collected.labels(event.reason).inc()
+        if removed:  # the kubelet knows these two reasons
+            self.collected.labels("age" if event.reason == "age" else "space").inc()
         # A process that took the run over has not heard of its beginning.
         run = self._run if self._run is not None and self._run.run == event.run else None
         operation, trigger = (run.operation, run.trigger) if run else ("unknown", "unknown")

@@ -279,6 +279,7 @@ def test_a_run_can_be_asked_for() -> None:
     story.when(looked(*images, disk=ROOMY, intent="look/1"), at=T0 + 9)
     assert story.only(RunStarted).candidates == (candidate("a", reason="unused"),)
     assert story.only(RunStarted).wanted_bytes is None
+    assert story.only(RunStarted).capacity_bytes == ROOMY.capacity_bytes
     story.when(looked(*images, disk=FULL), at=T0 + 10).then()
     story.when(refused(story), at=T0 + 11)
     assert story.only(RunFinished).error == (
@@ -286,6 +287,14 @@ def test_a_run_can_be_asked_for() -> None:
     )
     assert story.state.asked == ()
     assert story.state.failures == 0
+
+
+def test_all_that_is_not_used_goes_whatever_the_disk_says() -> None:
+    story = scene(image("a")).when(image_gc.CollectImages(request="r1", unused=True))
+    story.when(looked(image("a"), disk=signals.Disk(error="gone"), intent="look/1"), at=T0 + 9)
+    story.when(done(story), at=T0 + 9)
+    assert (story.only(RunFinished).removed, story.only(RunFinished).error) == (1, "")
+    story.tells()
 
 
 def test_requests_wait_for_each_other_and_the_rest_for_them() -> None:
