@@ -24,8 +24,9 @@ def kind(
     effects: Mapping[type[Effect], Job] | None = None, standing: Mapping[type[Effect], Job] | None = None
 ) -> Kind[State]:
     """The Kind; with its workers it can act."""
-    pods = (pod.SpecAccepted, pod.PodAdopted, pod.CgroupReleased, pod.SandboxStartRequested, pod.PodEnded)
-    heard = (*pods, manifests.FolderRead, kernel.BallastGivenUp)
+    begins = (pod.SpecAccepted, pod.PodAdopted, pod.SandboxStartRequested)
+    ends = (pod.SandboxStopRequested, pod.CgroupReleased, pod.PodEnded)
+    heard = (*begins, *ends, manifests.FolderRead, kernel.BallastGivenUp)
     return Kind(
         name="container_gc",
         shards=1,

@@ -22,7 +22,8 @@ from chronolet_schemas import container_gc, kernel, kube_events, manifests, pod
 from chronolet_schemas.envelope import Event
 
 _Answer = signals.RemovalDone | signals.RemovalRefused | EffectFailed
-_PodNews = pod.SpecAccepted | pod.PodAdopted | pod.CgroupReleased | pod.SandboxStartRequested | pod.PodEnded
+_Over = pod.SandboxStopRequested | pod.CgroupReleased
+_PodNews = pod.SpecAccepted | pod.PodAdopted | _Over | pod.SandboxStartRequested | pod.PodEnded
 Said = (
     _Answer | _PodNews | signals.Looked | manifests.FolderRead | kernel.BallastGivenUp | container_gc.CollectContainers
 )
@@ -41,8 +42,7 @@ def decide(state: State, message: Said, now: int) -> Sequence[Event]:
         case manifests.FolderRead():
             return () if state.sources_ready else (container_gc.SourcesReady(),)
         case kernel.BallastGivenUp():
-            waiting = any(one.trigger == "disk" for one in state.asked)
-            return () if waiting else (container_gc.RunRequested(trigger="disk"),)
+            return tuple(_disk_full(state))
         case container_gc.CollectContainers():
             return (container_gc.RunRequested(trigger="request", request=message.request),)
         case _:
@@ -50,18 +50,39 @@ def decide(state: State, message: Said, now: int) -> Sequence[Event]:
 
 
 def _pod(state: State, message: _PodNews) -> Sequence[Event]:
-    """A pod that gives back its share of the node is over; one that gets a sandbox after that has begun again."""
+    """A pod that needs no sandbox any more, or gives back its share of the node, is over; one that gets a sandbox after
+    that has begun again.
+    """
     known, finished = message.uid in state.pods, message.uid in state.finished
     match message:
         case pod.PodEnded():
             return (container_gc.PodForgotten(pod=message.pod, uid=message.uid),) if known else ()
-        case pod.CgroupReleased():
+        case pod.SandboxStopRequested(finished=False):
+            return ()
+        case pod.SandboxStopRequested() | pod.CgroupReleased():
             news = known and not finished
             return (container_gc.PodFinished(pod=message.pod, uid=message.uid),) if news else ()
         case pod.SandboxStartRequested():
             return (container_gc.PodNoted(pod=message.pod, uid=message.uid),) if finished else ()
         case _:
             return () if known else (container_gc.PodNoted(pod=message.pod, uid=message.uid),)
+
+
+def _disk_full(state: State) -> Iterator[Event]:
+    """One run, and the word that the kubelet's eviction manager has for it; told once where it is heard of again before
+    the run has begun. Source: pkg/kubelet/eviction/eviction_manager.go (synchronize).
+    """
+    if any(one.trigger == "disk" for one in state.asked):
+        return
+    yield container_gc.RunRequested(trigger="disk")
+    if state.node:
+        yield kube_events.Recorded(
+            object_kind="Node",
+            name=state.node,
+            severity="Warning",
+            reason="EvictionThresholdMet",
+            message="Attempting to reclaim ephemeral-storage",
+        )
 
 
 def _settings(state: State, look: signals.Told) -> Sequence[Event]:

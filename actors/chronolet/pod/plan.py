@@ -71,13 +71,12 @@ def _failed(state: State, now: int) -> Iterator[Event]:
     if not any(one.alive for one in state.containers):
         yield from admission.released(state)
         if state.sandbox.phase in ("running", "stopping"):
-            yield from _sandbox_stop(state, now)
+            yield from _sandbox_stop(state, now, finished=True)
 
 
 def _living(state: State, now: int) -> Iterator[Event]:
     actions = pod_actions(pod_view(state))
-    over = actions.kill_pod and not actions.create_sandbox
-    if not over and deadline_passed(state, now):
+    if not _finished(actions) and deadline_passed(state, now):
         yield pod.PodFailed(pod=state.pod, uid=state.uid, reason=DEADLINE_EXCEEDED, message=DEADLINE_MESSAGE)
     else:
         yield from _acting(state, actions, now)
@@ -88,7 +87,7 @@ def _acting(state: State, actions: Actions, now: int) -> Iterator[Event]:
     if sandbox.phase == "starting":
         return
     if sandbox.phase == "stopping":
-        yield from _sandbox_stop(state, now)
+        yield from _sandbox_stop(state, now, finished=_finished(actions))
         return
     if actions.kill_pod:
         yield from _kill(state, actions, now)
@@ -145,7 +144,7 @@ def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
     if any(one.alive for one in state.containers):
         yield from _stops_of_whole(state, now)
     elif sandbox.phase == "running":
-        yield from _sandbox_stop(state, now)
+        yield from _sandbox_stop(state, now, finished=_finished(actions))
     elif not actions.create_sandbox:
         yield from admission.released(state)
     elif not sandbox.blocked and now >= sandbox.retry_at:
@@ -170,7 +169,14 @@ def _stops_of_whole(state: State, now: int) -> Iterator[Event]:
         yield from stop(state, one, probing.failed(one) or "PodCompleted", now)
 
 
-def _sandbox_stop(state: State, now: int) -> Iterator[Event]:
+def _finished(actions: Actions) -> bool:
+    """Nothing of the pod is to run any more, though nobody has asked for its end."""
+    return actions.kill_pod and not actions.create_sandbox
+
+
+def _sandbox_stop(state: State, now: int, *, finished: bool = False) -> Iterator[Event]:
     sandbox = state.sandbox
     if sandbox.phase == "running" or (sandbox.retry_at and now >= sandbox.retry_at):
-        yield pod.SandboxStopRequested(pod=state.pod, uid=state.uid, attempt=sandbox.attempt, id=sandbox.id)
+        yield pod.SandboxStopRequested(
+            pod=state.pod, uid=state.uid, attempt=sandbox.attempt, id=sandbox.id, finished=finished
+        )

@@ -54,9 +54,10 @@ class SandboxExited(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
-    """Intent: stop the sandbox."""
+    """Intent: stop the sandbox. `finished`: for its pod is over, and stays to be looked at."""
 
     id: str
+    finished: bool = False
 
 
 @registered

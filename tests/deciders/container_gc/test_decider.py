@@ -130,6 +130,13 @@ def test_a_full_disk_takes_what_a_finished_pod_has_left() -> None:
     )
 
 
+def test_a_pod_is_over_with_its_last_sandbox_whoever_else_is_to_be_told() -> None:
+    stopped = {"pod": "default/web", "uid": "u1", "attempt": 0, "id": "s0"}
+    story = scene(WEB).when(pod.SandboxStopRequested(**stopped)).then()  # another sandbox follows, or the pod goes
+    story.when(pod.SandboxStopRequested(**stopped, finished=True)).then(PodFinished(pod="default/web", uid="u1"))
+    story.when(pod.CgroupReleased(pod="default/web", uid="u1")).then()
+
+
 def test_a_finished_pod_that_begins_again_is_kept() -> None:
     again = pod.SandboxStartRequested(pod="default/web", uid="u1", attempt=1, spec_hash="s", requested_at=1)
     story = scene(WEB, SourcesReady()).when(again).then()
@@ -265,9 +272,15 @@ def test_requests_wait_for_each_other() -> None:
 def test_a_full_disk_asks_once() -> None:
     gone = kernel.BallastGivenUp(freed_bytes=1, error="full")
     story = scene().when(gone).then(RunRequested(trigger="disk"))
-    story.when(gone).then()
+    story.tells(("EvictionThresholdMet", "Attempting to reclaim ephemeral-storage"))
+    story.when(gone).then().tells()
     story.when(looked(intent="look/1"), at=NOW).then(RunFinished(run=1, trigger="disk", at=NOW))
     story.when(gone).then(RunRequested(trigger="disk"))
+
+
+def test_before_the_first_look_nobody_knows_whose_disk_is_full() -> None:
+    story = given(DECIDER).when(kernel.BallastGivenUp(freed_bytes=1, error="full")).then(RunRequested(trigger="disk"))
+    story.tells()
 
 
 def test_a_look_that_does_not_come_to_its_end_fails_the_run() -> None:

@@ -108,6 +108,7 @@ def test_another_host_port_needs_another_sandbox() -> None:
     life = Life().apply(with_port(8080)).sandbox_up().start().apply(with_port(8081))
     assert life.kinds == ["SpecAccepted", "ContainerStopRequested"]
     assert life.stopped().kinds == ["ContainerExited", "SandboxStopRequested"]
+    assert not life.only(pod.SandboxStopRequested).finished
     assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").kinds == [
         "SandboxExited",
         "SandboxStartRequested",

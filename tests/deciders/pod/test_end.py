@@ -17,6 +17,7 @@ def test_containers_end_first_then_the_sandbox_then_all_is_removed() -> None:
     assert (stop.id, stop.grace_period_seconds, stop.deadline) == ("app-0", 30, T0 + 30_000)
     assert life.stopped("container/app").kinds == ["ContainerExited"]
     assert life.stopped("container/log").kinds == ["ContainerExited", "SandboxStopRequested"]
+    assert not life.only(pod.SandboxStopRequested).finished
     assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").kinds == ["SandboxExited", "CleanupRequested"]
     assert isinstance(life.effects["pod"], wanted.Cleanup)
     life.answer("pod", signals.CleanedUp).then(pod.PodEnded(pod=POD, uid="u1"))

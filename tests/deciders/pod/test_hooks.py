@@ -367,6 +367,7 @@ def test_what_runs_in_a_pod_that_has_failed_is_stopped() -> None:
 def test_a_deadline_that_comes_during_a_restart_leaves_the_last_word_to_be_read() -> None:
     life = Life(reads=False).apply(manifest(active_deadline_seconds=5)).sandbox_up().start().dies().wake()
     assert life.kinds == ["PodFailed", "SandboxStopRequested"]
+    assert life.only(pod.SandboxStopRequested).finished
     assert set(life.effects) == {"sandbox", "exit/app-0"}
 
 

@@ -111,6 +111,7 @@ def test_the_policy_says_whether_there_is_a_restart(policy: str, code: int, rest
 
 def test_a_finished_pod_stops_its_sandbox_and_stays() -> None:
     life = running(restart_policy="Never").dies(code=0)
+    assert life.only(pod.SandboxStopRequested).finished
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0").then(
         pod.SandboxExited(pod=POD, uid="u1", attempt=0, id="sandbox-0", exit_code=0, finished_at=life.at)
     )
@@ -181,6 +182,7 @@ def test_a_sandbox_that_cannot_be_stopped_is_tried_again() -> None:
     life.tells(("FailedKillPod", "error killing pod: stuck"))
     assert life.effects == {}
     assert life.wake().kinds == ["SandboxStopRequested"]
+    assert life.only(pod.SandboxStopRequested).finished
     assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").state.sandbox.phase == "dead"
 
 
