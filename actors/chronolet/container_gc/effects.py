@@ -6,9 +6,10 @@ pkg/kubelet/kuberuntime/kuberuntime_gc.go. Nothing that runs is ever removed: th
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chronolet.container_gc import signals, wanted
 from chronolet.container_gc.inventory import Inventory
@@ -26,10 +27,13 @@ _STOP_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Collecting:
-    """The workers. The period in seconds."""
+    """The workers. The period in seconds. They take turns: else a look that began in the middle of a removal would find
+    what is gone when it is heard of, and the next run would remove it once more.
+    """
 
     inventory: Inventory
     period_seconds: float
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     def effects(self) -> Mapping[type[Effect], Job]:
         """The one-shots."""
@@ -42,7 +46,8 @@ class Collecting:
     def watch(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
         """What there is, now and every period."""
         while not context.cancelled.is_set():
-            context.send(self.inventory.look(fence=context.fence))
+            with self.turn:
+                context.send(self.inventory.look(fence=context.fence))
             context.cancelled.wait(self.period_seconds)
 
     def look(self, effect: wanted.Look, context: EffectContext) -> Signal:
@@ -52,7 +57,8 @@ class Collecting:
     def remove(self, effect: wanted.Remove, context: EffectContext) -> Signal:
         """One thing. What is gone already went by an earlier try, or by somebody else: it is gone."""
         try:
-            self._remove(effect.victim, context)
+            with self.turn:
+                self._remove(effect.victim, context)
         except (Refusal, PodLogsRefusal) as refusal:
             return signals.RemovalRefused(subject=effect.subject, intent=effect.intent, error=str(refusal))
         return signals.RemovalDone(subject=effect.subject, intent=effect.intent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -150,3 +151,51 @@ def test_such_runs_do_remove_something() -> None:
     found: list[Box] = [("ours", "u1", "app", "exited")] * 3 + [("odd", "", "", "exited")]
     world = World(found, container_gc.Policy())
     assert len([one for one in world.run(set()) if isinstance(one, container_gc.Removed)]) == 3
+
+
+class Turn:
+    """A lock that tells who asks for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.asked = threading.Semaphore(0)
+
+    def __enter__(self) -> None:
+        self.asked.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class Watching(Context):
+    """Ends with the first look."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+        self.looks: list[Any] = []
+
+    def send(self, signal: Any, *, cause: str = "") -> None:
+        self.looks.append(signal)
+        self.cancelled.set()
+
+
+def test_no_look_begins_in_the_middle_of_a_removal() -> None:
+    world, turn, watching = World([("ours", "u1", "app", "exited")] * 3, container_gc.Policy()), Turn(), Watching()
+    collecting = replace(world.collecting, turn=turn)  # type: ignore[arg-type]
+    watch = threading.Thread(target=collecting.watch, args=(wanted.LookPeriodically(subject="p", intent="p"), watching))
+
+    class Removing(Context):
+        def fence(self, point: str) -> None:
+            """Just before the runtime is asked to remove it."""
+            assert turn.asked.acquire(timeout=10)
+            watch.start()
+            assert turn.asked.acquire(timeout=10), "the look did not wait"
+
+    world.tell(collecting.inventory.look())
+    (effect,) = (one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Remove))
+    collecting.remove(effect, Removing())
+    watch.join(10)
+    (look,) = watching.looks
+    assert len(look.containers) == 2
+    assert effect.victim.id not in {one.id for one in look.containers}
