@@ -107,6 +107,14 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ),
         ({"image_maximum_gc_age": "2m"}, "--image-maximum-gc-age: maximum age: found 120000 ms, expected more than"),
         ({"pinned_images": "a,,b"}, "--pinned-images: found '', expected text"),
+        ({"event_webhook_url": "http:///hook"}, "--event-webhook-url: found 'http:///hook', expected a URL such as"),
+        *(
+            (
+                {"event_webhook_url": f"http://host/{path}"},
+                "--event-webhook-url: found a character that is none of a URL's",
+            )
+            for path in ("a b", "hook-\u00e9", "?key=\u00e9")
+        ),
         ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec"),
     ],
 )
@@ -180,6 +188,11 @@ def test_the_sockets_of_another_state_folder_are_in_it() -> None:
 def test_folders_are_separated_by_commas() -> None:
     assert resolve({"cdi_spec_dirs": "/a, /b"}, {})[0].cdi_spec_dirs == (Path("/a"), Path("/b"))
     assert resolve({"cdi_spec_dirs": ""}, {})[0].cdi_spec_dirs == ()
+
+
+def test_what_follows_a_servers_name_is_its_own_affair() -> None:
+    hook = "https://user:pass@host:8443/a%20b?db=prod"
+    assert known.resolve({"event_webhook_url": hook}, {})[0].event_webhook_url == hook
 
 
 def test_only_what_a_command_asks_for_is_looked_up_in_the_environment() -> None:

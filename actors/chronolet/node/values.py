@@ -211,13 +211,24 @@ def folders(what: str, value: Any) -> tuple[Path, ...]:
     return tuple(folder(what, one) for one in found)
 
 
-def _has_port_and_database(found: str) -> bool:
-    """Whether port and database, where given, are numbers."""
+_WEB = ("http", "https")
+
+
+def _is_whole(found: str) -> bool:
+    """Whether there is a server, and port and Redis's database, where given, are numbers."""
     try:
         parts = urlsplit(found)
+        if parts.scheme in _WEB:
+            return parts.port != 0 and bool(parts.hostname)
         return parts.port != 0 and all(db.isdigit() for db in parse_qs(parts.query).get("db", []))
     except ValueError:
         return False
+
+
+def _is_plain(found: str) -> bool:
+    """Whether a request can be made of what stands behind the server's name."""
+    parts = urlsplit(found)
+    return all("!" <= one <= "~" for one in f"{parts.path}{parts.query}")
 
 
 def url(*schemes: str) -> Callable[[str, Any], str]:
@@ -226,8 +237,11 @@ def url(*schemes: str) -> Callable[[str, Any], str]:
     def parse(what: str, value: Any) -> str:
         found = text(what, value)
         scheme, _, rest = found.partition("://")
-        if scheme not in schemes or not rest or not _has_port_and_database(found):
+        if scheme not in schemes or not rest or not _is_whole(found):
             raise SettingsError(f"{what}: found {found!r}, expected a URL such as {schemes[0]}://...")
+        if scheme in _WEB and not _is_plain(found):
+            # Without its text: what stands behind the server's name may be secret.
+            raise SettingsError(f"{what}: found a character that is none of a URL's, expected it as %20 and the like")
         return found
 
     return parse
