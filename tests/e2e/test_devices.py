@@ -136,17 +136,30 @@ def test_a_plugin_that_may_not_register_hears_why(node: Node, options: list[str]
     assert words in told[-1].message
 
 
+def register(node: Node, version: str, endpoint: str, resource: str) -> None:
+    """One call to the registration socket."""
+    request = api.RegisterRequest(version=version, endpoint=endpoint, resource_name=resource)
+    with grpc.insecure_channel(f"unix:{folder(node)}/kubelet.sock") as channel:
+        method = "/v1beta1.Registration/Register"
+        call = channel.unary_unary(method, api.RegisterRequest.SerializeToString, api.Empty.FromString)
+        call(request, timeout=20, wait_for_ready=True)  # the agent may have begun a moment ago
+
+
+def test_a_plugin_that_registers_before_it_serves_is_answered_and_then_found(node: Node) -> None:
+    name = "early.test/thing"
+    register(node, "v1beta1", "early.sock", name)
+    with sample_plugin("--resource", name, "--socket", "early.sock", "--watched", folder=folder(node)) as one:
+        assert listed(node, name).count == 4
+        assert one.count("registered") == 0, "it did not register by itself"
+        assert not node.journal.events(devices.PluginStopped, resource=name)
+
+
 def test_a_plugin_that_is_refused_without_end_does_not_fill_the_log(node: Node) -> None:
     name = "loops.test/thing"
-    request = api.RegisterRequest(version="v0", endpoint="loops.sock", resource_name=name)
 
     def asks(_: int) -> str:
-        with grpc.insecure_channel(f"unix:{folder(node)}/kubelet.sock") as channel:
-            register = channel.unary_unary(
-                "/v1beta1.Registration/Register", api.RegisterRequest.SerializeToString, api.Empty.FromString
-            )
-            with pytest.raises(grpc.RpcError) as refused:
-                register(request, timeout=20)
+        with pytest.raises(grpc.RpcError) as refused:
+            register(node, "v0", "loops.sock", name)
         return str(refused.value)
 
     with ThreadPoolExecutor(4) as several:
