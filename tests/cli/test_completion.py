@@ -11,6 +11,7 @@ from chronolet.cli.services import Services
 from tests.cli.test_real_redis import Owner
 from tests.cli.written import run
 from tests.support.redis import PrivateRedis
+from tests.support.scratch import wait_until
 
 
 @pytest.fixture
@@ -44,6 +45,11 @@ def offered(folder: Path, line: str, **environment: str) -> list[str]:
     return sorted(ended.stdout.split())
 
 
+def wait_for_offer(folder: Path, line: str, expected: list[str], **environment: str) -> None:
+    """Until bash offers this: names come late or not at all, for nobody waits long for them at a prompt."""
+    wait_until(lambda: offered(folder, line, **environment) == expected, f"{expected} after {line!r}")
+
+
 def test_bash_completes_commands_types_flags_and_choices(bin_folder: Path) -> None:
     assert offered(bin_folder, "chronolet de") == ["delete", "describe"]
     types = ["actors", "cgroups", "containers", "devices", "events", "images", "pods"]
@@ -58,15 +64,15 @@ def test_bash_completes_the_names_of_pods(bin_folder: Path, redis_server: Privat
     for name in ("web", "web-2", "db"):
         owner.accept(name)
     node = {"CHRONOLET_REDIS": redis_server.url, "CHRONOLET_HOSTNAME_OVERRIDE": "node-1"}
-    assert offered(bin_folder, "chronolet logs we", **node) == ["web", "web-2"]
-    assert offered(bin_folder, "chronolet delete pod web ", **node) == ["db", "web-2"]
-    assert offered(bin_folder, "chronolet describe pod/d", **node) == ["pod/db"]
+    wait_for_offer(bin_folder, "chronolet logs we", ["web", "web-2"], **node)
+    wait_for_offer(bin_folder, "chronolet delete pod web ", ["db", "web-2"], **node)
+    wait_for_offer(bin_folder, "chronolet describe pod/d", ["pod/db"], **node)
     assert offered(bin_folder, "chronolet get pods -n other ", **node) == []
     assert offered(bin_folder, "chronolet get actors ", **node) == []
-    assert offered(bin_folder, "chronolet logs web -c ", **node) == ["app"]
-    assert offered(bin_folder, "chronolet exec -it pod/web --container a", **node) == ["app"]
+    wait_for_offer(bin_folder, "chronolet logs web -c ", ["app"], **node)
+    wait_for_offer(bin_folder, "chronolet exec -it pod/web --container a", ["app"], **node)
     flag = f"chronolet --hostname-override node-1 get pods --redis {redis_server.url} d"
-    assert offered(bin_folder, flag) == ["db"]
+    wait_for_offer(bin_folder, flag, ["db"])
     owner.store.close()
 
 

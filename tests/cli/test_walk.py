@@ -82,6 +82,8 @@ class Machine:
 def machine(docker_engine: PrivateDocker, redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Machine]:
     running = Machine(docker_engine, redis_server, tmp_path)
     try:
+        asked = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        wait_until(lambda: running.start("get", "pods", **asked).wait() == 0, "the log")
         yield running
         running.stop()
     finally:

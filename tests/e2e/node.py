@@ -319,6 +319,7 @@ def running_node(engine: PrivateDocker, url: str, name: str, root: Path, *, in_n
     node = Node(engine, url, name, root)
     try:
         node.start(in_network=in_network)
+        node.journal.wait_for("the log", lambda: node.journal.lines)
         yield node
     finally:
         node.close()

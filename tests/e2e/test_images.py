@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chronolet_schemas import kube_events
+from chronolet_schemas import kernel, kube_events
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, shell
 from tests.support.docker import PrivateDocker
@@ -166,6 +166,7 @@ def test_a_secret_opens_its_registry_and_stays_a_secret(
 ) -> None:
     image = locked.push("team/private")
     own_node.start()
+    own_node.journal.wait_for_event(kernel.LogStarted)
     file = own_node.aside(
         "private.yaml",
         secret(locked, "regcred"),

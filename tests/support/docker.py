@@ -116,8 +116,15 @@ class PrivateDocker:
         """Remove every container: a test that shares the engine leaves none behind."""
         api = self.api()
         for container in api.containers(all=True, quiet=True):
-            with suppress(docker.errors.NotFound):
+            try:
                 api.remove_container(container["Id"], force=True, v=True)
+            except docker.errors.NotFound:
+                continue
+            except docker.errors.APIError as error:
+                if "already in progress" not in str(error):
+                    raise
+                with suppress(docker.errors.NotFound):
+                    api.wait(container["Id"], condition="removed")
         api.close()
 
     # -- the end of it ---------------------------------------------------------------------------------------------

@@ -21,15 +21,17 @@ from chronolet_schemas.envelope import Event
 from tests.e2e.journal import Journal
 from tests.e2e.node import Node
 from tests.e2e.witness import Death
+from tests.support.scratch import PATIENCE
 
-LIMIT_SECONDS = 5.0
+LIMIT_SECONDS = 5.0 * PATIENCE
 _WORDS = {"running": "runs", "paused": "runs", "exited": "dead", "dead": "dead", "removing": "dead", "created": "made"}
 _Claims = Mapping[str, str]
 """Container id -> `runs`, `dead` or `made`; what is not in it is `gone`."""
 
 
 def wait_for_agreement(node: Node, what: str) -> float:
-    """Until both say the same, counted from now; the seconds it took. Fails when it takes more than five."""
+    """Until both say the same, counted from now; the seconds it took. Fails when it takes more than five, by the
+    patience of this run."""
     began = time.monotonic()
     while found := differences(node):
         if time.monotonic() - began > LIMIT_SECONDS:
