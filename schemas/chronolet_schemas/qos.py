@@ -32,6 +32,8 @@ class Node(Message, frozen=True, kw_only=True):
 
     `enforced` is capacity less what is reserved: what all pods together may use. `allocatable` is less by the hard
     eviction thresholds too: what their requests must fit in. Both as the kubelet reckons them.
+    `memory_throttling_factor` is a number as text, empty for none; `unlimited_memory_bytes` stands for the limit of a
+    container that has none, where its `memory.high` is reckoned.
     `root` is the path of the topmost cgroup of ours. `lost` says what this machine cannot do.
     """
 
@@ -49,6 +51,8 @@ class Node(Message, frozen=True, kw_only=True):
     """How many processes a pod may have; 0: any number."""
     memory_reserved_percent: int | None = None
     memory_reservation: Literal["None", "TieredReservation"] = "None"
+    memory_throttling_factor: str = ""
+    unlimited_memory_bytes: int = 0
     lost: tuple[str, ...] = ()
 
 
@@ -104,6 +108,16 @@ class CgroupReady(PodEvent, frozen=True, kw_only=True):
 @registered
 class PodReleased(PodEvent, frozen=True, kw_only=True):
     """The pod takes nothing any more: its cgroup goes."""
+
+
+@registered
+class ContainerKept(PodEvent, frozen=True, kw_only=True):
+    """Intent: the container `id` runs, and its own cgroup is to have what the runtime has no words for. Until its
+    successor runs, or the pod is released.
+    """
+
+    container: str
+    id: str
 
 
 class CgroupEvent(Event, frozen=True, kw_only=True):

@@ -12,10 +12,19 @@ QosClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 """How well a pod is protected when resources are short, best first."""
 
 
+class ContainerNeeds(Message, frozen=True, kw_only=True):
+    """What one container asks for and may use of memory, 0 for nothing said; `huge_pages` as in `PodNeeds`."""
+
+    memory_request_bytes: int = 0
+    memory_limit_bytes: int = 0
+    huge_pages: dict[str, int] = msgspec.field(default_factory=dict)
+
+
 class PodNeeds(Message, frozen=True, kw_only=True):
     """What a pod asks for and may use. A limit is None where not all of its containers have one.
 
-    `huge_pages` are limits in bytes by resource name (`hugepages-2Mi`).
+    `huge_pages` are limits in bytes by resource name (`hugepages-2Mi`). `containers`, by name, are those that say
+    anything of memory.
     """
 
     qos_class: QosClass
@@ -24,3 +33,4 @@ class PodNeeds(Message, frozen=True, kw_only=True):
     cpu_limit_milli: int | None = None
     memory_limit_bytes: int | None = None
     huge_pages: dict[str, int] = msgspec.field(default_factory=dict)
+    containers: dict[str, ContainerNeeds] = msgspec.field(default_factory=dict)

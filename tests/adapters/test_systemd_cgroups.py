@@ -122,6 +122,24 @@ def test_which_controllers_are_handed_down_is_systemds_to_say(
     assert {"cpu", "memory", "pids", "hugetlb"} <= set(control.read_text().split())
 
 
+def test_a_containers_scope_is_told_its_values(tree: SystemdTree, systemd: Systemd, tmp_path: Path) -> None:
+    """One that has ended meanwhile is nothing to be told of."""
+    settle(tree, FULL)
+    pod = next((tmp_path / "cgroup").rglob(UNIT))
+    (pod / "cgroup.subtree_control").write_text("memory")
+    KernelOfFiles(tmp_path / "cgroup", 2, ("cpu", "memory", "pids", "hugetlb")).make(f"{pod}/docker-c1.scope")
+    assert systemd.told
+    one = Cgroup(path=(*POD, "c1"), values=Values(memory_low_bytes=MIB, memory_high_bytes=2 * MIB), is_containers=True)
+    for step in tree.missing(one):
+        tree.take(step)
+    assert systemd.told == [
+        f"SetUnitProperties sba(sv) docker-c1.scope true 1 MemoryLow t {MIB}",
+        f"SetUnitProperties sba(sv) docker-c1.scope true 1 MemoryHigh t {2 * MIB}",
+    ]
+    assert (pod / "docker-c1.scope/memory.high").read_text() == str(2 * MIB)
+    assert tree.missing(one) == ()
+
+
 def test_the_end_of_a_slice(tree: SystemdTree, systemd: Systemd) -> None:
     settle(tree, FULL)
     assert systemd.told

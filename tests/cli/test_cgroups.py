@@ -13,6 +13,7 @@ from chronolet.qos.state import State
 from chronolet.qos.tree import wanted
 from chronolet_schemas import qos
 from chronolet_schemas.envelope import Event
+from chronolet_schemas.resources import ContainerNeeds, PodNeeds
 from tests.cli.written import WrittenNode
 from tests.deciders.qos.nodes import need, node
 
@@ -90,6 +91,29 @@ def test_the_two_words_of_v2_stand_in_two_columns(tmp_path: Path) -> None:
     ]
     gold = next(row for row in cells if row[0] == "podu1")
     assert (gold[3], gold[6]) == ("100000/max", "100000/100000")
+
+
+def test_containers_that_run_stand_beneath_their_pod(tmp_path: Path) -> None:
+    kernel = KernelOfFiles(tmp_path, 2)
+    shared = written(kernel)
+    shared.write(
+        "qos/node",
+        qos.NodeDescribed(node=node(version=2, memory_reservation="TieredReservation")),
+        qos.PodAdmitted(pod="default/gold", uid="u1", needs=GOLD),
+        qos.ContainerKept(pod="default/gold", uid="u1", container="app", id="c1"),
+        qos.ContainerKept(pod="default/gold", uid="u1", container="ended", id="c0"),
+    )
+    (kernel.folder / "kubepods/podu1/cgroup.subtree_control").write_text("memory")
+    kernel.make(f"{kernel.folder}/kubepods/podu1/c1")
+    lines = [line.split() for line in shared.run("get", "cgroups", "-o", "wide").out.splitlines()]
+    assert [row[0] for row in lines if "default/gold" in row] == ["podu1", "app"]
+    assert next(row for row in lines if row[0] == "app") == ["app", "default/gold", "1073741824/0"]
+    found = json.loads(shared.run("get", "cgroup", "kubepods/podu1/c1", "-o", "json").out)
+    assert (found["uid"], found["container"]) == ("u1", "app")
+    assert found["values"] == {"memory.min": {"wanted": "1073741824", "found": "0"}}
+
+
+GOLD = PodNeeds(qos_class="Guaranteed", containers={"app": ContainerNeeds(memory_request_bytes=1 << 30)})
 
 
 def test_a_node_without_cgroups() -> None:

@@ -163,6 +163,41 @@ def test_what_is_beneath_is_removed_too_once_nobody_is_in_it(world: World) -> No
     assert tree.pods(world.root) == ()
 
 
+def test_a_containers_cgroup_gets_what_is_given_and_is_never_made(world: World) -> None:
+    """It is the runtime's own: nobody but the runtime makes it, and what is not given stays as the runtime has it."""
+    tree = above(world)
+    pod = Cgroup(path=world.path("burstable", "podu"), values=Values(**_dict(FULL), huge_pages=((2 * MIB, 4 * MIB),)))
+    settle(tree, pod)
+    values = Values(memory_low_bytes=MIB, memory_high_bytes=2 * MIB, huge_pages=((2 * MIB, 4 * MIB),))
+    one = Cgroup(path=(*pod.path, "c" * 64), values=values, is_containers=True)
+    assert tree.missing(one) == ()
+    wanted = made_by_the_runtime(world, one)
+    assert {step.file for step in tree.missing(one)} == set(wanted) == set(tree.actual(one))
+    assert settle(tree, one) == len(wanted)
+    assert tree.missing(one) == ()
+    assert {file: says for file, (says, _) in tree.actual(one).items()} == wanted
+    assert tree.missing(Cgroup(path=one.path, is_containers=True)) == ()
+    assert tree.missing(pod) == ()
+    assert tree.pods(world.root) == (pod.path,)
+
+
+def made_by_the_runtime(world: World, one: Cgroup) -> dict[str, str]:
+    """As Docker names it beneath its parent. The files that are to be written there, and what with."""
+    tree = world.tree()
+    if world.files is None and (tree.version == 1 or world.driver == "systemd"):
+        return {}  # there is no such file, or systemd would have to be asked for it
+    pages = Values(**{**_dict(FULL), "pids": 31}, huge_pages=((2 * MIB, MIB),))
+    name = f"docker-{one.path[-1]}.scope" if world.driver == "systemd" else one.path[-1]
+    for folder in {step.folder for step in tree.missing(Cgroup(path=one.path[:-1], values=pages))}:
+        if tree.version == 2:
+            Path(folder, "cgroup.subtree_control").write_text("+memory" if world.files is None else "memory hugetlb")
+        Path(folder, name).mkdir() if world.files is None else world.files.make(f"{folder}/{name}")
+    if tree.version == 1:
+        return {"hugetlb.2MB.limit_in_bytes": str(4 * MIB)}
+    memory = {"memory.low": str(MIB), "memory.high": str(2 * MIB)}
+    return memory if world.files is None else memory | {"hugetlb.2MB.max": str(4 * MIB)}
+
+
 def test_a_tree_of_ours_is_found_again_and_nobody_elses(world: World) -> None:
     tree = above(world)
     world.tree().claim(world.root, "node")

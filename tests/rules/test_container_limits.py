@@ -9,10 +9,11 @@ import pytest
 
 from chronolet.rules.cgroups import Values
 from chronolet.rules.container_limits import Holding, beside, cpu_milli
+from chronolet.rules.needs import needs
 from chronolet_schemas.podspec import Container, PodSpec, ResourceRequirements
 
 MIB = 1 << 20
-HELD = Holding(reservation="TieredReservation", throttling=Fraction("0.9"), allocatable_bytes=1000 * MIB)
+HELD = Holding(reservation="TieredReservation", throttling=Fraction("0.9"), unlimited_bytes=1000 * MIB)
 
 
 def container(name: str = "a", limits: dict[str, str] | None = None, **requests: str) -> Container:
@@ -20,7 +21,7 @@ def container(name: str = "a", limits: dict[str, str] | None = None, **requests:
 
 
 def held(one: Container, holding: Holding = HELD, *others: Container) -> Values:
-    return beside(PodSpec(containers=(one, *others)), one, holding)
+    return beside(needs(PodSpec(containers=(one, *others))), one.name, holding)
 
 
 BURSTABLE = container(limits={"memory": "128Mi"}, memory="64Mi")
@@ -54,7 +55,7 @@ def test_what_is_asked_for_is_protected_by_class() -> None:
     ],
 )
 def test_the_brake_lies_between_request_and_limit(one: Container, high: int | None) -> None:
-    assert held(one, Holding(throttling=Fraction("0.9"), allocatable_bytes=1000 * MIB)).memory_high_bytes == high
+    assert held(one, Holding(throttling=Fraction("0.9"), unlimited_bytes=1000 * MIB)).memory_high_bytes == high
 
 
 def test_without_memory_to_reckon_with_there_is_no_brake() -> None:

@@ -11,7 +11,7 @@ from chronolet.rules.needs import needs
 from chronolet.rules.qos_class import least_oom_score_adj, oom_score_adj, qos_class
 from chronolet.rules.resources import page_size, pod_limits, pod_requests
 from chronolet_schemas.podspec import Container, PodSpec, ResourceRequirements
-from chronolet_schemas.resources import PodNeeds
+from chronolet_schemas.resources import ContainerNeeds, PodNeeds
 
 GIB = 1 << 30
 
@@ -67,6 +67,11 @@ def test_what_a_pod_needs() -> None:
         cpu_limit_milli=1000,
         memory_limit_bytes=GIB,
         huge_pages={"hugepages-2Mi": 4 << 20},
+        containers={
+            one.name: ContainerNeeds(
+                memory_request_bytes=GIB, memory_limit_bytes=GIB, huge_pages={"hugepages-2Mi": 4 << 20}
+            )
+        },
     )
     assert needs(spec(one, container())).cpu_limit_milli is None
     assert needs(PodSpec()) == PodNeeds(qos_class="BestEffort")

@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet_schemas import qos
 from tests.e2e.cgroup_files import folder, of_container, says
+from tests.e2e.crash_matrix.farm import Farm
+from tests.e2e.crash_matrix.points import Point
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 from tests.e2e.shared import Shared, asking
 from tests.support.docker import DRIVER, PrivateDocker
 from tests.support.redis import private_redis
-from tests.support.scratch import wait_until
+from tests.support.scratch import PATIENCE, wait_until
 
 MIB, GIB, PAGE = 1 << 20, 1 << 30, 4096
 HUGE_PAGES = 8
@@ -70,7 +73,7 @@ def test_memory_is_protected_and_slowed_down_by_what_was_asked_for(shared: Share
     asked, nothing = 64 * MIB, (0, 0, -1)
     wanted = [(2 * asked, 0, -1), (0, asked, -1), nothing, (asked, 0, -1), (0, asked, -1), nothing]
     slowed = (asked + int(0.9 * asked)) // PAGE * PAGE
-    rest = int(0.9 * (8 * GIB - 100 * MIB)) // PAGE * PAGE
+    rest = int(0.9 * 8 * GIB) // PAGE * PAGE
     held = [(asked, 0, -1), (0, asked, slowed), (0, 0, rest)]
     assert list(map(memory, cgroups)) == wanted
     wait_until(lambda: of_containers(shared, *names) == held, "containers held right after their start")
@@ -88,6 +91,38 @@ def test_memory_is_protected_and_slowed_down_by_what_was_asked_for(shared: Share
     assert found == {name: {"app": much, "POD": -998} for name, much in expected.items()}
     shared.delete(*names)
     wait_until(lambda: slices_of_pods() == [], "the end of all slices of pods")
+
+
+def test_killed_right_after_a_containers_start_the_next_agent_holds_it(shared: Shared) -> None:
+    node = shared.node
+    node.kill9()
+    point = Point(place="effect/after docker.start pod/default/late container/app")
+    job = node.job(point=point)
+    flags = job.flags | {
+        "memory_reservation_policy": "TieredReservation",
+        "memory_throttling_factor": "0.9",
+        "node_capacity": node.environ["CHRONOLET_NODE_CAPACITY"],
+    }
+    farm = Farm()
+    try:
+        agent = farm.start(replace(job, flags=flags))
+        file = node.write("late.yaml", a_pod("late", shell("app", resources=asking("100m", "64Mi", ("1", "128Mi")))))
+        assert agent.over.wait(300 * PATIENCE)
+        assert agent.status == -9
+    finally:
+        farm.end()
+    container = node.running("late")["app"]["Id"]
+    assert memory(shared.of("late"), of_container(container)) == (0, 0, -1)
+    node.start()
+    node.wait_until_running("late")
+    slowed = (64 * MIB + int(0.9 * 64 * MIB)) // PAGE * PAGE
+    wait_until(
+        lambda: memory(shared.of("late"), of_container(container)) == (0, 64 * MIB, slowed),
+        "the values of a container whose start was all that its agent came to",
+    )
+    assert node.running("late")["app"]["Id"] == container
+    file.unlink()
+    node.wait_until_gone("late")
 
 
 def oom_score_adj(container: dict[str, Any]) -> int:

@@ -41,17 +41,23 @@ def of(node: Session) -> list[Object]:
     state: State = node.state("qos").states["qos"].get("node", State())
     known = state.node
     tree = node.services.cgroups(node.settings).tree(known.driver) if known is not None else None
-    return [_cgroup(state, one, tree) for one in wanted(state)]
+    shown = (_cgroup(state, one, tree) for one in wanted(state))
+    return [one for one in shown if one is not None]
 
 
-def _cgroup(state: State, cgroup: Cgroup, tree: CgroupTree | None) -> Object:
-    uid = uid_of(cgroup.path[-1])
+def _cgroup(state: State, cgroup: Cgroup, tree: CgroupTree | None) -> Object | None:
+    """None for a container's that has ended."""
+    uid = uid_of(cgroup.path[-2] if cgroup.is_containers else cgroup.path[-1])
     share = state.shares.get(uid) if uid else None
     found = tree.actual(cgroup) if tree is not None else {}
+    if cgroup.is_containers and not any(says for says, _ in found.values()):
+        return None
+    names = {container: name for name, container in share.containers.items()} if share else {}
     return {
         "name": "/".join(cgroup.path),
         "pod": share.pod if share else "",
         "uid": uid or "",
+        "container": names.get(cgroup.path[-1], ""),
         "values": {file: {"wanted": right, "found": says} for file, (says, right) in found.items()},
     }
 
@@ -64,7 +70,7 @@ def head(*, wide: bool) -> list[str]:
 def row(one: Object, *, wide: bool) -> list[str]:
     """The cells of one cgroup, indented as deep as it is."""
     depth = one["name"].count("/")
-    name = "  " * depth + one["name"].rpartition("/")[2]
+    name = "  " * depth + (one["container"] or one["name"].rpartition("/")[2])
     return [name, one["pod"] or "", *(_cell(one["values"], files) for _, files in _columns(wide=wide))]
 
 

@@ -6,12 +6,11 @@ Comes in: settings, the machine. Goes out: `Sharing`; SettingsError. Next: `wiri
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
 from chronolet.ports.cgroups import CgroupRefusal, Cgroups, Driver
 from chronolet.ports.host import Host
+from chronolet.qos import tree
 from chronolet.qos.effects import machine
 from chronolet.qos.sharing import Means, Sharing, described, problem
 from chronolet.rules.container_limits import Holding
@@ -22,7 +21,7 @@ _DRIVERS: tuple[Driver, ...] = ("cgroupfs", "systemd")
 
 def sharing(settings: Settings) -> Sharing:
     """As the settings have it."""
-    reserved = settings.qos_reserved.get("memory")
+    reserved, factor = settings.qos_reserved.get("memory"), settings.memory_throttling_factor
     return Sharing(
         name=settings.node,
         above=tuple(one for one in settings.cgroup_root.split("/") if one),
@@ -38,20 +37,14 @@ def sharing(settings: Settings) -> Sharing:
         cfs_quota=settings.cpu_cfs_quota,
         quota_period_us=settings.cpu_cfs_quota_period * _MICROSECONDS,
         memory_reservation=settings.memory_reservation_policy,
+        memory_throttling_factor="" if factor is None else str(factor),
         capacity=settings.node_capacity,
     )
 
 
 def holding(settings: Settings, host: Host) -> Holding:
-    """What containers are held to."""
-    factor = settings.memory_throttling_factor
-    return Holding(
-        cpu=settings.cpu_cfs_quota,
-        period_us=settings.cpu_cfs_quota_period * _MICROSECONDS,
-        reservation=settings.memory_reservation_policy,
-        throttling=Fraction(str(factor)) if factor is not None else None,
-        allocatable_bytes=described(sharing(settings), machine(host), Means()).allocatable.memory_bytes,
-    )
+    """What containers are held to from their start; qos reckons by the same node."""
+    return tree.holding(described(sharing(settings), machine(host), Means()))
 
 
 def check(shared: Sharing, host: Host, cgroups: Cgroups) -> None:
@@ -64,9 +57,9 @@ def check(shared: Sharing, host: Host, cgroups: Cgroups) -> None:
     if not shared.per_qos or cgroups.why_not():
         return
     for driver in (shared.driver,) if shared.driver else _DRIVERS:
-        tree = cgroups.tree(driver)
+        found = cgroups.tree(driver)
         try:
-            if tree is not None:
-                tree.claim(shared.root, shared.name)
+            if found is not None:
+                found.claim(shared.root, shared.name)
         except CgroupRefusal as refusal:
             raise SettingsError(str(refusal)) from refusal

@@ -19,6 +19,7 @@ from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
 from chronolet.rules import cgroups, container_limits, downward, expansion, hostnames, names, qos_class, resources
 from chronolet.rules.container_limits import Holding
+from chronolet.rules.needs import needs
 from chronolet_schemas.podspec import Container, Pod
 
 _PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
@@ -118,7 +119,7 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         read_only_root=rights.read_only_root,
         security_options=making.granted.options,
         stop_signal=definition.lifecycle.stop_signal if definition.lifecycle else "",
-        held=container_limits.beside(spec, definition, making.holding),
+        held=container_limits.beside(needs(spec), definition.name, making.holding),
     )
 
 

@@ -28,7 +28,12 @@ def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
         state=State,
         format=1,
         decider=DECIDER,
-        subscribes={pod.CgroupRequested: _node, pod.CgroupReleased: _node, pod.PodEnded: _node},
+        subscribes={
+            pod.CgroupRequested: _node,
+            pod.ContainerStarted: _node,
+            pod.CgroupReleased: _node,
+            pod.PodEnded: _node,
+        },
         at_start=(NODE,),
         standing=standing or {},
     )

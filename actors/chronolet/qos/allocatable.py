@@ -32,6 +32,13 @@ def allocatable(capacity: Amounts, memory_kept_free_bytes: int, *reserved: Amoun
     return enforced(capacity, *reserved, Amounts(memory_bytes=memory_kept_free_bytes))
 
 
+def unlimited_memory(capacity: Amounts, *reserved: Amounts) -> int:
+    """What a container without a limit may come to use, in the kubelet's reckoning: thresholds of eviction and huge
+    pages are not in it. Source: pkg/kubelet/kubelet.go (GetNodeAllocatableAbsolute for the runtime manager).
+    """
+    return max(0, capacity.memory_bytes - sum(one.memory_bytes for one in reserved))
+
+
 def problem(capacity: Amounts, memory_kept_free_bytes: int, *reserved: Amounts) -> str | None:
     """What more is kept back of than there is."""
     kept = (*reserved, Amounts(memory_bytes=memory_kept_free_bytes))

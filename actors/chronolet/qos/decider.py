@@ -7,6 +7,8 @@ names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
     a pod:  unknown -> waiting -> admitted -> ready -> released       refused is not kept
             unknown ------------> admitted;  ready -> admitted (it needs something else)
 
+A container that runs is kept to what the runtime has no words for, until the next one of its name runs.
+
 A pod that runs already is not refused: what was found running when the log was new, what a changed setting leaves too
 little room for.
 """
@@ -22,13 +24,15 @@ from chronolet.kernel.decider import Decider, Effect
 from chronolet.qos import signals, wanted
 from chronolet.qos.admission import refusal
 from chronolet.qos.state import Share, State
-from chronolet.qos.tree import pod_path
+from chronolet.qos.tree import container_values, pod_path
 from chronolet.qos.tree import wanted as wanted_tree
-from chronolet.rules.cgroups import Path, parent_argument, uid_of
+from chronolet.rules.cgroups import Path, Values, parent_argument, uid_of
 from chronolet_schemas import kube_events, pod, qos
 from chronolet_schemas.envelope import Event
 
-Said = pod.CgroupRequested | pod.CgroupReleased | pod.PodEnded | signals.NodeSeen | signals.TreeKept
+Said = (
+    pod.CgroupRequested | pod.ContainerStarted | pod.CgroupReleased | pod.PodEnded | signals.NodeSeen | signals.TreeKept
+)
 """All that qos is told."""
 
 
@@ -37,6 +41,8 @@ def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
     match message:
         case pod.CgroupRequested():
             return _asked(state, message)
+        case pod.ContainerStarted():
+            return tuple(_started(state, message))
         case pod.CgroupReleased() | pod.PodEnded():
             known = message.uid in state.shares
             return (qos.PodReleased(pod=message.pod, uid=message.uid),) if known else ()
@@ -70,6 +76,15 @@ def _admitted(state: State, node: qos.Node, uid: str, share: Share) -> Iterator[
     yield qos.PodAdmitted(pod=share.pod, uid=uid, needs=share.needs)
     if not node.version:
         yield qos.CgroupReady(pod=share.pod, uid=uid)
+
+
+def _started(state: State, started: pod.ContainerStarted) -> Iterator[Event]:
+    """Kept from now on, where there is something to be kept; nobody knows before the node is described."""
+    share = state.shares.get(started.uid)
+    if share is None or share.containers.get(started.container) == started.id:
+        return
+    if state.node is None or container_values(state.node, share.needs, started.container) != Values():
+        yield qos.ContainerKept(pod=share.pod, uid=started.uid, container=started.container, id=started.id)
 
 
 def _described(state: State, node: qos.Node) -> Iterator[Event]:
@@ -160,12 +175,16 @@ def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one
             return replace(state, shares=state.shares.set(event.uid, new))
         case qos.PodAdmitted():
             revision = state.revision + 1
-            new = Share(pod=event.pod, needs=event.needs, phase="admitted", since=revision)
+            known = state.shares.get(event.uid)
+            kept = known.containers if known is not None else {}
+            new = Share(pod=event.pod, needs=event.needs, phase="admitted", since=revision, containers=kept)
             return replace(state, shares=state.shares.set(event.uid, new), revision=revision)
         case qos.CgroupReady():
             known = state.shares.get(event.uid)
             ready = replace(known, phase="ready", parent=event.parent) if known is not None else None
             return state if ready is None else replace(state, shares=state.shares.set(event.uid, ready))
+        case qos.ContainerKept():
+            return _with_container(state, event)
         case qos.PodRefused():
             known = state.shares.get(event.uid)
             # One that has a share already keeps it until it is over.
@@ -189,6 +208,14 @@ def _seen(state: State, node: qos.Node) -> State:
             if one.phase != "waiting":
                 shares = shares.set(uid, replace(one, phase="admitted", since=revision))
     return replace(state, node=node, revision=revision, shares=shares)
+
+
+def _with_container(state: State, event: qos.ContainerKept) -> State:
+    known = state.shares.get(event.uid)
+    if known is None:
+        return state
+    new = replace(known, containers={**known.containers, event.container: event.id})
+    return replace(state, shares=state.shares.set(event.uid, new), revision=state.revision + 1)
 
 
 def _where(node: qos.Node) -> object:

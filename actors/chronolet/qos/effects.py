@@ -216,6 +216,8 @@ class Keeping:
                     lesser = [step for step in steps if not self._taken(tree, step, context)]
                 except CgroupRefusal as refusal:
                     self._kept.pop(cgroup.path, None)
+                    if cgroup.is_containers and not tree.missing(cgroup):
+                        return  # it has ended meanwhile
                     report.failed.append(signals.Failed(path=cgroup.path, error=str(refusal)))
                     return
             if lesser:

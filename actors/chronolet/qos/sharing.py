@@ -43,6 +43,7 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     cfs_quota: bool = True
     quota_period_us: int = 100_000
     memory_reservation: Literal["None", "TieredReservation"] = "None"
+    memory_throttling_factor: str = ""
     capacity: Mapping[str, str] = {}
 
     @property
@@ -77,6 +78,8 @@ def described(sharing: Sharing, machine: Amounts, means: Means) -> Node:
         pod_pids=sharing.pod_pids,
         memory_reserved_percent=sharing.memory_reserved_percent,
         memory_reservation=sharing.memory_reservation,
+        memory_throttling_factor=sharing.memory_throttling_factor,
+        unlimited_memory_bytes=allocatable.unlimited_memory(capacity, *reserved),
         lost=means.lost,
     )
 

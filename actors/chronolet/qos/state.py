@@ -5,6 +5,7 @@ Comes in: nothing. Goes out: the frozen State. Next: `decider`, `tree`; `get cgr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import immutables
@@ -19,7 +20,7 @@ Phase = Literal["waiting", "admitted", "ready"]
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one pod has of the node. `since` is the revision of the tree that has what it needs; `running`: it ran
-    before it asked.
+    before it asked. `containers` are those, by name, with their ids, whose own cgroups are kept.
     """
 
     pod: str
@@ -28,6 +29,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     running: bool = False
     since: int = 0
     parent: str = ""
+    containers: Mapping[str, str] = {}
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,11 +7,13 @@ for them to be kept so; `get cgroups` shows them beside what there is. Source: p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from chronolet.qos.state import Share, State
 from chronolet.rules.cgroups import LEAST_SHARES, UNLIMITED, Cgroup, Path, Values, pod_name, quota, shares
+from chronolet.rules.container_limits import Holding, beside
 from chronolet.rules.resources import page_size
 from chronolet_schemas.qos import Node
 from chronolet_schemas.resources import PodNeeds, QosClass
@@ -39,7 +41,8 @@ def wanted(state: State) -> Sequence[Cgroup]:
     if node is None or not node.version:
         return ()
     admitted = [(uid, one) for uid, one in sorted(state.shares.items()) if one.phase != "waiting"]
-    return (*classes(node, [one.needs for _, one in admitted]), *(_pod(node, uid, one) for uid, one in admitted))
+    pods = (one for uid, share in admitted for one in _pod(node, uid, share))
+    return (*classes(node, [one.needs for _, one in admitted]), *pods)
 
 
 def pod_path(node: Node, uid: str, qos_class: QosClass) -> Path:
@@ -47,8 +50,12 @@ def pod_path(node: Node, uid: str, qos_class: QosClass) -> Path:
     return (*node.root, *_CLASSES[qos_class], pod_name(uid))
 
 
-def _pod(node: Node, uid: str, share: Share) -> Cgroup:
-    return Cgroup(path=pod_path(node, uid, share.needs.qos_class), values=pod_values(node, share.needs))
+def _pod(node: Node, uid: str, share: Share) -> Iterator[Cgroup]:
+    path = pod_path(node, uid, share.needs.qos_class)
+    yield Cgroup(path=path, values=pod_values(node, share.needs))
+    for name, container_id in sorted(share.containers.items()):
+        values = container_values(node, share.needs, name)
+        yield Cgroup(path=(*path, container_id), values=values, is_containers=True)
 
 
 def classes(node: Node, pods: Iterable[PodNeeds]) -> Sequence[Cgroup]:
@@ -126,6 +133,24 @@ def pod_values(node: Node, needs: PodNeeds) -> Values:
         pids=node.pod_pids or None,
         huge_pages=_pod_pages(node, needs.huge_pages),
     )
+
+
+def holding(node: Node) -> Holding:
+    """What the node's containers are held to."""
+    factor = node.memory_throttling_factor
+    return Holding(
+        cpu=node.enforce_cpu_limits,
+        period_us=node.quota_period_us,
+        reservation=node.memory_reservation,
+        throttling=Fraction(factor) if factor else None,
+        unlimited_bytes=node.unlimited_memory_bytes,
+    )
+
+
+def container_values(node: Node, needs: PodNeeds, name: str) -> Values:
+    """What one container's cgroup should have beside what the runtime writes."""
+    found = beside(needs, name, holding(node))
+    return found if node.version == _V2 else Values(huge_pages=found.huge_pages)
 
 
 def _quota(node: Node, limit_milli: int | None) -> int | None:

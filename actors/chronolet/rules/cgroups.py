@@ -59,10 +59,14 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Cgroup(msgspec.Struct, frozen=True, kw_only=True):
-    """One cgroup by its path, with the values that it should have."""
+    """One cgroup by its path, with the values that it should have.
+
+    That of a container, whose id ends the path, is the runtime's: it is given no more than `values` says, and not made.
+    """
 
     path: Path
     values: Values = Values()
+    is_containers: bool = False
 
 
 def pod_name(uid: str) -> str:
@@ -85,6 +89,12 @@ def folder(path: Path, driver: str) -> str:
     if driver != "systemd":
         return "/".join(path)
     return "/".join(unit(path[: depth + 1]) for depth in range(len(path)))
+
+
+def container_folder(path: Path, driver: str) -> str:
+    """The same for a container's, as Docker names it."""
+    own = f"docker-{path[-1]}.scope" if driver == "systemd" else path[-1]
+    return f"{folder(path[:-1], driver)}/{own}"
 
 
 def unit(path: Path) -> str:

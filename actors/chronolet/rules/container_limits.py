@@ -1,8 +1,8 @@
 """What the kernel is to hold one container to, by the node's settings. Pure.
 
-Comes in: a PodSpec with one of its containers, the settings. Goes out: its limit of processor time; values for its own
-cgroup that container runtimes have no words for. Next: `pod`. Source: pkg/kubelet/kuberuntime
-(kuberuntime_container_linux.go), keps/sig-node/2570-memory-qos.
+Comes in: a container or what its pod needs, the settings. Goes out: its limit of processor time; values for its own
+cgroup that container runtimes have no words for. Next: `pod` writes them once it runs, `qos` keeps them. Source:
+pkg/kubelet/kuberuntime (kuberuntime_container_linux.go), keps/sig-node/2570-memory-qos.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import msgspec
 
 from chronolet.rules import resources
 from chronolet.rules.cgroups import QUOTA_PERIOD_MICROSECONDS, Values
-from chronolet.rules.qos_class import qos_class
-from chronolet_schemas.podspec import Container, PodSpec
+from chronolet_schemas.podspec import Container
+from chronolet_schemas.resources import ContainerNeeds, PodNeeds
 
 _PAGE = 4096
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """The settings. `throttling` is the part of the way from request to limit at which a container is slowed down, None
-    for nowhere; `allocatable_bytes` stands for a limit that there is none of.
+    for nowhere; `unlimited_bytes` stands for a limit that there is none of.
     """
 
     cpu: bool = True
     period_us: int = QUOTA_PERIOD_MICROSECONDS
     reservation: Literal["None", "TieredReservation"] = "None"
     throttling: Fraction | None = None
-    allocatable_bytes: int = 0
+    unlimited_bytes: int = 0
 
 
 def cpu_milli(container: Container, holding: Holding) -> int:
@@ -37,27 +37,26 @@ def cpu_milli(container: Container, holding: Holding) -> int:
     return resources.limits(container).get("cpu", 0) if holding.cpu else 0
 
 
-def beside(spec: PodSpec, container: Container, holding: Holding) -> Values:
+def beside(needs: PodNeeds, name: str, holding: Holding) -> Values:
     """What is to be written into its cgroup beside what the runtime writes. Of huge pages it gets what it asks for and
     no more; where nobody of the pod asks for any, the pod's own cgroup sees to that.
     """
-    asked = resources.requests(container).get("memory", 0)
-    allowed = resources.limits(container)
+    own = needs.containers.get(name, ContainerNeeds())
+    asked = own.memory_request_bytes
     protected = asked if asked and holding.reservation == "TieredReservation" else None
-    guaranteed = qos_class(spec) == "Guaranteed"
-    together = [resources.limits(one) for one in (*spec.init_containers, *spec.containers)]
-    pages = sorted({name for one in together for name in one if name.startswith(resources.HUGE_PAGES)})
+    guaranteed = needs.qos_class == "Guaranteed"
+    pages = sorted({size for one in needs.containers.values() for size in one.huge_pages})
     return Values(
         memory_min_bytes=protected if guaranteed else None,
         memory_low_bytes=None if guaranteed else protected,
-        memory_high_bytes=_slowed_at(asked, allowed.get("memory", 0), holding),
-        huge_pages=tuple((resources.page_size(name), allowed.get(name, 0)) for name in pages),
+        memory_high_bytes=_slowed_at(asked, own.memory_limit_bytes, holding),
+        huge_pages=tuple((resources.page_size(size), own.huge_pages.get(size, 0)) for size in pages),
     )
 
 
 def _slowed_at(asked: int, limit: int, holding: Holding) -> int | None:
     """Who may use exactly what it asks for is never slowed down."""
-    most = limit or holding.allocatable_bytes
+    most = limit or holding.unlimited_bytes
     if holding.throttling is None or asked == limit != 0:
         return None
     high = int(asked + (most - asked) * holding.throttling) // _PAGE * _PAGE

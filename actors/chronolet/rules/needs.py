@@ -6,10 +6,12 @@ pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chronolet.rules import resources
 from chronolet.rules.qos_class import qos_class
-from chronolet_schemas.podspec import PodSpec
-from chronolet_schemas.resources import PodNeeds
+from chronolet_schemas.podspec import Container, PodSpec
+from chronolet_schemas.resources import ContainerNeeds, PodNeeds
 
 
 def needs(spec: PodSpec) -> PodNeeds:
@@ -21,8 +23,26 @@ def needs(spec: PodSpec) -> PodNeeds:
         memory_request_bytes=asked.get("memory", 0),
         cpu_limit_milli=allowed["cpu"] if _all_limited(spec, "cpu") else None,
         memory_limit_bytes=allowed["memory"] if _all_limited(spec, "memory") else None,
-        huge_pages={name: much for name, much in sorted(allowed.items()) if name.startswith(resources.HUGE_PAGES)},
+        huge_pages=_huge_pages(allowed),
+        containers={
+            one.name: said
+            for one in (*spec.init_containers, *spec.containers)
+            if (said := _of_container(one)) != ContainerNeeds()
+        },
     )
+
+
+def _of_container(container: Container) -> ContainerNeeds:
+    allowed = resources.limits(container)
+    return ContainerNeeds(
+        memory_request_bytes=resources.requests(container).get("memory", 0),
+        memory_limit_bytes=allowed.get("memory", 0),
+        huge_pages=_huge_pages(allowed),
+    )
+
+
+def _huge_pages(allowed: Mapping[str, int]) -> dict[str, int]:
+    return {name: much for name, much in sorted(allowed.items()) if name.startswith(resources.HUGE_PAGES)}
 
 
 def _all_limited(spec: PodSpec, name: str) -> bool:

@@ -8,8 +8,9 @@ import pytest
 
 from chronolet.qos import signals
 from chronolet.qos.decider import DECIDER
+from chronolet.rules.cgroups import Cgroup, Values
 from chronolet_schemas import pod, qos
-from chronolet_schemas.resources import PodNeeds
+from chronolet_schemas.resources import ContainerNeeds, PodNeeds
 from tests.deciders.given import Scene, given
 from tests.deciders.qos.nodes import asked, need, node, seen
 
@@ -192,8 +193,85 @@ def test_a_leftover_that_fails_is_nobodys_event() -> None:
     with_pod().when(signals.TreeKept(revision=2, failed=[failed])).tells()
 
 
+# -- containers -------------------------------------------------------------------------------------------------------
+
+MIB = 1 << 20
+OF_APP = PodNeeds(
+    qos_class="Burstable", containers={"app": ContainerNeeds(memory_request_bytes=MIB, memory_limit_bytes=2 * MIB)}
+)
+PAGED = PodNeeds(
+    qos_class="Burstable",
+    containers={"app": ContainerNeeds(memory_request_bytes=MIB, huge_pages={"hugepages-2Mi": 2 * MIB})},
+)
+MEMORY_QOS = {"version": 2, "memory_reservation": "TieredReservation", "memory_throttling_factor": "0.5"}
+
+
+def began(container: str = "app", container_id: str = "c1", uid: str = "u1") -> pod.ContainerStarted:
+    return pod.ContainerStarted(container=container, attempt=0, id=container_id, started_at=1, **who(uid))
+
+
+def kept(container: str = "app", container_id: str = "c1") -> qos.ContainerKept:
+    return qos.ContainerKept(container=container, id=container_id, **who("u1"))
+
+
+def of_containers(scene: Scene) -> list[Cgroup]:
+    tree: Any = scene.effects["tree"]
+    return [one for one in tree.tree if one.is_containers]
+
+
+def test_a_container_that_runs_is_kept_to_what_its_runtime_has_no_words_for() -> None:
+    scene = given(DECIDER, qos.NodeDescribed(node=node(**MEMORY_QOS)), admitted("u1", OF_APP), ready("u1"))
+    before: Any = scene.effects["tree"]
+    scene.when(began()).then(kept())
+    own = Values(memory_low_bytes=MIB, memory_high_bytes=3 * MIB // 2)
+    path = ("kubepods", "burstable", "podu1")
+    assert of_containers(scene) == [Cgroup(path=(*path, "c1"), values=own, is_containers=True)]
+    after: Any = scene.effects["tree"]
+    assert after.intent != before.intent
+    assert after.settled == {path}, "whoever is killed before the value is written has changed nothing by hand"
+    scene.when(began()).then()
+    scene.when(began(container_id="c2")).then(kept(container_id="c2"))
+    assert [one.path[-1] for one in of_containers(scene)] == ["c2"]
+    scene.when(asked("u1", SMALL)).when(signals.TreeKept(revision=9))
+    assert [one.path[-1] for one in of_containers(scene)] == ["c2"], "what it needs changed while it runs"
+    scene.when(pod.CgroupReleased(**who("u1")))
+    assert of_containers(scene) == []
+
+
+@pytest.mark.parametrize(
+    ("of_node", "needs", "said"),
+    [
+        ({}, OF_APP, False),
+        ({"version": 2}, OF_APP, False),
+        ({**MEMORY_QOS, "version": 1}, OF_APP, False),
+        ({"version": 1}, PAGED, True),
+        ({"version": 2, "memory_reservation": "TieredReservation"}, OF_APP, True),
+    ],
+)
+def test_a_container_without_anything_to_keep_is_none_of_our_business(
+    of_node: dict[str, Any], needs: PodNeeds, said: bool
+) -> None:
+    scene = given(DECIDER, qos.NodeDescribed(node=node(**of_node)), admitted("u1", needs), ready("u1"))
+    scene.when(began()).then(*([kept()] if said else []))
+    assert len(of_containers(scene)) == said
+
+
+def test_pages_alone_are_kept_on_v1() -> None:
+    scene = given(DECIDER, qos.NodeDescribed(node=node(**{**MEMORY_QOS, "version": 1})), admitted("u1", PAGED))
+    assert of_containers(scene.when(began()))[0].values == Values(huge_pages=((2 * MIB, 2 * MIB),))
+
+
+def test_a_container_that_runs_before_the_node_is_known() -> None:
+    scene = given(DECIDER, qos.PodAwaited(needs=OF_APP, running=True, **who("u1")))
+    scene.when(began()).then(kept())
+    scene.when(seen(**MEMORY_QOS))
+    assert [one.path[-1] for one in of_containers(scene)] == ["c1"]
+
+
 def test_what_is_told_of_unknown_pods_changes_nothing() -> None:
+    given(DECIDER).when(began()).then()
     told = (
+        kept(),
         qos.CgroupReady(**who("u1")),
         qos.CgroupWorking(cgroup="k"),
         qos.PodRefused(reason="OutOfpods", message="", **who("u1")),

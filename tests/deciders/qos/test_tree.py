@@ -231,6 +231,7 @@ def test_a_node_by_its_settings() -> None:
         root=("mine", "kubepods"),
         pod_pids=64,
         memory_reserved_percent=50,
+        unlimited_memory_bytes=4 * GIB - 512 * MIB,
         lost=("x",),
     )
     assert wrong(sharing, MACHINE) is None

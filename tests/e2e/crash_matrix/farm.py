@@ -24,6 +24,7 @@ from chronolet.node import main
 from chronolet.node.resolving import resolve
 from tests.e2e.crash_matrix.faults import Recorder, Striker, Victim
 from tests.e2e.crash_matrix.points import Point
+from tests.support import scratch
 
 ROOT = Path(__file__).parents[3]
 
@@ -82,7 +83,7 @@ class Farm:
         with self._asking:
             self._server.stdin.write(msgspec.json.encode(job) + b"\n")
             self._server.stdin.flush()
-            assert self._began.acquire(timeout=30), "the farm does not answer"
+            assert self._began.acquire(timeout=30 * scratch.PATIENCE), "the farm does not answer"
             assert self._last is not None
             return self._last
 
@@ -90,7 +91,7 @@ class Farm:
         """Kill all that still live, and the parent."""
         assert self._server.stdin is not None
         self._server.stdin.close()
-        assert self._server.wait(timeout=20) == 0
+        assert self._server.wait(timeout=20 * scratch.PATIENCE) == 0
 
     def _read(self) -> None:
         assert self._server.stdout is not None

@@ -102,7 +102,7 @@ class SystemdTree(FolderTree):
     def _write(self, step: Step) -> None:
         values = properties(step.file, step.wanted)
         if self._told is None or self._told.get(step.file) != values:
-            tell(unit(step.path), values)
+            tell(step.folder.rpartition("/")[2], values)
         super()._write(step)
 
     def remove(self, path: Path) -> None:

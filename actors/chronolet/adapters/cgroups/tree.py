@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
-from chronolet.adapters.cgroups.files import Line, lines, page_bytes
+from chronolet.adapters.cgroups.files import Line, beside, lines, page_bytes
 from chronolet.adapters.cgroups.kernel import Kernel
 from chronolet.adapters.cgroups.marks import Marks
 from chronolet.adapters.cgroups.mounts import Mounted
 from chronolet.ports.cgroups import CgroupRefusal, Driver, Step
-from chronolet.rules.cgroups import Cgroup, Path, folder, uid_of
+from chronolet.rules.cgroups import Cgroup, Path, container_folder, folder, uid_of
 
 _V2 = 2
 _PAGES = "hugetlb"
@@ -106,17 +106,17 @@ class FolderTree:
         return tuple(self._missing(cgroup))
 
     def _missing(self, cgroup: Cgroup) -> Iterator[Step]:
-        name, is_new = self._name(cgroup.path), dict[str, bool]()
+        name, is_new = self._folder(cgroup), dict[str, bool]()
         yield from self._unmarked(cgroup.path)
         for line in self._lines(cgroup):
             where = f"{self._of[line.controller]}/{name}"
             found = None if is_new.get(where) else self._kernel.read(f"{where}/{line.file}")
             if found is None and where not in is_new:
-                is_new[where] = not self._kernel.is_folder(where)
+                is_new[where] = not cgroup.is_containers and not self._kernel.is_folder(where)
                 if is_new[where]:
                     yield Step(path=cgroup.path, folder=where)
             if found is None and not is_new[where]:
-                continue  # a kernel without it
+                continue  # a kernel without it, or a container that has ended
             if found is None or not line.means(found):
                 yield Step(path=cgroup.path, folder=where, file=line.file, found=found or "", wanted=line.wanted)
 
@@ -130,6 +130,9 @@ class FolderTree:
                 yield Step(path=path, folder=where, file=_MARK, found=found, wanted=self._claimed[1])
 
     def _lines(self, cgroup: Cgroup) -> Iterator[Line]:
+        if cgroup.is_containers:
+            yield from (line for line in beside(self.version, cgroup.values) if line.controller in self._of)
+            return
         if self._unified and self._hands_down and uid_of(cgroup.path[-1]) is None:
             # What is beneath has the controllers that are handed down to it, and no others.
             text = " ".join(f"+{name}" for name in self._handed)
@@ -178,7 +181,7 @@ class FolderTree:
             self._kernel.write(f"{above}/{_CONTROL}", " ".join(f"+{name}" for name in lacking))
 
     def actual(self, cgroup: Cgroup) -> Mapping[str, tuple[str, str]]:
-        name = self._name(cgroup.path)
+        name = self._folder(cgroup)
         found = {}
         for line in self._lines(cgroup):
             says = self._kernel.read(f"{self._of[line.controller]}/{name}/{line.file}")
@@ -236,10 +239,16 @@ class FolderTree:
         file = "memory.current" if self.version == _V2 else "memory.usage_in_bytes"
         return int(self._kernel.read(f"{self._of.get('memory', '')}/{self._name(path)}/{file}") or 0)
 
+    def _folder(self, cgroup: Cgroup) -> str:
+        return self._named(cgroup.path, container_folder) if cgroup.is_containers else self._name(cgroup.path)
+
     def _name(self, path: Path) -> str:
+        return self._named(path, folder)
+
+    def _named(self, path: Path, name: Callable[[Path, str], str]) -> str:
         known = self._names.get(path)
         if known is None:
-            known = self._names[path] = folder(path, self._driver)
+            known = self._names[path] = name(path, self._driver)
             if len(self._names) > _MOST_NAMES:
                 self._names.clear()
         return known
