@@ -172,10 +172,10 @@ def test_a_containers_cgroup_gets_what_is_given_and_is_never_made(world: World) 
     one = Cgroup(path=(*pod.path, "c" * 64), values=values, is_containers=True)
     assert tree.missing(one) == ()
     wanted = made_by_the_runtime(world, one)
-    assert {step.file for step in tree.missing(one)} == set(wanted) == set(tree.actual(one))
+    assert {step.file for step in tree.missing(one)} == set(wanted)
     assert settle(tree, one) == len(wanted)
     assert tree.missing(one) == ()
-    assert {file: says for file, (says, _) in tree.actual(one).items()} == wanted
+    assert {file: says for file, (says, _) in tree.actual(one).items() if says} == wanted
     assert tree.missing(Cgroup(path=one.path, is_containers=True)) == ()
     assert tree.missing(pod) == ()
     assert tree.pods(world.root) == (pod.path,)
@@ -237,6 +237,13 @@ def test_110_pods_that_are_as_they_should_be_cost_less_than_5_ms(world: World) -
     pods = [Cgroup(path=world.path("burstable", f"podu{number}"), values=FULL) for number in range(110)]
     for one in pods:
         settle(tree, one)
+    if world.files is not None and tree.version == 2:
+        held = Values(memory_low_bytes=MIB, memory_high_bytes=2 * MIB)
+        containers = [Cgroup(path=(*one.path, "c" * 64), values=held, is_containers=True) for one in pods]
+        for one in containers:
+            made_by_the_runtime(world, one)
+            assert settle(tree, one) == 2
+        pods += containers
     writes = world.files.writes if world.files else 0
     taken = []
     for _ in range(20):

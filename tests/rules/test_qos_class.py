@@ -133,6 +133,8 @@ def test_names_of_both_drivers(path: tuple[str, ...], plain: str, slices: str) -
     assert cgroups.folder(path, "systemd") == slices
     assert cgroups.parent_argument(path, "cgroupfs") == f"/{plain}"
     assert cgroups.parent_argument(path, "systemd") == slices.rpartition("/")[2]
+    assert cgroups.container_folder((*path, "c1"), "cgroupfs") == f"{plain}/c1"
+    assert cgroups.container_folder((*path, "c1"), "systemd") == f"{slices}/docker-c1.scope"
 
 
 @pytest.mark.parametrize(

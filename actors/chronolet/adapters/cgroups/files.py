@@ -7,7 +7,8 @@ cgroup-v1 and cgroup-v2.rst; opencontainers/runc libcontainer/cgroups/fs, fs2.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from chronolet.rules.cgroups import UNLIMITED, Values, weight
@@ -17,6 +18,8 @@ _V1_UNLIMITED = 1 << 60
 """What v1 says where there is no limit is near the largest number that it has."""
 _MAX = "max"
 _V2 = 2
+_MOST_KEPT = 1_000
+"""Values for which their lines are kept: every pod's are looked at again and again."""
 
 
 class Line(NamedTuple):
@@ -28,21 +31,23 @@ class Line(NamedTuple):
     means: Callable[[str], bool]
 
 
-def lines(version: int, values: Values) -> Iterator[Line]:
+@lru_cache(_MOST_KEPT)
+def lines(version: int, values: Values) -> Sequence[Line]:
     """In the order in which they are written: a quota after the period that it is of."""
-    yield from _v2(values) if version == _V2 else _v1(values)
+    return tuple(_v2(values) if version == _V2 else _v1(values))
 
 
-def beside(version: int, values: Values) -> Iterator[Line]:
+@lru_cache(_MOST_KEPT)
+def beside(version: int, values: Values) -> Sequence[Line]:
     """Those of the values that somebody else's cgroup may be given, and no more than are given."""
     given = {
         "memory.min": values.memory_min_bytes,
         "memory.low": values.memory_low_bytes,
         "memory.high": values.memory_high_bytes,
     }
-    for line in lines(version, values):
-        if line.controller == "hugetlb" or given.get(line.file) is not None:
-            yield line
+    return tuple(
+        line for line in lines(version, values) if line.controller == "hugetlb" or given.get(line.file) is not None
+    )
 
 
 def page_name(size: int) -> str:
