@@ -70,10 +70,13 @@ def _inside(cgroup: Path, script: str) -> list[str]:
 
 
 def test_a_log_that_may_not_be_read_tells_nothing(tmp_path: Path) -> None:
-    assert not KernelLog(str(tmp_path / "none")).named(ID)
+    nothing = KernelLog(str(tmp_path / "none"))
+    assert not nothing.named(ID)
+    assert nothing.why_not() == f"{tmp_path}/none: No such file or directory"
     log = tmp_path / "log"
     log.write_bytes(b"6,1,2,-;oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/a/" + ID.encode() + b",task=sh\n")
     found = KernelLog(str(log))
+    assert found.why_not() == ""
     assert found.named(ID)
     found.close()
     assert found.named(ID)

@@ -35,6 +35,15 @@ class KernelLog:
                 self.close()
             return container_id in self._killed
 
+    def why_not(self) -> str:
+        with self._lock:
+            try:
+                self._read()
+            except OSError as error:
+                self.close()
+                return f"{self._path}: {error.strerror}"
+        return ""
+
     def close(self) -> None:
         """Whoever asks again begins with the oldest record that there is."""
         if self._file is not None:

@@ -18,7 +18,6 @@ from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.cdi import HostCdi
 from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.http_requests import HttpRequests
-from chronolet.adapters.kernel_log import KernelLog
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
 from chronolet.adapters.pod_logs import PodLogFolders
@@ -112,7 +111,7 @@ def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
         cdi=HostCdi(settings.cdi_spec_dirs),
         logs=PodLogFolders(settings.pod_logs),
         cgroups=ContainerGroups(),
-        kills=KernelLog(),
+        kills=parts.kills,
         holding=holding(settings, parts.host),
         run=run,
     )

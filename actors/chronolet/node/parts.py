@@ -13,6 +13,7 @@ from chronolet.adapters.docker_runtime.images import DockerImages
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.kept_specs import SpecFiles
+from chronolet.adapters.kernel_log import KernelLog
 from chronolet.adapters.probes import Probing
 from chronolet.adapters.probes.results import RedisResults
 from chronolet.history.archives import NodeArchive
@@ -23,6 +24,7 @@ from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
 from chronolet.node.settings import Settings
 from chronolet.node.shares import check, sharing
+from chronolet.ports.kernel_log import Kills
 from chronolet.qos import effects as qos_effects
 
 
@@ -40,6 +42,7 @@ class Parts:
     specs: SpecFiles
     secrets: SecretFiles
     host: LinuxHost
+    kills: Kills
     shares: qos_effects.Outside
     probing: Probing
     results: RedisResults
@@ -54,7 +57,7 @@ def parts(settings: Settings) -> Parts:
     secrets = SecretFiles(settings.root_dir, settings.node)
     if "manifests" in settings.actors:
         secrets.prepare()
-    host = LinuxHost(settings.root_dir)
+    host, kills = LinuxHost(settings.root_dir), KernelLog()
     return Parts(
         settings=settings,
         metrics=metrics,
@@ -66,15 +69,20 @@ def parts(settings: Settings) -> Parts:
         specs=SpecFiles(settings.root_dir),
         secrets=secrets,
         host=host,
-        shares=_shares(settings, metrics, runtime, host),
+        kills=kills,
+        shares=_shares(settings, metrics, runtime, host, kills),
         probing=Probing(runtime),
         results=RedisResults(settings.redis_url, settings.node, metrics.probes.lost),
         disk=Disk(),
     )
 
 
-def _shares(settings: Settings, metrics: Metrics, runtime: MeasuredRuntime, host: LinuxHost) -> qos_effects.Outside:
+def _shares(
+    settings: Settings, metrics: Metrics, runtime: MeasuredRuntime, host: LinuxHost, kills: Kills
+) -> qos_effects.Outside:
     shares, cgroups = sharing(settings), LinuxCgroups(settings.root_dir / "cgroups")
     if "qos" in settings.actors:
         check(shares, host, cgroups)
-    return qos_effects.Outside(shares, cgroups, runtime, host, observe=metrics.cgroup, told=metrics.cgroup_version.set)
+    return qos_effects.Outside(
+        shares, cgroups, runtime, host, kills, observe=metrics.cgroup, told=metrics.cgroup_version.set
+    )

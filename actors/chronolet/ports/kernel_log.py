@@ -15,6 +15,9 @@ class Kills(Protocol):
     def named(self, container_id: str) -> bool:
         """Whether the kernel killed a process of this container for memory, as far as it still knows."""
 
+    def why_not(self) -> str:
+        """What keeps this process from being told, empty if nothing does."""
+
 
 class NoKills:
     """A kernel that tells nobody."""
@@ -22,3 +25,6 @@ class NoKills:
     def named(self, container_id: str) -> bool:
         del container_id
         return False
+
+    def why_not(self) -> str:
+        return ""

@@ -21,6 +21,7 @@ from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.ports import labels
 from chronolet.ports.cgroups import CgroupRefusal, Cgroups, CgroupTree, Step
 from chronolet.ports.host import Host
+from chronolet.ports.kernel_log import Kills, NoKills
 from chronolet.ports.runtime import Refusal, Runtime
 from chronolet.qos import signals, wanted
 from chronolet.qos.sharing import Means, Sharing, described
@@ -60,6 +61,7 @@ class Outside:
     cgroups: Cgroups
     runtime: Runtime
     host: Host
+    kills: Kills = field(default_factory=NoKills)
     observe: Observe = field(default=lambda _operation, _seconds: None)
     told: Callable[[int], None] = field(default=lambda _version: None)
     """Is told the version of cgroups, 0 for none."""
@@ -122,10 +124,11 @@ class Looking:
             case _:
                 return "cgroupfs"
 
-    def _lost(self) -> Sequence[str]:
+    def _lost(self) -> Iterator[str]:
         if least_oom_score_adj(self._outside.host.missing_capabilities()) >= 0:
-            return ("without the capability SYS_RESOURCE no oom_score_adj can be below 0: 0 stands for each that is",)
-        return ()
+            yield "without the capability SYS_RESOURCE no oom_score_adj can be below 0: 0 stands for each that is"
+        if why := self._outside.kills.why_not():
+            yield f"{why}: of who is killed for memory no more is known than the container runtime notices"
 
 
 @dataclass

@@ -15,8 +15,10 @@ import pytest
 from chronolet.adapters.cgroups import KernelOfFiles, LinuxCgroups
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.host import LinuxHost
+from chronolet.adapters.kernel_log import KernelLog
 from chronolet.ports import labels
 from chronolet.ports.cgroups import Cgroups
+from chronolet.ports.kernel_log import Kills, NoKills
 from chronolet.ports.runtime import Engine, Refusal, SandboxSpec
 from chronolet.qos import effects, signals, wanted
 from chronolet.qos.sharing import Sharing
@@ -42,6 +44,7 @@ class World:
         self.runtime = FakeRuntime(images=("pause",))
         self.told: list[str] = []
         self.cgroups: Cgroups = self.kernel
+        self.kills: Kills = NoKills()
         self.above: CgroupPath = ()
 
     @property
@@ -54,6 +57,7 @@ class World:
             cgroups=self.cgroups,
             runtime=self.runtime,
             host=LinuxHost(self.kernel.folder),
+            kills=self.kills,
             observe=lambda operation, _: self.told.append(operation),
         )
 
@@ -371,6 +375,12 @@ def test_a_node_without_cgroups_says_what_that_means(world: World) -> None:
         assert found.lost
     world.kernel.why_not = lambda: "/sys/fs/cgroup is mounted read-only"  # type: ignore[method-assign]
     assert looked(world).lost[0] == "/sys/fs/cgroup is mounted read-only: pods have no cgroups of their own"
+
+
+def test_a_node_that_may_not_read_the_kernels_log_says_what_that_means(world: World, tmp_path: Path) -> None:
+    world.kills = KernelLog(str(tmp_path / "none"))
+    (said,) = (one for one in looked(world).lost if "killed for memory" in one)
+    assert said.startswith(f"{tmp_path}/none: No such file or directory: of who is killed for memory no more is known")
 
 
 def test_an_engine_that_is_away_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
