@@ -166,6 +166,8 @@ def test_a_plugin_that_is_refused_without_end_does_not_fill_the_log(node: Node) 
         (said,) = {answer.partition("debug_error_string")[0] for answer in several.map(asks, range(64))}
     assert 'requested API version "v0" is not supported' in said
     node.journal.wait_for_event(devices.RegistrationRefused, resource=name, times=64)
+    with pytest.raises(grpc.RpcError, match=r"the ResourceName .x+\.\.\.. is invalid"):
+        register(node, "v1beta1", "long.sock", "x" * 1_000_000)
     told = node.journal.events(devices.RegistrationRefused, resource=name)
     assert [(one.times, one.calls) for one in told] == [(1, 1), (2, 1), (4, 2), (8, 4), (16, 8), (32, 16), (64, 32)]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from chronolet.devices import signals
 from chronolet.devices.claims import Policy
-from chronolet.devices.registration import Refusal, counted_as, refusal, socket_of
+from chronolet.devices.registration import Refusal, counted_as, refusal, shortened, socket_of
 from chronolet.devices.state import Device, Refused, Resource, State
 from chronolet_schemas import devices, kube_events
 from chronolet_schemas.devices import DeviceInfo
@@ -72,16 +72,16 @@ def _refused(
     if goes_on and message.times < 2 * known.times and now < known.at + REFUSED_AGAIN_MILLISECONDS:
         return ()
     refused = devices.RegistrationRefused(
-        resource=message.resource,
-        endpoint=message.endpoint,
-        version=" ".join(message.versions),
+        resource=shortened(message.resource),
+        endpoint=shortened(message.endpoint),
+        version=shortened(" ".join(message.versions)),
         reason=found.reason,
         message=found.message,
         refused_at=now,
         times=message.times,
         calls=message.times - known.times if goes_on else message.times,
     )
-    said = f"Device plugin at {message.endpoint!r}: {found.message}"
+    said = f"Device plugin at {refused.endpoint!r}: {found.message}"
     return (refused, told(policy, "DevicePluginRefused", said))
 
 

@@ -19,6 +19,8 @@ REGISTRY_SOCKET = "kubelet.sock"
 MOST_REFUSED = 64
 """So many different refusals are counted each by itself. All that are beyond them count as one more."""
 _THE_OTHERS = ""
+_LONGEST = 320
+"""Characters of what a plugin says of itself, where it is told again: more than the longest name of a resource."""
 
 Reason = Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint"]
 
@@ -52,7 +54,7 @@ def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: st
 
 def counted_as(resource: str, reason: Reason, known: Collection[str]) -> str:
     """The name under which a refusal is counted, where those in `known` are counted already."""
-    name = f"{reason} {resource}"
+    name = f"{reason} {shortened(resource)}"
     return name if name in known or len(known) < MOST_REFUSED else _THE_OTHERS
 
 
@@ -68,5 +70,10 @@ def socket_of(endpoint: str, folder: str) -> str | None:
     return str(path) if inside and "\0" not in endpoint and path.name != REGISTRY_SOCKET else None
 
 
+def shortened(text: str) -> str:
+    """The text, or its beginning; of a beginning, the same."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
 def _quoted(*texts: str) -> str:
-    return " ".join(json.dumps(text, ensure_ascii=False) for text in texts)
+    return " ".join(json.dumps(shortened(text), ensure_ascii=False) for text in texts)

@@ -5,9 +5,10 @@ from typing import Any
 from chronolet.devices import signals, wanted
 from chronolet.devices.capacity import allocatable, capacity, health, node_allocatable
 from chronolet.devices.decider import DECIDER, decider
+from chronolet.devices.registration import counted_as
 from chronolet_schemas import devices
 from tests.deciders.devices.scene import FOLDER, GPU, NIC, PATIENT, STRICT, Devices
-from tests.deciders.given import given
+from tests.deciders.given import given, over_the_wire
 
 
 def test_what_always_runs() -> None:
@@ -148,6 +149,17 @@ def test_another_refusal_is_news() -> None:
     assert refused(scene, 1) == (1, 1)
     scene.when(signals.RegistryOpened())
     assert refused(scene, 1) == (1, 1)
+
+
+def test_of_a_name_that_is_too_long_the_beginning_is_told() -> None:
+    scene, long = Devices(), "x" * 1_000_000
+    for number, version in enumerate(("v0", "v1beta1"), start=1):
+        for times in (1, 2, 3):
+            found = refused(scene, times, resource=long, versions=(version, long), endpoint=long)
+            assert found == {1: (1, 1), 2: (2, 1)}.get(times)
+            assert sum(len(over_the_wire(event).message) for event in scene.said) < 5_000
+        assert len(scene.now.refused) == number
+    assert scene.now.refused.get(counted_as(long, "invalid_resource_name", scene.now.refused)) is not None
 
 
 def test_names_without_end_are_bounded_too() -> None:
