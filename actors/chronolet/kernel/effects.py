@@ -147,6 +147,7 @@ class Slot:
         self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
         self.cancelled = threading.Event()
         self._around = around
+        self._place = f"{kind}/{key} {effect.subject}"
         self._job = job
         self._cause = cause
         self._over = threading.Lock()  # taken once, by whoever ends the slot: its worker, or its time-out
@@ -172,11 +173,11 @@ class Slot:
         """See `EffectContext.fence`."""
         if self.cancelled.is_set() or not self._around.permit.valid():
             raise Fenced(point)
-        self._around.faults.point(f"effect/before {point} {self.kind}/{self.key} {self.effect.subject}")
+        self._around.faults.point(f"effect/before {point} {self._place}")
 
     def done(self, point: str) -> None:
         """See `EffectContext.done`."""
-        self._around.faults.point(f"effect/after {point} {self.kind}/{self.key} {self.effect.subject}")
+        self._around.faults.point(f"effect/after {point} {self._place}")
 
     def send(self, signal: Signal, *, cause: str = "") -> None:
         """See `EffectContext.send`. Of a one-shot's progress, what comes within five seconds of the last is dropped."""

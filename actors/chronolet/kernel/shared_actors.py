@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import pykka
@@ -71,7 +72,7 @@ class SharedActor(pykka.Actor):
         self._actor_loop_setup()
         inbox = self.actor_inbox
         assert isinstance(inbox, _Inbox)  # noqa: S101 - for the type checker
-        inbox.look = lambda: self._thread.soon(self._look)
+        inbox.look = partial(self._thread.soon, self._look)
         self._look()
 
     def _look(self) -> None:

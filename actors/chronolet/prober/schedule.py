@@ -10,9 +10,14 @@ A worker that begins anew (the agent was restarted, another process took over) g
 
 from __future__ import annotations
 
+import math
 import zlib
 
 from chronolet.prober.wanted import RunProbe
+
+SHARED_PART = 0.01
+SHARED_SECONDS = 0.01
+"""A probe may begin so much of its period later than its time, and never more than this, to begin with others."""
 
 
 def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -> int:
@@ -45,3 +50,13 @@ def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) 
     if anchored:
         return now + (from_at - now) % period
     return max(now, min(from_at, now + delay + period))
+
+
+def shared(when: float, period: float) -> float:
+    """The moment at or after `when` that all probes of a period share; in seconds, by any clock.
+
+    A thread that wakes up for one probe pays more for waking up than for the probe: those whose times are close begin
+    together.
+    """
+    step = min(period * SHARED_PART, SHARED_SECONDS)
+    return max(math.ceil(when / step) * step, when)

@@ -96,7 +96,7 @@ class ProbeWorker(SharedActor):
     # -- its times ---------------------------------------------------------------------------------------------------
 
     def _tick_at(self, when: float) -> None:
-        self._timer = self._prober.at(when, lambda: self.actor_ref.tell(Tick(when)))
+        self._timer = self._prober.at(schedule.shared(when, self._period), lambda: self.actor_ref.tell(Tick(when)))
 
     def _tick(self, at: float) -> None:
         behind = max(time.monotonic() - at, 0.0)

@@ -50,6 +50,20 @@ def test_the_first_time_is_as_soon_as_possible(from_at: int, now: int, delay: in
     assert at == (now if from_at < now else min(from_at, longest))
 
 
+@given(when=st.floats(0.0, 1e9), period=PERIODS)
+def test_a_probe_waits_a_hundredth_of_its_period_for_others_at_most(when: float, period: int) -> None:
+    seconds = period / 1000
+    late = schedule.shared(when, seconds) - when
+    assert 0 <= late <= min(seconds / 100, schedule.SHARED_SECONDS) + 1e-6
+
+
+def test_those_of_a_period_begin_together() -> None:
+    whens = [20.0 + number / 330 for number in range(330)]
+    assert len({schedule.shared(when, 1.0) for when in whens}) <= 101
+    assert schedule.shared(20.0001, 1.0) == schedule.shared(20.0099, 1.0), "of those within ten milliseconds"
+    assert schedule.shared(20.0001, 0.01) < schedule.shared(20.0099, 0.01), "not if that is their whole period"
+
+
 def test_a_clock_that_was_put_back_by_an_hour_stops_no_probing() -> None:
     """Neither one that had begun, nor one that was to begin, nor one whose container started in the future."""
     now, hour = 10**12, 3_600_000

@@ -18,7 +18,9 @@ HEAD_LIMIT = 256 * 1024
 """How much of heads is read at most. Go would take 10 MiB; no server that is well sends that."""
 _CHUNK_LINE_LIMIT = 4096
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})(?: [^\r\n]*)?$")
+_LINE_END = re.compile(rb"\r?\n")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
+_NAMES = frozenset((b"location", b"transfer-encoding", b"content-length"))
 _NO_BODY = (204, 304)
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _MOST_HEX_DIGITS = 16
@@ -97,7 +99,7 @@ class Answer:
             self._check_first_line()
             self._searched = size
             return False
-        lines = re.split(rb"\r?\n", bytes(self._rest[: end.start()]))
+        lines = _LINE_END.split(bytes(self._rest[: end.start()]))
         self._take(size)
         self._read += size
         self._searched, self._first_is_well = 0, False
@@ -183,13 +185,15 @@ def _status(line: bytes) -> int:
 
 
 def _fields(lines: list[bytes]) -> dict[bytes, bytes]:
-    """By lower-case name, the first of equal ones: of these three a second means nothing good."""
+    """Those of `_NAMES`, the first of equal ones: a second means nothing good."""
     found: dict[bytes, bytes] = {}
     for line in lines:
         name, colon, value = line.partition(b":")
         if not colon and not line.startswith((b" ", b"\t")):
             raise Malformed(f'{_BROKEN}: malformed MIME header line: "{_shown(line)}"')
-        found.setdefault(name.strip().lower(), value.strip())
+        name = name.strip().lower()
+        if name in _NAMES:
+            found.setdefault(name, value.strip())
     return found
 
 

@@ -17,7 +17,7 @@ from chronolet.adapters.probes.names import Address, Names
 from chronolet.ports.probes import Result
 
 _OURS = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
-
+_NOT_YET = (errno.EALREADY, errno.EINPROGRESS)
 
 _AT_ONCE = struct.pack("ii", 1, 0)
 """Closing forgets the connection, with a reset. Else the machine would remember each for a minute (TIME_WAIT), some
@@ -48,8 +48,11 @@ class Dial:
         names.find(host, port, self._found)
 
     def let_go(self) -> None:
-        """Stop; a socket that was handed over is its receiver's."""
+        """Stop; a socket that was handed over is its receiver's. Whoever dials knows it and is known to it: it forgets
+        him, so that neither waits for the garbage collector.
+        """
         self._over = True
+        self._connected = self._failed = _nobody
         self._drop()
 
     def _found(self, found: Sequence[Address] | OSError) -> None:
@@ -59,9 +62,9 @@ class Dial:
             self._end(found)
             return
         self._addresses = iter(found)
-        self._next(OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL)))
+        self._next(None)
 
-    def _next(self, error: OSError) -> None:
+    def _next(self, error: OSError | None) -> None:
         """The next address; with none left that was the last error."""
         self._drop()
         for family, address in self._addresses:
@@ -72,8 +75,8 @@ class Dial:
                 error = refused
                 continue
             self._raw = raw
-            number = raw.connect_ex(address)
-            if number == errno.EINPROGRESS:
+            number = raw.connect_ex(address) and raw.connect_ex(address)  # one on this machine has answered meanwhile
+            if number in _NOT_YET:
                 self._loop.watch(raw.fileno(), WRITABLE, self._ready)
                 return
             if not number:
@@ -81,7 +84,7 @@ class Dial:
                 return
             error = OSError(number, os.strerror(number))
             self._drop()
-        self._end(error)
+        self._end(error or OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL)))
 
     def _ready(self) -> None:
         raw = self._raw
@@ -107,3 +110,6 @@ class Dial:
         if raw is not None:
             self._loop.unwatch(raw.fileno())
             raw.close()
+
+
+def _nobody(_: object) -> None: ...

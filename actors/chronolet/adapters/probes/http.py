@@ -43,7 +43,6 @@ class HttpAttempt(LoopAttempt):
         self._raw: socket.socket | None = None
         self._secured = False
         self._unsent = b""
-        self._answer = Answer()
         self._ask()
 
     # -- the way there -----------------------------------------------------------------------------------------------

@@ -68,6 +68,8 @@ class Loop:
         self._soon: deque[Callable[[], object]] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._ident = 0
+        """Of that thread, once it runs."""
         self._stopped = False
 
     # -- from any thread ---------------------------------------------------------------------------------------------
@@ -75,7 +77,7 @@ class Loop:
     def soon(self, action: Callable[[], object]) -> None:
         """Call it on the loop's thread, in order."""
         self._soon.append(action)
-        if threading.current_thread() is not self._thread:
+        if threading.get_ident() != self._ident:
             with self._lock:
                 if self._stopped:
                     return
@@ -129,6 +131,7 @@ class Loop:
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        self._ident = threading.get_ident()
         go_first()
         while not self._stopped:
             try:
