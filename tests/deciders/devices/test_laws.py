@@ -1,7 +1,7 @@
 """What holds whatever plugins, pods and crashes do, in whatever order.
 
 The state is what the log says; no device has two owners; nothing is held for a pod that is not there; who waits gets
-devices when there are some; and when all pods are gone, all is free.
+devices when there are some; and when all pods are gone, all is free. Of refused plugins more is told than is not.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class World:
         self.now = 1_000
         self.living: dict[str, dict[str, dict[str, int]]] = {}
         self.late: list[signals.Signal] = []
+        self.refused: Counter[str] = Counter()
         self.did: Counter[str] = Counter()
 
     def tell(self, message: Any) -> None:
@@ -71,6 +72,10 @@ class World:
         assert used == owners
         assert set(self.state.open) == {key for key, one in self.state.claims.items() if one.open}
         assert {f"{u}/{c}" for u, cs in self.state.pods.items() for c in cs} == set(self.state.claims)
+        told = {name.rpartition(" ")[2]: one.times for name, one in self.state.refused.items()}
+        refused = +self.refused
+        assert told.keys() == refused.keys()
+        assert all(told[name] <= count < 2 * told[name] for name, count in refused.items()), (told, refused)
 
     def replayed(self) -> State:
         state = self.decider.initial
@@ -87,11 +92,14 @@ class World:
     def _register(self, resource: str, uid: str, number: int) -> None:
         options = devices.PluginOptions(preferred_allocation=bool(number % 2), pre_start_required=bool(number % 4))
         by: Any = "watcher" if number % 5 == 0 else "registration"
+        refused = number % 7 == 0
+        self.refused[resource] = self.refused[resource] + 1 if refused else 0
         self.tell(
             signals.PluginRegistering(
                 by=by,
                 resource=resource,
-                versions=("v1beta1",) if number % 7 else ("v0",),
+                versions=("v0",) if refused else ("v1beta1",),
+                times=max(self.refused[resource], 1),
                 endpoint=f"p{number % 3}.sock",
                 folder="/plugins",
                 options=None if by == "watcher" or number % 9 == 0 else options,
@@ -221,6 +229,7 @@ class World:
 
     def _reopen(self, resource: str, uid: str, number: int) -> None:
         self._crash(resource, uid, number)
+        self.refused.clear()
         self.tell(signals.RegistryOpened())
 
     def _wake(self, resource: str, uid: str, number: int) -> None:
@@ -266,5 +275,6 @@ def test_whatever_happens(policy: Policy, pytestconfig: pytest.Config) -> None:
         world.settle()
         did.update(world.did)
     assert min(did[name] for name in ("DevicesAllocated", "DevicesFreed", "Crash")) > 300, did
-    assert min(did[name] for name in ("PreferenceAsked", "DevicesAdopted", "PreStartAsked")) > 10, did
+    seldom = ("PreferenceAsked", "DevicesAdopted", "PreStartAsked", "RegistrationRefused")
+    assert min(did[name] for name in seldom) > 10, did
     assert did["DevicesPending" if policy.wait_for_resources else "DevicesRefused"] > 100, did
