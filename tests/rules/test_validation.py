@@ -172,6 +172,10 @@ def test_a_container_that_kubernetes_takes(fields: dict[str, Any]) -> None:
     assert of_container(**fields) == []
 
 
+def pages(size: str, much: str) -> dict[str, Any]:
+    return {"resources": {"limits": {"memory": "1Gi", f"hugepages-{size}": much}}}
+
+
 def probe(**fields: Any) -> dict[str, Any]:
     return {"livenessProbe": {"exec": {"command": ["true"]}, **fields}}
 
@@ -210,6 +214,11 @@ def probe(**fields: Any) -> dict[str, Any]:
         ({"resources": {"limits": {"memory": "9E"}}}, "resources.limits.memory: '9E' is out of range"),
         ({"resources": {"limits": {"a/b": "500m"}}}, "resources.limits.a/b: 500m is no whole number"),
         ({"resources": {"limits": {"a b": "1"}}}, "resources.limits: key 'a b' is not allowed"),
+        (pages("2Mi", "3Mi"), "resources.limits.hugepages-2Mi: 3Mi is no multiple of the page size 2Mi"),
+        (pages("many", "0"), "resources.limits.hugepages-many: 'many' is no size of pages, expected one such as"),
+        (pages("0", "0"), "resources.limits.hugepages-0: '0' is no size of pages"),
+        (pages("3", "0"), "resources.limits.hugepages-3: '3' is no size of pages"),
+        ({"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}, "resources: asks for huge pages alone, expected cpu or"),
         (
             {"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1001m"}}},
             "resources.requests.cpu: 1001m is above the limit 1",
@@ -219,7 +228,7 @@ def probe(**fields: Any) -> dict[str, Any]:
             "resources.requests.a/b: 1 is below the limit 2, expected the same",
         ),
         ({"resources": {"requests": {"a/b": "1"}}}, "resources.limits: names no a/b, expected the request's 1"),
-        ({"resources": {"requests": {"hugepages-2Mi": "2Mi"}}}, "resources.limits: names no hugepages-2Mi"),
+        ({"resources": {"requests": {"cpu": "1", "hugepages-2Mi": "2Mi"}}}, "resources.limits: names no hugepages-2Mi"),
         ({"volumeMounts": [{"mountPath": "/a"}]}, "volumeMounts[0].name: missing"),
         (
             {"volumeMounts": [{"name": "x", "mountPath": "/a"}]},

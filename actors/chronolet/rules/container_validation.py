@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from fractions import Fraction
 
 from chronolet.rules import names, quantities
 from chronolet.rules.action_validation import action_problems
 from chronolet.rules.ports import LARGEST_PORT
 from chronolet.rules.problems import Problem, name_problems, repeated, required, within
+from chronolet.rules.resources import HUGE_PAGES
 from chronolet_schemas.podspec import (
     Container,
     ContainerPort,
@@ -23,6 +25,7 @@ from chronolet_schemas.podspec import (
 )
 
 _SHOWN_VOLUMES = 10
+_KIB = 1 << 10
 
 _FRACTIONAL = frozenset({"cpu", "memory", "ephemeral-storage"})
 _OVERCOMMITTED = _FRACTIONAL
@@ -94,10 +97,13 @@ def resource_problems(path: str, resources: ResourceRequirements) -> Iterator[Pr
             yield from name_problems(f"{path}.{field}", name, names.qualified_problem, "key ")
             yield from amount_problems(f"{path}.{field}.{name}", name, text)
     yield from _requests_fit(path, resources)
+    asked = {*resources.limits, *resources.requests}
+    if any(name.startswith(HUGE_PAGES) for name in asked) and not asked & {"cpu", "memory"}:
+        yield Problem(path, "asks for huge pages alone, expected cpu or memory beside them")
 
 
 def amount_problems(path: str, name: str, text: str) -> Iterator[Problem]:
-    """A quantity of the resource `name`: well formed, not negative, whole where halves make no sense."""
+    """A quantity of the resource `name`: well formed, not negative, whole where halves make no sense; whole pages."""
     try:
         value = quantities.parse(text)
         (quantities.cpu_milli if name == "cpu" else quantities.whole)(text)
@@ -108,6 +114,20 @@ def amount_problems(path: str, name: str, text: str) -> Iterator[Problem]:
         yield Problem(path, f"{text} is below 0")
     elif name not in _FRACTIONAL and value.denominator != 1:
         yield Problem(path, f"{text} is no whole number")
+    elif name.startswith(HUGE_PAGES):
+        yield from _page_problems(path, name.removeprefix(HUGE_PAGES), text, int(value))
+
+
+def _page_problems(path: str, size: str, text: str, value: int) -> Iterator[Problem]:
+    """A page is a number of KiB on every machine."""
+    try:
+        page = quantities.parse(size)
+    except quantities.QuantityError:
+        page = Fraction(0)
+    if page <= 0 or page % _KIB:
+        yield Problem(path, f"{size!r} is no size of pages, expected one such as 2Mi or 1Gi")
+    elif value % page:
+        yield Problem(path, f"{text} is no multiple of the page size {size}")
 
 
 def _requests_fit(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
@@ -115,7 +135,7 @@ def _requests_fit(path: str, resources: ResourceRequirements) -> Iterator[Proble
     for name, text in resources.requests.items():
         limit = resources.limits.get(name)
         if limit is None:
-            if "/" in name or name.startswith("hugepages-"):
+            if "/" in name or name.startswith(HUGE_PAGES):
                 yield Problem(f"{path}.limits", f"names no {name}, expected the request's {text}")
             continue
         try:
