@@ -6,7 +6,6 @@ when it failed.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -18,6 +17,7 @@ import structlog
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.process import Process
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.node import log_format
 from chronolet.node.collecting import piles_up
 from chronolet.node.http import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
@@ -34,7 +34,7 @@ log = structlog.get_logger("chronolet.node")
 
 def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> int:
     """Run until SIGTERM or SIGINT: 0. 1 if the process could not start, or failed."""
-    _configure_logging(settings)
+    log_format.configure(settings.log_format)
     told = _signals()
     try:
         node = _built(settings, faults, tuning)
@@ -175,23 +175,3 @@ def _left_alone(process: Process) -> str:
     """Hosting the others does not make a process ready: nobody decides for the pods of these."""
     left = sorted((str(shard), error) for shard, error in process.left_alone().items())
     return "; ".join(f"{shard} is left alone: {error}" for shard, error in left)
-
-
-def _configure_logging(settings: Settings) -> None:
-    level = logging.getLevelNamesMapping().get(os.environ.get("CHRONOLET_LOG_LEVEL", "INFO").upper(), logging.INFO)
-    last = (
-        structlog.processors.JSONRenderer()
-        if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    )
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            last,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
