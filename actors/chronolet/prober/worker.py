@@ -5,6 +5,7 @@ Answers to pkg/kubelet/prober/worker.go (run) and prober.go (runProbeWithRetries
 here.
 
     waiting -> (its time) asking -> (an error, up to three times) asking again -> told -> waiting
+    asking -> ended, for its container has died or the probe is not wanted any more: only written down
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ FIRST_ATTEMPTS = 2
 """So many look for commands that a killed process has left: the engine may have begun its last one a moment later."""
 LATE_SECONDS = 60.0
 """A worker says at most so often that its probes are late."""
+GIVEN_UP = "the probe was given up: its container has died, or it is not to be probed any more"
 
 
 class Tick(NamedTuple):
@@ -81,11 +83,17 @@ class ProbeWorker(SharedActor):
                 self._found(message.reading)
 
     def on_stop(self) -> None:
-        """Nothing is asked any more."""
+        """Nothing is asked any more. What was under way says nothing of the container; that it was asked is kept."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._attempt is not None:
-            self._attempt.cancel()
+        attempt, self._attempt = self._attempt, None
+        if attempt is None:
+            return
+        attempt.cancel()
+        if attempt.began:
+            self._started = self._due if self._tries == 1 else self._started
+            since = time.monotonic() - self._started
+            self._write(Reading(result="error", output=GIVEN_UP, started=self._started, seconds=since), since)
 
     def on_failure(self, _type: type[BaseException] | None, error: BaseException | None, _traceback: Any) -> None:
         """The kernel begins another one, after a pause."""
@@ -165,19 +173,25 @@ class ProbeWorker(SharedActor):
     def _conclude(self, reading: Reading) -> None:
         effect = self._effect
         since = time.monotonic() - self._started
-        at, milliseconds = _now() - round(since * 1000), round(since * 1000)
         self._outside.figures.probed(effect, reading.result, since)
-        self._outside.results.add(_raw(effect, reading, at, milliseconds, self._started - self._due))
+        at = self._write(reading, since)
         if self._streak.is_news(reading.result, at):
             outcome = signals.ProbeOutcome(
                 intent=effect.intent,
                 outcome=reading.result,
                 at=at,
-                milliseconds=milliseconds,
+                milliseconds=round(since * 1000),
                 output=reading.output,
                 code=reading.code,
             )
             self._context.send(outcome)
+
+    def _write(self, reading: Reading, since: float) -> int:
+        """For the stream of raw outcomes; when it began, in milliseconds."""
+        milliseconds = round(since * 1000)
+        at = _now() - milliseconds
+        self._outside.results.add(_raw(self._effect, reading, at, milliseconds, self._started - self._due))
+        return at
 
 
 def _raw(effect: RunProbe, reading: Reading, at: int, milliseconds: int, late: float) -> RawResult:

@@ -20,7 +20,7 @@ from chronolet.ports.runtime import Refusal
 from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeLate, ProbeOutcome
 from chronolet.prober.wanted import RunProbe
-from chronolet.prober.worker import ProbeWorker, begin
+from chronolet.prober.worker import GIVEN_UP, ProbeWorker, begin
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import ExecAction, HTTPGetAction, Probe
 from chronolet_schemas.prober import RawResult
@@ -255,7 +255,7 @@ def test_what_waits_too_long_for_its_turn_says_so(world: World) -> None:
     assert set(said) <= {0, 1}, "once a minute"
 
 
-def test_one_that_is_ended_tells_nothing_more(world: World, serve: Serve) -> None:
+def test_one_that_is_ended_while_it_asks_writes_that_down_and_tells_nothing(world: World, serve: Serve) -> None:
     asked, release = threading.Event(), threading.Event()
 
     def waits(connection: socket.socket, _: bytes) -> None:
@@ -268,7 +268,23 @@ def test_one_that_is_ended_tells_nothing_more(world: World, serve: Serve) -> Non
     world.end()
     release.set()
     time.sleep(0.1)
-    assert (context.sent, world.told.raw) == ([], [])
+    assert (context.sent, world.told.counted) == ([], [])
+    (raw,) = world.told.raw
+    assert (raw.outcome, raw.output, raw.code) == ("error", GIVEN_UP, "")
+
+
+def test_one_that_waits_for_its_turn_when_it_is_ended_was_not_asked(world: World) -> None:
+    computes = Probe(exec=ExecAction(command=("computes",)), timeout_seconds=5)
+    container = running(world.runtime)
+    total = world.execs_at_once + 1
+    contexts = [world.begin(computes, period=100, id=container, container=f"c{number}") for number in range(total)]
+    wait_until(lambda: any(context.sent for context in contexts), "one that waits")
+    (waits,) = [number for number, context in enumerate(contexts) if context.sent]
+    world.ends[waits]()
+    wait_until(lambda: len(pykka.ActorRegistry.get_by_class(ProbeWorker)) == total - 1, "its end")
+    assert world.told.raw == []
+    world.end()
+    assert [raw.output for raw in world.told.raw] == [GIVEN_UP] * world.execs_at_once
 
 
 def test_one_that_fails_is_told_to_the_kernel(world: World, monkeypatch: pytest.MonkeyPatch, serve: Serve) -> None:
