@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import docker.errors
@@ -345,19 +346,20 @@ def test_a_redis_that_is_killed_in_the_middle_of_a_run_over_images_costs_no_age(
     assert len(told) == len({image.id for image in told}), "an age began again"
 
 
-def last_end_is_kept(node: Node, name: str) -> bool:
-    """Whether Docker has the container that `logs -p` would show; a newer end by now counts for itself."""
-    while True:
-        before = ended(node, name)
-        try:
-            if before:
-                node.docker.inspect_container(before)
-        except docker.errors.NotFound:
-            node.journal.read(200)
-            if ended(node, name) == before:
-                return False
-        else:
-            return True
+def check_last_end(node: Node, name: str) -> None:
+    """Docker has the container that `logs -p` would show, or a newer end, of which the log is about to tell."""
+    gone: set[str] = set()
+
+    def found() -> bool:
+        last = ended(node, name)
+        if last and last not in gone:
+            with suppress(docker.errors.NotFound):
+                node.docker.inspect_container(last)
+                return True
+            gone.add(last)
+        return not last
+
+    node.journal.wait_for(f"the last end of {name}, or a newer one", found)
 
 
 def ended(node: Node, name: str) -> str:
@@ -376,7 +378,8 @@ def test_a_busy_collector_gets_in_nobodys_way(node: Node) -> None:
     node.start()
 
     def restarted() -> bool:
-        assert all(last_end_is_kept(node, name) for name in names)
+        for name in names:
+            check_last_end(node, name)
         gone = {(event.pod, event.rule) for event in node.journal.events(container_gc.Removed)}
         return gone >= {(f"default/{name}", "per_container_limit") for name in names}
 

@@ -192,7 +192,7 @@ def test_folders_are_separated_by_commas() -> None:
 
 def test_what_follows_a_servers_name_is_its_own_affair() -> None:
     hook = "https://user:pass@host:8443/a%20b?db=prod"
-    assert known.resolve({"event_webhook_url": hook}, {})[0].event_webhook_url == hook
+    assert resolve({"event_webhook_url": hook}, {})[0].event_webhook_url == hook
 
 
 def test_only_what_a_command_asks_for_is_looked_up_in_the_environment() -> None:

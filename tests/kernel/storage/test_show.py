@@ -49,7 +49,7 @@ def numbers_as_floats(value: Any) -> Any:
     return value if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
 
 
-def test_the_types_are_many_and_wide_are_those_that_carry_a_pod() -> None:
+def test_the_types_are_many_and_wide_are_those_that_carry_a_pod_or_a_node() -> None:
     assert len(CLASSES) > 50
     assert {registry.type_of(cls) for cls in CLASSES if is_wide(cls)} <= {
         "manifests.ApplyPods@1",
@@ -58,6 +58,7 @@ def test_the_types_are_many_and_wide_are_those_that_carry_a_pod() -> None:
         "pod.PodAdopted@1",
         "pod.SpecAccepted@1",
         "pod.SuccessorAwaits@1",
+        "qos.NodeDescribed@1",
     }
 
 
