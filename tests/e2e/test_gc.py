@@ -83,8 +83,7 @@ class Images:
         self._node.journal.wait_for(f"{image_id} in the log", lambda: image_id in self._seen())
 
     def _seen(self) -> set[str]:
-        changes = self._node.journal.events(image_gc.ImagesChanged)
-        return {image.id for event in changes for image in event.seen}
+        return {image.id for image in told_with_names(self._node)}
 
     def use(self, name: str) -> str:
         """By a dead container that is nobody's pod."""
@@ -252,7 +251,7 @@ def test_a_run_that_is_killed_in_its_middle_is_finished_by_the_next_agent(node: 
         node.journal.wait_for_event(image_gc.PolicySet)
         images = Images(node)
         images.make(*(f"image{number}" for number in range(8)))
-        before = {image.id: event.at for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen}
+        before = {image.id for image in told_with_names(node)}
         with node.started("gc", "run", "--unused-images", "-o", "json") as running:
             agent.over.wait(20)
             assert agent.status == -9
@@ -268,9 +267,13 @@ def test_a_run_that_is_killed_in_its_middle_is_finished_by_the_next_agent(node: 
     assert len(node.journal.events(image_gc.RunStarted)) == 1
     assert images.there() == set()
     # Whoever looked anew was told nothing that the log had not known: no age began again.
-    after = [image.id for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen]
-    assert sorted(after) == sorted(before)
+    assert sorted(image.id for image in told_with_names(node)) == sorted(before), "an age began again"
     node.journal.wait_for_event(container_gc.RunFinished, trigger="request")
+
+
+def told_with_names(node: Node) -> list[image_gc.Image]:
+    """What was told of images. One that is looked at before it has its name is told again with it: that counts here."""
+    return [image for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen if image.names]
 
 
 def told_to(node: Node, kind: str, command: Command) -> None:
@@ -341,8 +344,7 @@ def test_a_redis_that_is_killed_in_the_middle_of_a_run_over_images_costs_no_age(
     removed = [event.id for event in node.journal.events(image_gc.ImageRemoved)]
     assert sorted(removed) == sorted(images.ids.values())
     assert len(node.journal.events(image_gc.RunStarted)) == 1
-    # One that is looked at before it has its name is told again with it.
-    told = [image for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen if image.names]
+    told = told_with_names(node)
     assert len(told) == len({image.id for image in told}), "an age began again"
 
 
