@@ -7,7 +7,7 @@ is away is waited for, as the agent does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from chronolet.kernel.redis_store import RedisStore
@@ -88,9 +88,11 @@ class Journal:
 
     def tail(self, count: int = 15) -> str:
         """The last lines, for messages."""
-        return "\n".join(
-            f"{line.entry.position} {line.entry.entity} {line.event!r:.300}" for line in self.lines[-count:]
-        )
+        return _shown(self.lines[-count:])
+
+    def history(self, words: Collection[str]) -> str:
+        """All lines about any of these, ids for example, for messages."""
+        return _shown([line for line in self.lines if any(word in repr(line.event) for word in words)])
 
     def close(self) -> None:
         self.store.close()
@@ -115,3 +117,7 @@ class Journal:
                 self.pods.pop(key, None)
             else:
                 self.pods[key] = state
+
+
+def _shown(lines: Sequence[Line]) -> str:
+    return "\n".join(f"{line.entry.position} {line.entry.entity} {line.event!r:.300}" for line in lines)

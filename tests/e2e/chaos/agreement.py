@@ -8,6 +8,7 @@ question or just after the answer. What is made and was not started is nobody's 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
@@ -36,8 +37,10 @@ def wait_for_agreement(node: Node, what: str) -> float:
     while found := differences(node):
         if time.monotonic() - began > LIMIT_SECONDS:
             said = "\n".join(found[:20])
+            pods = {uid for line in found for uid in re.findall(r"_([0-9a-f]{32})_", line)}
             raise AssertionError(
-                f"{what}: {len(found)} differences after {LIMIT_SECONDS} s:\n{said}\n{node.journal.tail(40)}"
+                f"{what}: {len(found)} differences after {LIMIT_SECONDS} s:\n{said}\n"
+                f"of these pods the log has\n{node.journal.history(pods)}\nit ends with\n{node.journal.tail(20)}"
             )
         node.journal.read(20)
     took = time.monotonic() - began
