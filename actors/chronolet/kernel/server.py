@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from typing import Literal
 
 import redis
 
-from chronolet.kernel import server_program
+from chronolet.kernel import server_process, server_program
 from chronolet.kernel.redis_connection import Address, Channel
 from chronolet.kernel.redis_errors import LOST
 from chronolet.kernel.store import StoreUnreachable
@@ -30,7 +29,6 @@ _LOG_LIMIT_BYTES = 8 << 20
 _LEAST_ROOM_BYTES = 1 << 20
 _POLL_SECONDS = 0.01
 _ANSWER_SECONDS = 2.0
-_NAMES = ("redis-server", "valkey-server")
 _FULL = ("No space left on device", "Disk quota exceeded")
 _REASONS = (
     "can't",
@@ -80,6 +78,7 @@ class OwnServer:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._check_socket_path()
         with self._alone():
+            self._check_peer()
             adopted = self.pid() is not None or self._answers()
             if not adopted:
                 self._start()
@@ -87,38 +86,23 @@ class OwnServer:
         return "adopted" if adopted else "started"
 
     def pid(self) -> int | None:
-        """The running server's process id; None if it does not run.
-
-        The pid file alone does not tell: a server that ends deletes it while it still writes to its append-only file.
-        """
+        """The running server's process id; None if it does not run."""
         if self._child is not None:
             if self._child.poll() is None:
                 return self._child.pid
             self._child = None
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            pid = int(self._pid_file.read_text())
-            if self._is_ours(pid):
-                return pid
-        everyone = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
-        return next((pid for pid in everyone if self._is_ours(pid)), None)
+        return server_process.find(self.folder, self.socket)
 
     def stop(self) -> None:
         """End the server cleanly and wait for its end; nothing if it does not run."""
         pid = self.pid()
         if pid is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + self._patience
-        while self._runs(pid):
-            if time.monotonic() > deadline:
-                raise ServerFailed(f"the redis-server with pid {pid} did not end within {self._patience:g} s")
-            time.sleep(_POLL_SECONDS)
-
-    def _runs(self, pid: int) -> bool:
-        if self._child is not None and self._child.pid == pid:
-            return self._child.poll() is None
-        return self._is_ours(pid)
+        if not server_process.end(pid, self.folder, self.socket, self._patience):
+            raise ServerFailed(f"the redis-server with pid {pid} did not end within {self._patience:g} s")
+        if self._child is not None:
+            self._child.wait()
+            self._child = None
 
     def last_words(self) -> str:
         """What the server's log gives as reason for its end: the last lines that tell of something wrong."""
@@ -154,14 +138,14 @@ class OwnServer:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _is_ours(self, pid: int) -> bool:
-        """Whether that process is this folder's server: a server whose title or arguments name the socket."""
-        process = Path(f"/proc/{pid}")
-        try:
-            name, title = (process / "comm").read_text(), (process / "cmdline").read_bytes()
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            return False
-        return name.strip() in _NAMES and os.fsencode(self.socket) in title
+    def _check_peer(self) -> None:
+        """Refuse a socket that a process of another user serves: it is none of ours, and not ours to end."""
+        peer = server_process.serving(self.socket)
+        if peer is not None and peer.uid != os.geteuid():
+            raise ServerFailed(
+                f"{self.socket}: served by process {peer.pid} of user {peer.uid}, expected user {os.geteuid()}:"
+                " end that process, or choose another --root-dir"
+            )
 
     def _start(self) -> None:
         program = server_program.find()

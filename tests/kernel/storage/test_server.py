@@ -2,16 +2,18 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from chronolet.kernel import server_program
+from chronolet.kernel import server_process, server_program
 from chronolet.kernel.ballast import Ballast
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.server import OwnServer, ServerFailed
@@ -126,6 +128,64 @@ def test_a_pid_file_of_another_process_is_no_server(folder: Path) -> None:
     (server.folder / "redis.sock").touch()
     assert server.pid() is None
     assert server.ensure() == "started"
+
+
+@contextlib.contextmanager
+def fake_server(folder: Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that calls itself redis-server and names the folder's socket, as whoever likes."""
+    program = folder.with_name(f"{folder.name}-fake") / "redis-server"
+    program.parent.mkdir()
+    shutil.copy("/bin/sleep", program)
+    title = f"redis-server unixsocket:{folder / 'redis' / 'redis.sock'}"
+    command = ["/bin/bash", "-c", f"exec -a '{title}' {program} 600"]
+    fake = subprocess.Popen(command, **how)
+    try:
+        scratch.wait_until(lambda: Path(f"/proc/{fake.pid}/comm").read_text() == "redis-server\n", "the fake server")
+        yield fake
+    finally:
+        fake.kill()
+        fake.wait()
+        shutil.rmtree(program.parent)
+
+
+@pytest.mark.parametrize("user", ["nobody", "root"])
+def test_a_process_that_only_calls_itself_our_server_is_left_alone(folder: Path, user: str) -> None:
+    server = OwnServer(folder, patience_seconds=30)
+    with fake_server(folder, user=user, cwd="/") as fake:
+        server.folder.mkdir(mode=0o700)
+        (server.folder / "redis.pid").write_text(str(fake.pid))
+        assert server.pid() is None
+        server.stop()
+        assert server.ensure() == "started"
+        assert server.pid() not in (None, fake.pid)
+        adopter = OwnServer(folder)
+        assert adopter.pid() == server.pid()
+        adopter.stop()
+        assert server.pid() is None
+        assert fake.poll() is None, "it was sent a signal"
+
+
+def test_a_socket_that_another_user_serves_is_refused(folder: Path) -> None:
+    server = OwnServer(folder, patience_seconds=30)
+    folder.chmod(0o755)
+    server.folder.mkdir()
+    server.folder.chmod(0o777)
+    program = shutil.which("redis-server")
+    assert program is not None
+    command = [program, "--port", "0", "--unixsocket", str(server.socket), "--save", "", "--dir", "/"]
+    other = subprocess.Popen(command, user="nobody", stdout=subprocess.DEVNULL, cwd="/")
+    try:
+        scratch.wait_until(lambda: server_process.serving(server.socket) is not None, "the other user's server")
+        with pytest.raises(
+            ServerFailed, match=rf"served by process {other.pid} of user \d+, expected user 0: end that"
+        ):
+            server.ensure()
+        assert server.pid() is None
+        server.stop()
+        assert other.poll() is None, "it was sent a signal"
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_a_tail_cut_short_is_repaired(folder: Path) -> None:

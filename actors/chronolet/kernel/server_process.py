@@ -1,0 +1,89 @@
+"""Which process is the redis-server of a folder: by its user, and by the socket that it serves.
+
+Comes in: the server's folder and socket. Goes out: a process id, or who else serves the socket. A process's name and
+arguments prove nothing, for any user can choose them. A process without our user id is not ours, and neither is one
+that works in another folder (only our user may enter this one): it is never sent a signal. Next: `server`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket as sockets
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+_CONNECT_SECONDS = 0.5
+_CREDENTIALS = struct.Struct("3i")
+"""`struct ucred`: pid, uid, gid."""
+
+
+class Peer(NamedTuple):
+    """Who listens on a unix socket. `pid` is 0 for a process of another PID namespace."""
+
+    pid: int
+    uid: int
+
+
+def serving(socket: Path) -> Peer | None:
+    """The process that listens on the socket, as the kernel knows it (SO_PEERCRED); None if nobody does."""
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as connection:
+        connection.settimeout(_CONNECT_SECONDS)
+        try:
+            connection.connect(os.fspath(socket))
+        except OSError:  # nobody listens, or a server that hangs has too many connections waiting
+            return None
+        found = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(found)
+    return Peer(pid, uid)
+
+
+def find(folder: Path, socket: Path) -> int | None:
+    """The folder's server; None if none runs.
+
+    One that starts does not listen yet, and one that ends listens no more while it still has its files open: those two
+    are found among all processes.
+    """
+    peer = serving(socket)
+    if peer is not None and peer.uid == os.geteuid() and peer.pid:
+        return peer.pid
+    everyone = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+    return next((pid for pid in everyone if is_server(pid, folder, socket)), None)
+
+
+def is_server(pid: int, folder: Path, socket: Path) -> bool:
+    """Whether a process is ours, works in that folder and was started to serve that socket."""
+    process = Path(f"/proc/{pid}")
+    try:
+        # The owner of a process's folder is its effective user.
+        if process.stat().st_uid != os.geteuid() or not (process / "cwd").samefile(folder):
+            return False
+        title = (process / "cmdline").read_bytes()
+    except OSError:  # it has ended, or may not be looked at
+        return False
+    path = os.fsencode(socket)
+    return b"unixsocket:" + path in title or b"--unixsocket\0" + path in title
+
+
+def end(pid: int, folder: Path, socket: Path, patience_seconds: float) -> bool:
+    """Send SIGTERM to the folder's server and wait for its end; False if it did not end in time.
+
+    By a descriptor of the process: its id may belong to another process by now.
+    """
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if find(folder, socket) != pid:
+            return True
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+        watch = select.poll()
+        watch.register(process, select.POLLIN)
+        return bool(watch.poll(patience_seconds * 1000))
+    finally:
+        os.close(process)
