@@ -109,6 +109,10 @@ class StreamFollowed(Event, frozen=True, kw_only=True):
     """The agent has just been started."""
     boot_id: str = ""
     """Of the machine, from one boot to the next; empty where it is not known."""
+    endpoint: str = ""
+    """The engine's address as the agent was given it, such as unix:///var/run/docker.sock; empty in older logs."""
+    engine_id: str = ""
+    """The engine's own id; empty in older logs, and where the engine has none."""
 
 
 @registered

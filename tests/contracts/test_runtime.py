@@ -405,6 +405,7 @@ def test_an_engine_that_dies_ends_the_stream_and_keeps_containers(harness: Harne
 
 def test_an_engine_says_who_it_is(harness: Harness) -> None:
     engine = harness.runtime.engine()
+    assert engine.id == harness.runtime.engine().id != ""
     assert engine.name
     assert engine.version
     assert engine.api_version

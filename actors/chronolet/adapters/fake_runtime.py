@@ -61,6 +61,7 @@ class FakeRuntime:
         self._streams: list[FakeStream] = []
         self._refusals: dict[str, deque[Refusal]] = {}
         self._down = False
+        self.engine_id = "fake-1"
         self.silent = False
         """While set, notices are lost: only a listing tells."""
         self.calls: list[str] = []
@@ -102,7 +103,7 @@ class FakeRuntime:
 
     def engine(self) -> Engine:
         self._enter("engine")
-        return Engine(name="fake", version="1", api_version="1.41")
+        return Engine(name="fake", version="1", api_version="1.41", id=self.engine_id)
 
     def create_sandbox(self, spec: SandboxSpec) -> str:
         self._enter("create_sandbox")

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any
 
 import click
 
-from chronolet.cli import completing, parts, pods, terminal
+from chronolet.cli import completing, engines, parts, pods, terminal
 from chronolet.cli.errors import Failure
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.podview import api_pod
 from chronolet.cli.session import session
 from chronolet.node.settings import Settings
-from chronolet.ports.runtime import Runtime
+from chronolet.ports.runtime import Refusal, Runtime
 
 Object = dict[str, Any]
 
@@ -76,12 +76,17 @@ def command(
     if not words:
         raise click.UsageError("you must specify at least one command for the container: `exec POD -- COMMAND`.")
     with session(settings) as node:
-        pod = api_pod(node.state("pod"), node.settings.node, namespace, pod_name(name))
-        runtime = node.services.runtime(settings)
-    try:
-        return _run(runtime, _running(pod, container, quiet=quiet), words, stdin=stdin, tty=_has_tty(stdin, tty))
-    finally:
-        runtime.close()
+        moment = node.state("pod", "pleg")
+        pod = api_pod(moment, node.settings.node, namespace, pod_name(name))
+        engine = engines.of_node(node, moment)
+    container_id = _running(pod, container, quiet=quiet)
+    with closing(node.services.runtime(engine.settings)) as runtime:
+        try:
+            return _run(runtime, container_id, words, stdin=stdin, tty=_has_tty(stdin, tty))
+        except Refusal as refusal:
+            if refusal.kind != "not_found" or runtime.inspect(container_id) is not None:
+                raise
+            raise engine.without(runtime, container_id, pod["metadata"]["name"]) from refusal
 
 
 def _running(pod: Object, name: str | None, *, quiet: bool) -> str:

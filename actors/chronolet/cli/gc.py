@@ -12,7 +12,9 @@ from typing import Any
 
 import click
 
+from chronolet.cli import engines
 from chronolet.cli.options import Command, policy_options, with_settings
+from chronolet.cli.session import session
 from chronolet.node.settings import Settings
 
 _FORM = click.Choice(("json", "yaml"))
@@ -48,7 +50,9 @@ def plan(*, settings: Settings, policy: dict[str, Any], output: str | None, unus
 
     The settings are the node agent's own, unless flags name others.
     """
-    _part("gc_plan").show(settings, policy, output, unused=unused)
+    with session(settings) as node:
+        asked = engines.of_node(node, node.state("pleg")).settings
+    _part("gc_plan").show(asked, policy, output, unused=unused)
 
 
 @command.command(cls=Command)

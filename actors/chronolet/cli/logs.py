@@ -1,12 +1,14 @@
 """`chronolet logs`: what containers have written.
 
 Comes in: a pod, a container. Goes out: its output. The container's id comes from the node's log (`logged` says which
-run it is), the output from Docker (`output` writes it). Source: kubectl's pkg/cmd/logs.
+run it is), the output from the node's Docker Engine (`engines` says which one that is, `output` writes it). Source:
+kubectl's pkg/cmd/logs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -14,7 +16,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from chronolet.cli import completing, output, selecting
+from chronolet.cli import completing, engines, output, selecting
+from chronolet.cli.engines import Engine
 from chronolet.cli.errors import Failure
 from chronolet.cli.logged import run_of
 from chronolet.cli.naming import pod_name
@@ -22,6 +25,7 @@ from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.parts import Part, chosen, parts
 from chronolet.cli.podview import api_pod, api_pods
 from chronolet.cli.session import Session, session
+from chronolet.history.state import Moment
 from chronolet.node.settings import Settings
 from chronolet.node.values import duration
 from chronolet.ports.runtime import Refusal, Runtime
@@ -38,6 +42,13 @@ class Source(NamedTuple):
 
     pod: str
     part: Part
+
+
+class Link(NamedTuple):
+    """The engine that is asked, and how it was chosen."""
+
+    runtime: Runtime
+    engine: Engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +113,9 @@ def command(
     if (name is None) == (selector is None):
         raise click.UsageError("expected either a pod or a selector.")
     with session(settings) as node:
-        found = _pods(node, namespace, name, selector)
+        moment = node.state("pod", "pleg")
+        found = _pods(node, moment, namespace, name, selector)
+        engine = engines.of_node(node, moment)
         lines = (-1 if name else _SELECTED_TAIL) if tail is None else tail
         asked = Asked(tail=None if lines < 0 else lines, since=_since(node, since, since_time), **flags)
     sources = [
@@ -115,15 +128,13 @@ def command(
             f"you are attempting to follow {len(sources)} log streams, but maximum allowed concurrency is "
             f"{max_log_requests}, use --max-log-requests to increase the limit"
         )
-    runtime = node.services.runtime(settings)
-    try:
-        _print(runtime, sources, asked)
-    finally:
-        runtime.close()
+    with closing(node.services.runtime(engine.settings)) as runtime:
+        _print(Link(runtime, engine), sources, asked)
 
 
-def _pods(node: Session, namespace: str, name: str | None, selector: selecting.Wanted | None) -> list[Object]:
-    moment = node.state("pod")
+def _pods(
+    node: Session, moment: Moment, namespace: str, name: str | None, selector: selecting.Wanted | None
+) -> list[Object]:
     if selector is None:
         return [api_pod(moment, node.settings.node, namespace, pod_name(name or ""))]
     everything = api_pods(moment, node.settings.node)
@@ -157,9 +168,9 @@ def _since(node: Session, since: str | None, since_time: str | None) -> int | No
     return int(moment.timestamp() * 1000)
 
 
-def _print(runtime: Runtime, found: Sequence[Source], asked: Asked) -> None:
+def _print(link: Link, found: Sequence[Source], asked: Asked) -> None:
     """One after the other; together where each goes on."""
-    outputs = [partial(_output, runtime, one.pod, one.part, asked) for one in found]
+    outputs = [partial(_output, link, one.pod, one.part, asked) for one in found]
     if asked.follow and len(outputs) > 1:
         for error in output.write_together(outputs):
             _fail(error, asked)
@@ -177,12 +188,12 @@ def _fail(error: Exception, asked: Asked) -> None:
     click.echo(f"error: {error}", err=True)
 
 
-def _output(runtime: Runtime, pod: str, part: Part, asked: Asked) -> Iterator[bytes]:
+def _output(link: Link, pod: str, part: Part, asked: Asked) -> Iterator[bytes]:
     container_id = run_of(part, pod, previous=asked.previous)
     try:
         pieces = (
             piece
-            for _, piece in runtime.logs(
+            for _, piece in link.runtime.logs(
                 container_id,
                 follow=asked.follow and not asked.previous,
                 tail=asked.tail,
@@ -195,6 +206,4 @@ def _output(runtime: Runtime, pod: str, part: Part, asked: Asked) -> Iterator[by
     except Refusal as refusal:
         if refusal.kind != "not_found":
             raise
-        raise Failure(
-            f"container {container_id[:12]} of pod {pod} was removed from Docker, and its output with it"
-        ) from refusal
+        raise link.engine.without(link.runtime, container_id, pod, "and its output with it") from refusal

@@ -47,6 +47,14 @@ class Command(click.Command):
             # Else it is as if the flag had not been given.
 
 
+_FLAGGED = "chronolet.flagged"
+
+
+def given_as_flag(name: str) -> bool:
+    """Whether the setting of this name was given as a flag of the command at hand, not by the environment."""
+    return name in click.get_current_context().meta.get(_FLAGGED, ())
+
+
 def global_options(function: Function) -> Function:
     """Take the flags that every command knows before the subcommand, too."""
 
@@ -68,6 +76,7 @@ def with_settings(*names: str) -> Callable[[Function], Function]:
             before = click.get_current_context().meta.get("chronolet.flags", {})
             behind = {name: arguments.pop(name) for name in wanted}
             flags = {name: behind[name] if behind[name] is not None else before.get(name) for name in wanted}
+            click.get_current_context().meta[_FLAGGED] = frozenset(name for name in wanted if flags[name] is not None)
             settings, remarks = resolve(flags, os.environ, config, wanted)
             for remark in remarks:
                 click.echo(f"warning: {remark}", err=True)

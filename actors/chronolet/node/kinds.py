@@ -126,6 +126,7 @@ def _pleg(parts: Parts, run: Run) -> Kind[Any]:
         threshold_seconds=settings.pleg_relist_threshold / 1000,
         run=run,
         boot_id=boot_id(),
+        endpoint=settings.docker,
     )
     return pleg.kind(jobs, settings.node)
 

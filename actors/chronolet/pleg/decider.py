@@ -51,7 +51,7 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
         case Due():
             return (pleg.Unhealthy(message=illness(state.listed_at, now, state.threshold_milliseconds)),)
         case signals.StreamOpened():
-            return (pleg.StreamFollowed(server=message.server, first=message.first, boot_id=message.boot_id),)
+            return (_followed(message),)
         case signals.StreamBroken():
             return () if state.stream == "lost" else (pleg.StreamLost(error=message.error),)
         case _:
@@ -76,6 +76,16 @@ def _noticed(state: State, notice: signals.Noticed) -> Iterator[Event]:
     elif notice.action != "create":
         # What is created is about to start: its start is the news. One that never starts is found by the relist.
         yield from _news(state, _as_seen(notice))
+
+
+def _followed(message: signals.StreamOpened) -> pleg.StreamFollowed:
+    return pleg.StreamFollowed(
+        server=message.server,
+        first=message.first,
+        boot_id=message.boot_id,
+        endpoint=message.endpoint,
+        engine_id=message.engine_id,
+    )
 
 
 def _relist_works(state: State, message: signals.Relisted) -> Iterator[Event]:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.pleg import signals, wanted
 from chronolet.pleg.relisting import Relisting
 from chronolet.ports import labels
-from chronolet.ports.runtime import Notice, Refusal, Runtime
+from chronolet.ports.runtime import Engine, Notice, Refusal, Runtime
 from chronolet.ports.streams import Stream
 
 log = structlog.get_logger("chronolet.pleg")
@@ -54,25 +55,44 @@ def jobs(
     threshold_seconds: float = THRESHOLD_SECONDS,
     run: Callable[[], str] = lambda: "",
     boot_id: str = "",
+    endpoint: str = "",
 ) -> Mapping[type[Effect], Job]:
     """The standing effects of the pleg kind. `steady_seconds` is the listing's period while the stream stands,
-    `threshold_seconds` how old the last one may be while pleg is healthy; `run` is the log's, `boot_id` the machine's.
+    `threshold_seconds` how old the last one may be while pleg is healthy; `run` is the log's, `boot_id` the machine's,
+    `endpoint` the address at which the runtime was reached.
     """
     link = Link()
-    following = Following(runtime, node, link, run, boot_id)
+    following = Following(runtime, node, link, run, Origin(boot_id, endpoint))
     listing = Listing(runtime, node, link, steady_seconds, threshold_seconds)
     return {wanted.FollowRuntime: Job(following.follow), wanted.Relist: Job(listing.list)}
+
+
+class Origin(NamedTuple):
+    """Which machine and which engine the notices come from, as StreamOpened records it."""
+
+    boot_id: str
+    endpoint: str
+
+    def opened(self, engine: Engine, *, first: bool) -> signals.StreamOpened:
+        """The signal for a stream of this engine."""
+        return signals.StreamOpened(
+            server=f"{engine.name} {engine.version}",
+            first=first,
+            boot_id=self.boot_id,
+            endpoint=self.endpoint,
+            engine_id=engine.id,
+        )
 
 
 class Following:
     """The worker of FollowRuntime."""
 
-    def __init__(self, runtime: Runtime, node: str, link: Link, run: Callable[[], str], boot_id: str) -> None:
+    def __init__(self, runtime: Runtime, node: str, link: Link, run: Callable[[], str], origin: Origin) -> None:
         self._runtime = runtime
         self._node = node
         self._link = link
         self._run = run
-        self._boot_id = boot_id
+        self._origin = origin
         self._since: int | None = None
         """The time of the last notice: where the next stream goes on, as far back as the engine remembers."""
 
@@ -107,9 +127,8 @@ class Following:
             self._link.opened += 1
             self._link.standing = True
             self._link.look.set()
-            server = f"{engine.name} {engine.version}"
-            log.info("following what runs", server=server)
-            context.send(signals.StreamOpened(server=server, first=first, boot_id=self._boot_id))
+            log.info("following what runs", server=f"{engine.name} {engine.version}")
+            context.send(self._origin.opened(engine, first=first))
 
         try:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):

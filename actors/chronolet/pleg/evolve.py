@@ -32,7 +32,13 @@ def evolve(state: State, event: Event) -> State:
 
 def _stream(state: State, event: pleg.StreamFollowed | pleg.StreamLost) -> State:
     if isinstance(event, pleg.StreamFollowed):
-        return replace(state, stream="followed", boot_id=event.boot_id or state.boot_id)
+        return replace(
+            state,
+            stream="followed",
+            boot_id=event.boot_id or state.boot_id,
+            endpoint=event.endpoint or state.endpoint,
+            engine_id=event.engine_id if event.endpoint else state.engine_id,
+        )
     return replace(state, stream="lost")
 
 

@@ -45,6 +45,8 @@ class StreamOpened(Signal, frozen=True, kw_only=True):
     server: str
     first: bool = False
     boot_id: str = ""
+    endpoint: str = ""
+    engine_id: str = ""
 
 
 class StreamBroken(Signal, frozen=True, kw_only=True):

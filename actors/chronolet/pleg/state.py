@@ -40,7 +40,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `stream` and `relist` say how it goes with the two ways to hear of the runtime. `anew` counts the times that the
     listing had to begin from nothing: containers were adopted, or one listing told more than a step may say. `boot_id`
-    is the last that was heard of.
+    is the last that was heard of; so are the engine's address (`endpoint`) and its own id, both empty in older logs.
 
     While `relist` is failing, `listed_at` is when the last one that worked began (0: never), and pleg is `unhealthy`
     once that is longer ago than `threshold_milliseconds`. `unread` are the uids of pods that cannot be inspected, with
@@ -57,3 +57,5 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unread: immutables.Map[str, Unread] = immutables.Map()
     anew: int = 0
     boot_id: str = ""
+    endpoint: str = ""
+    engine_id: str = ""

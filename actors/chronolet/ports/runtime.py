@@ -237,6 +237,8 @@ class Engine(Plain, frozen=True, kw_only=True):
     name: str
     version: str
     api_version: str
+    id: str = ""
+    """Its own, kept in its data folder: distinguishes two engines behind one address. Empty where it has none."""
     root: str = ""
     cgroup_driver: str = ""
     cgroup_version: str = ""

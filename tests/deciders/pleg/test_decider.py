@@ -284,6 +284,17 @@ def test_the_first_listing_of_all_is_what_makes_a_node_ready() -> None:
     ill.when(signals.Relisted(began_at=T0, count=3)).tells(("NodeReady", "Node node-1 status is now: NodeReady"))
 
 
+def test_the_engine_is_recorded_with_its_address() -> None:
+    opened = signals.StreamOpened(server="x", endpoint="unix:///a.sock", engine_id="E1")
+    scene = given(DECIDER).when(opened)
+    scene.then(pleg.StreamFollowed(server="x", endpoint="unix:///a.sock", engine_id="E1"))
+    assert (scene.state.endpoint, scene.state.engine_id) == ("unix:///a.sock", "E1")
+    scene.when(signals.StreamOpened(server="x"))
+    assert (scene.state.endpoint, scene.state.engine_id) == ("unix:///a.sock", "E1"), "an older release says nothing"
+    scene.when(replace(opened, endpoint="unix:///b.sock", engine_id=""))
+    assert (scene.state.endpoint, scene.state.engine_id) == ("unix:///b.sock", "")
+
+
 def test_a_start_of_the_agent_and_of_the_machine_is_told() -> None:
     first = signals.StreamOpened(server="x", first=True, boot_id="b1")
     scene = given(decider("node-1")).when(first).tells(("Starting", "Starting chronolet."))

@@ -73,7 +73,9 @@ class Standing:
 @contextmanager
 def standing(runtime: Runtime, *wishes: Effect, steady_seconds: float = 3600) -> Iterator[Standing]:
     """The effects run, one after the other has begun; a listing comes only when somebody asks for it."""
-    work = Standing(dict(effects.jobs(runtime, NODE, steady_seconds=steady_seconds, run=lambda: RUN)))
+    work = Standing(
+        dict(effects.jobs(runtime, NODE, steady_seconds=steady_seconds, run=lambda: RUN, endpoint="unix:///here"))
+    )
     try:
         for wish in wishes:
             work.start(wish)
@@ -96,7 +98,10 @@ def test_a_life_is_noticed_with_its_cause(world: World) -> None:
         assert died.at >= up.started_at
         assert work.noticed(sandbox.id) == ["create", "start"]
         assert {one.container for one in work.sent(signals.Noticed)} == {"POD", "app"}
-    assert work.sent(signals.StreamOpened)[0].server.startswith("docker ")
+    opened = work.sent(signals.StreamOpened)[0]
+    assert opened.server.startswith("docker ")
+    assert (opened.endpoint, opened.engine_id) == ("unix:///here", world.runtime.engine().id)
+    assert opened.engine_id
     assert work.sent(signals.StreamBroken) == []
 
 

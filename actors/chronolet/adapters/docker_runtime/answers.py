@@ -97,6 +97,7 @@ class _Created(_Reply):
 
 
 class _Info(_Reply):
+    ID: str = ""
     ServerVersion: str = ""
     DockerRootDir: str = ""
     CgroupDriver: str = ""
@@ -193,6 +194,7 @@ def engine(version: bytes, info: bytes) -> Engine:
         name="docker",
         version=about.ServerVersion,
         api_version=_version.decode(version).ApiVersion,
+        id=about.ID,
         root=about.DockerRootDir,
         cgroup_driver=about.CgroupDriver,
         cgroup_version=about.CgroupVersion,
