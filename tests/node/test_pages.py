@@ -19,6 +19,7 @@ from chronolet.node.http import Answer
 from chronolet.node.pages import configz, pod_pages, runtime_pages
 from chronolet.node.settings import Settings
 from chronolet.node.summary import Rates, Sample, summary, without_limit_of
+from chronolet.node.values import Secret
 from chronolet.pod import actor as pod_actor
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, ContainerState, Refusal, SandboxSpec, Usage
@@ -106,14 +107,20 @@ def test_an_empty_log_has_no_pods(tmp_path: Path) -> None:
 
 def test_configz_has_the_kubelets_names_and_no_password(tmp_path: Path) -> None:
     hook = "https://me:secret@hooks.example:8443/T0/secret?token=secret"
-    page = configz(replace(settings(tmp_path), event_webhook_url=hook))({})
+    redis = "redis://:secret@localhost:6379?password=secret"
+    docker = "ssh://me:secret@host"
+    told = replace(
+        settings(tmp_path), event_webhook_url=hook, redis=redis, docker=docker, redis_password=Secret("secret")
+    )
+    page = configz(told)({})
     shown = body(page)
     kubelet, own = shown["kubeletconfig"], shown["chronolet"]
     assert isinstance(kubelet, dict)
     assert isinstance(own, dict)
     assert (kubelet["fileCheckFrequency"], kubelet["logging"]) == ("20s", {"format": "text"})
     assert own["event-webhook-url"] == "https://hooks.example:8443"
-    assert b"secret@" not in page.body
+    assert b"secret" not in page.body.replace(b"event-webhook-secret-file", b"")
+    assert own["docker"] == "ssh://host"
     assert (own["redis"], own["node"], own["pleg-relist-threshold"]) == ("redis://localhost:6379", "n", "3m0s")
 
 

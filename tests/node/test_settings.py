@@ -89,7 +89,10 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ({"pod_max_pids": "-2"}, "--pod-max-pids: found '-2', expected a whole number from 0 to 4194304"),
         ({"port": "70000"}, "--port: found '70000', expected a whole number from 0 to 65535"),
         ({"port": "x"}, "--port: found 'x', expected a whole number from 0 to 65535"),
-        ({"redis": "localhost:6379"}, "--redis: found 'localhost:6379', expected a URL such as unix://..."),
+        (
+            {"redis": "localhost:6379"},
+            "--redis: the URL is no URL of a Redis server, expected unix://SOCKET",
+        ),
         ({"actors": "pod,cook"}, f"--actors: found 'pod,cook', expected some of {', '.join(known.ALL_ACTORS)}"),
         ({"pleg_relist_period": "10"}, "--pleg-relist-period: found '10', expected a duration above zero"),
         ({"node": " "}, "--hostname-override: found ' ', expected text"),
@@ -115,6 +118,12 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
             )
             for path in ("a b", "hook-\u00e9", "?key=\u00e9")
         ),
+        ({"docker": "ssh://me:S3CRET@[::1"}, "--docker: found a URL that cannot be read, expected a URL such as"),
+        (
+            {"redis": "redis://h?foo=bar"},
+            "--redis: the URL has the unknown option 'foo', expected some of db",
+        ),
+        ({"redis": "redis://:pw@h"}, "--redis: every user of this machine may read a password among a process's"),
         ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec"),
     ],
 )
@@ -122,6 +131,53 @@ def test_a_wrong_value_names_flag_found_and_expected(flags: dict[str, str], mess
     with pytest.raises(SettingsError) as error:
         resolve(flags, {})
     assert str(error.value).startswith(message)
+
+
+URL = "redis://h:1/2"
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "url"),
+    [
+        ({"redis": URL}, {}, URL),
+        ({"redis": URL}, {"CHRONOLET_REDIS_PASSWORD": "p/?#@:%"}, "redis://:p%2F%3F%23%40%3A%25@h:1/2"),
+        ({"redis": "unix://me@/s"}, {"CHRONOLET_REDIS_PASSWORD": "pw"}, "unix://me:pw@/s"),
+        ({}, {"CHRONOLET_REDIS": "redis://:pw@h"}, "redis://:pw@h"),
+        ({"redis": URL, "redis_password_file": "{file}"}, {}, "redis://:of%20file@h:1/2"),
+        ({}, {"CHRONOLET_REDIS": URL, "CHRONOLET_REDIS_PASSWORD_FILE": "{file}"}, "redis://:of%20file@h:1/2"),
+        ({"redis_password_file": "{file}"}, {}, None),
+        ({}, {"CHRONOLET_REDIS_PASSWORD": "pw"}, None),
+    ],
+)
+def test_where_the_redis_password_comes_from(
+    flags: dict[str, str], environment: dict[str, str], url: str | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    file.write_text("of file\n")
+    flags = {name: value.format(file=file) for name, value in flags.items()}
+    environment = {name: value.format(file=file) for name, value in environment.items()}
+    found, _ = resolve(flags | {"root_dir": "/r"}, environment)
+    assert found.redis_url == (url or "unix:///r/redis/redis.sock")
+    if found.redis_password:
+        assert found.redis_password not in repr(found)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n", b"two\nlines", b"\xff", b"x" * 4097, b"nul\0"])
+def test_a_password_file_that_cannot_be_used(content: bytes | None, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SettingsError, match=rf"--redis-password-file: {file}: (cannot be read|expected one line)"):
+        resolve({"redis": URL, "redis_password_file": str(file)}, {})
+
+
+@pytest.mark.parametrize("name", ["CHRONOLET_REDIS_PASSWORD", "CHRONOLET_REDIS_PASSWORD_FILE"])
+def test_a_password_stands_in_one_place(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("other")
+    with pytest.raises(SettingsError, match="the URL of the Redis server holds a password, too") as caught:
+        resolve({}, {"CHRONOLET_REDIS": "redis://:S3CRET@h", name: str(file)})
+    assert "S3CRET" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +219,8 @@ def test_any_text_is_a_duration_or_an_error_that_names_it(text: str) -> None:
 
 def test_every_setting_has_a_place_and_names_of_its_own() -> None:
     names = [one.name for one in known.SETTINGS]
-    assert set(names) == set(known.Settings.__struct_fields__)
+    # A password has no flag: every user of a machine can read those of a process.
+    assert {*names, "redis_password"} == set(known.Settings.__struct_fields__)
     for field in ("name", "flag", "env"):
         values = [getattr(one, field) for one in known.SETTINGS]
         assert len(set(values)) == len(values)

@@ -10,9 +10,9 @@ import importlib
 import click
 
 from chronolet.cli.options import Command, config_option, with_settings
-from chronolet.node.settings import SETTINGS, Settings
+from chronolet.node.settings import EVERYWHERE, SETTINGS, Settings
 
-_MORE = tuple(one.name for one in SETTINGS if one.name not in {"redis", "root_dir", "node"})
+_MORE = tuple(one.name for one in SETTINGS if one.name not in EVERYWHERE)
 
 
 @click.command(cls=Command)

@@ -17,6 +17,7 @@ from chronolet.cli.progress import progress
 from chronolet.cli.services import Services
 from chronolet.history.entries import ArchiveReader, entries
 from chronolet.history.state import Moment, state_at
+from chronolet.kernel.redis_url import where
 from chronolet.kernel.store import HistoryMissing, Store, StoreUnreachable
 from chronolet.node.settings import Settings
 from chronolet_schemas.envelope import START, Entry, Position
@@ -92,7 +93,7 @@ def _opened_now(settings: Settings, services: Services) -> Store:
 def _expect_log(settings: Settings, store: Store) -> None:
     if store.last() == START:
         raise Failure(
-            f"node {settings.node} has no log at {_without_password(settings.redis_url)}: "
+            f"node {settings.node} has no log at {where(settings.redis_url)}: "
             "start its agent with `chronolet run`, or name the node by --hostname-override"
         )
 
@@ -104,8 +105,3 @@ def _expect_socket(settings: Settings) -> None:
             f"no node agent's Redis at {settings.redis_socket}: start one with `chronolet run`, "
             "or name its --redis URL or --root-dir"
         )
-
-
-def _without_password(url: str) -> str:
-    scheme, mark, rest = url.partition("://")
-    return f"{scheme}{mark}{rest.rpartition('@')[2]}"

@@ -13,13 +13,13 @@ import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
 from redis.connection import ConnectionPool
 from redis.retry import Retry
 
+from chronolet.kernel import redis_url
 from chronolet.kernel.redis_errors import LOST, translated
 
 Command = Sequence[str | bytes | int]
@@ -28,16 +28,18 @@ _READ_SIZE = 256 * 1024
 
 
 class Address:
-    """Where the server is: makes connections to it, and names it without its password."""
+    """Where the server is: makes connections to it, and names it without its password.
+
+    RedisUrlError for a URL that names no server.
+    """
 
     def __init__(self, url: str) -> None:
+        redis_url.check(url)
         self.url = url
-        parts = urlsplit(url)
-        place = parts.netloc.rpartition("@")[2]
-        self.where = f"{parts.scheme}://{place}{parts.path}"
+        self.where = redis_url.where(url)
 
     def connection(self, timeout: float) -> Any:
-        """A connection that is opened by its first use. ValueError for a URL that names no server.
+        """A connection that is opened by its first use.
 
         No retry by redis-py, RESP2 (flat lists), no CLIENT SETINFO.
         """

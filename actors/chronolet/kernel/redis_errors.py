@@ -18,7 +18,7 @@ _REFUSALS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
     (
         ("WRONGPASS", "NOAUTH", "invalid password", "invalid username", "Authentication required", "unauthenticated"),
         False,
-        "refuses the password: give the right one in the URL (redis://:PASSWORD@host)",
+        "refuses the password: give the right one by --redis-password-file or CHRONOLET_REDIS_PASSWORD",
     ),
     (("CERTIFICATE_VERIFY_FAILED",), False, "has a certificate that is not trusted: add ?ssl_ca_certs=FILE to the URL"),
     (("WRONG_VERSION_NUMBER",), False, "does not speak TLS there: use redis:// or its TLS port"),

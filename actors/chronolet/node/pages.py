@@ -22,6 +22,7 @@ from chronolet.adapters.cgroup_usage import CgroupUsage
 from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import state_at
 from chronolet.kernel.kind import Kind
+from chronolet.kernel.redis_url import where
 from chronolet.kernel.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
 from chronolet.node import settings as known
 from chronolet.node.api_pods import api_pods
@@ -78,6 +79,7 @@ def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
 
 
 _SERVERS = ("event_webhook_url", "event_api_server")
+"""Settings of which only the server is shown: the rest of such a URL may be a secret."""
 
 
 def configz(settings: Settings) -> Show:
@@ -103,8 +105,10 @@ def _said(one: Setting, value: object) -> object:
     if one.metavar == "DURATION" and isinstance(value, int):
         return go_duration(value)
     if one.name == "redis" and isinstance(value, str):
+        return where(value) if value else ""  # never its password, nor its options
+    if one.name == "docker" and isinstance(value, str):
         scheme, mark, rest = value.partition("://")
-        return f"{scheme}{mark}{rest.rpartition('@')[2]}"  # never its password
+        return f"{scheme}{mark}{rest.rpartition('@')[2]}"
     if one.name in _SERVERS and isinstance(value, str) and value:
         parts = urlsplit(value)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"  # the rest may be as secret

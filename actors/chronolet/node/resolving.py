@@ -12,11 +12,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from chronolet.kernel.redis_url import has_password
 from chronolet.node import kubelet_config
 from chronolet.node.gc_settings import problem_of_collection
-from chronolet.node.settings import SETTINGS, Settings
+from chronolet.node.settings import REDIS_PASSWORD, SETTINGS, Settings
 from chronolet.node.share_settings import check_shares
-from chronolet.node.values import SettingsError
+from chronolet.node.values import Secret, SettingsError, read_secret
 
 
 def default_root(*, root: bool) -> Path:
@@ -52,12 +53,30 @@ def resolve(
     if values["root_dir"] != default_root(root=True):
         # A second node on a machine, or one without root, has sockets of its own.
         values.setdefault("kubelet_dir", values["root_dir"] / "kubelet")
+    if values.get("redis"):
+        values["redis_password"] = _redis_password(flags, environ, values)
     settings = Settings(**values)
     _check_pulls(settings)
     check_shares(settings.cpu_cfs_quota_period, settings.qos_reserved)
     if problem := problem_of_collection(settings.container_policy, settings.image_policy):
         raise SettingsError(problem)
     return settings, remarks
+
+
+def _redis_password(flags: Mapping[str, Any], environ: Mapping[str, str], values: Mapping[str, Any]) -> Secret:
+    """The password that does not stand in the URL; empty if there is none."""
+    in_url = has_password(values["redis"])
+    if in_url and flags.get("redis") is not None:
+        raise SettingsError(
+            "--redis: every user of this machine may read a password among a process's flags, expected it in a file"
+            f" (--redis-password-file) or in the environment ({REDIS_PASSWORD}, or the URL in CHRONOLET_REDIS)"
+        )
+    file = values.get("redis_password_file")
+    found = read_secret("--redis-password-file", file) if file else Secret(environ.get(REDIS_PASSWORD, ""))
+    if in_url and found:
+        where = "--redis-password-file" if file else REDIS_PASSWORD
+        raise SettingsError(f"{where}: the URL of the Redis server holds a password, too: expected one of them")
+    return found
 
 
 def _check_pulls(settings: Settings) -> None:

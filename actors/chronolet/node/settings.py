@@ -11,11 +11,13 @@ from typing import Literal
 
 import msgspec
 
+from chronolet.kernel.redis_url import with_password
 from chronolet.node.event_settings import EVENT_SETTINGS
 from chronolet.node.gc_settings import GC_SETTINGS
 from chronolet.node.setting import Setting
 from chronolet.node.share_settings import SHARES
 from chronolet.node.values import (
+    Secret,
     any_text,
     boolean,
     duration,
@@ -23,6 +25,8 @@ from chronolet.node.values import (
     folders,
     number,
     one_of,
+    redis_server,
+    secret_file,
     some_of,
     text,
     url,
@@ -31,6 +35,8 @@ from chronolet.pod.admission import NEEDS
 from chronolet.pod.probing import KIND as PROBER
 from chronolet_schemas import container_gc, image_gc
 
+REDIS_PASSWORD = "CHRONOLET_REDIS_PASSWORD"  # noqa: S105 - a name
+"""The environment's name for the password of `--redis`."""
 ALL_ACTORS = (
     "manifests",
     "pod",
@@ -55,6 +61,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     root_dir: Path
     redis: str = ""
     """URL; empty: the agent's own server below `root_dir`."""
+    redis_password_file: Path | None = None
+    redis_password: Secret = Secret()
+    """Of `redis_password_file`, or of the environment. It has no flag, for everybody may read a process's flags."""
     redis_appendfsync: Literal["always", "everysec"] = "always"
     actors: tuple[str, ...] = ALL_ACTORS
     docker: str = "unix:///var/run/docker.sock"
@@ -140,7 +149,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def redis_url(self) -> str:
         """Where the node's log is: as told, else the agent's own server."""
-        return self.redis or f"unix://{self.redis_socket}"
+        if not self.redis:
+            return f"unix://{self.redis_socket}"
+        return with_password(self.redis, self.redis_password) if self.redis_password else self.redis
 
     @property
     def pulls_at_once(self) -> int | None:
@@ -184,8 +195,16 @@ SETTINGS: tuple[Setting, ...] = (
         "--redis",
         "CHRONOLET_REDIS",
         "Redis of the node's log [default: the agent's own server below --root-dir]",
-        url("unix", "redis", "rediss"),
+        redis_server,
         metavar="URL",
+    ),
+    Setting(
+        "redis_password_file",
+        "--redis-password-file",
+        "CHRONOLET_REDIS_PASSWORD_FILE",
+        f"file with the password for --redis [default: ${REDIS_PASSWORD}, else none]",
+        secret_file,
+        metavar="FILE",
     ),
     Setting(
         "root_dir",
@@ -371,7 +390,7 @@ SETTINGS: tuple[Setting, ...] = (
     *GC_SETTINGS,
 )
 
-EVERYWHERE = ("redis", "root_dir", "node")
+EVERYWHERE = ("redis", "redis_password_file", "root_dir", "node")
 """The settings that every command takes."""
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}

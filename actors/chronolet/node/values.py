@@ -11,11 +11,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from chronolet.kernel import redis_url
 from chronolet.rules import quantities
 
 
 class SettingsError(ValueError):
     """A setting cannot be used: names it, what was found, what is expected."""
+
+
+class Secret(str):
+    """Text that shows nothing of itself in a representation, as in a traceback or a log line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'"
 
 
 def text(what: str, value: Any) -> str:
@@ -211,6 +221,27 @@ def folders(what: str, value: Any) -> tuple[Path, ...]:
     return tuple(folder(what, one) for one in found)
 
 
+def secret_file(what: str, value: Any) -> Path:
+    """The absolute path of a file with one secret in it; `read_secret` reads it."""
+    return folder(what, value)
+
+
+SECRET_BYTES = 4096
+
+
+def read_secret(what: str, path: Path) -> Secret:
+    """The one line that a file holds, without its line's end."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(SECRET_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(f"{what}: {path}: cannot be read: {error.strerror or error}") from error
+    line = found.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+    if not line or len(found) > SECRET_BYTES or not line.isprintable() or "\ufffd" in line:
+        raise SettingsError(f"{what}: {path}: expected one line of UTF-8 text, at most {SECRET_BYTES} bytes")
+    return Secret(line)
+
+
 _WEB = ("http", "https")
 
 
@@ -231,6 +262,21 @@ def _is_plain(found: str) -> bool:
     return all("!" <= one <= "~" for one in f"{parts.path}{parts.query}")
 
 
+def redis_server(what: str, value: Any) -> str:
+    """The URL of a Redis server; an error shows nothing of it that may be a password."""
+    found = text(what, value)
+    try:
+        redis_url.check(found)
+    except redis_url.RedisUrlError as error:
+        raise SettingsError(f"{what}: the URL {error}") from None
+    return found
+
+
+def _shown(found: str) -> str:
+    """What an error shows of a URL that cannot be read: where a password would stand is not known."""
+    return "a URL that cannot be read" if any(mark in found for mark in "@?#") else repr(found)
+
+
 def url(*schemes: str) -> Callable[[str, Any], str]:
     """A parser of URLs with one of these schemes."""
 
@@ -238,7 +284,7 @@ def url(*schemes: str) -> Callable[[str, Any], str]:
         found = text(what, value)
         scheme, _, rest = found.partition("://")
         if scheme not in schemes or not rest or not _is_whole(found):
-            raise SettingsError(f"{what}: found {found!r}, expected a URL such as {schemes[0]}://...")
+            raise SettingsError(f"{what}: found {_shown(found)}, expected a URL such as {schemes[0]}://...")
         if scheme in _WEB and not _is_plain(found):
             # Without its text: what stands behind the server's name may be secret.
             raise SettingsError(f"{what}: found a character that is none of a URL's, expected it as %20 and the like")

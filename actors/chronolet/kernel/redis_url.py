@@ -1,0 +1,107 @@
+"""URLs of a Redis server: which are taken, where they point to, and where their password goes.
+
+Comes in: text from a setting. Goes out: a `RedisUrlError` whose text never holds a part that may be secret; the place
+without password and options; the URL with a password that stood elsewhere. redis-py ignores what it does not expect in
+a URL, or hands it on to its connection, so everything else is refused here. Next: `redis_connection`, `node.values`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
+
+SCHEMES = ("unix", "redis", "rediss")
+EXPECTED = "unix://SOCKET, redis://HOST[:PORT][/DB] or rediss://HOST[:PORT][/DB]"
+_NAME = re.compile(r"[a-z_]{1,40}")
+"""An option's name that can be shown: it cannot be a piece of a password with a question mark in it."""
+
+
+class RedisUrlError(ValueError):
+    """A URL that cannot be used. The text holds nothing of it but the names of its options."""
+
+
+def _any(value: str) -> bool:
+    return bool(value)
+
+
+def _number(value: str) -> bool:
+    return value.isascii() and value.isdigit()
+
+
+def _truth(value: str) -> bool:
+    return value.lower() in ("true", "false", "yes", "no", "1", "0")
+
+
+_OPTIONS: dict[str, Callable[[str], bool]] = {"db": _number, "username": _any, "password": _any}
+_TLS_OPTIONS: dict[str, Callable[[str], bool]] = {
+    **_OPTIONS,
+    "ssl_ca_certs": _any,
+    "ssl_ca_path": _any,
+    "ssl_certfile": _any,
+    "ssl_keyfile": _any,
+    "ssl_password": _any,
+    "ssl_cert_reqs": lambda value: value in ("none", "optional", "required"),
+    "ssl_check_hostname": _truth,
+}
+
+
+def check(url: str) -> None:
+    """RedisUrlError, with what is expected, for a URL that names no server or asks for what is not taken."""
+    parts = _split(url)
+    _check_place(parts)
+    _check_options(parts)
+
+
+def where(url: str) -> str:
+    """The URL without password and options."""
+    parts = _split(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def has_password(url: str) -> bool:
+    """Whether a checked URL holds a password."""
+    parts = _split(url)
+    return bool(parts.password) or any(name.endswith("password") for name, _ in parse_qsl(parts.query))
+
+
+def with_password(url: str, password: str) -> str:
+    """A checked URL that logs in with this password."""
+    parts = _split(url)
+    user, _, place = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user.partition(':')[0]}:{quote(password, safe='')}@{place}").geturl()
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = None, None
+    # A `#`, `/` or `?` in a password ends the part that names the server; what follows would be taken for a path.
+    if parts is None or parts.scheme not in SCHEMES or port == 0 or "#" in url or "@" in f"{parts.path}{parts.query}":
+        raise RedisUrlError(f"is no URL of a Redis server, expected {EXPECTED}; in a password write /, ?, #, @ as %XX")
+    return parts
+
+
+def _check_place(parts: SplitResult) -> None:
+    if parts.scheme == "unix":
+        if parts.netloc.rpartition("@")[2] or len(parts.path) < len("/s"):
+            raise RedisUrlError("does not name a socket by its absolute path, expected unix:///PATH")
+    elif not parts.hostname:
+        raise RedisUrlError(f"names no host, expected {EXPECTED}")
+    elif parts.path.strip("/") and not _number(parts.path.strip("/")):
+        raise RedisUrlError("names a database that is no number, expected redis://HOST[:PORT][/DB]")
+
+
+def _check_options(parts: SplitResult) -> None:
+    known = _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS
+    found = parse_qsl(parts.query, keep_blank_values=True)
+    for name, value in found:
+        if name not in known:
+            shown = f"the unknown option {name!r}" if _NAME.fullmatch(name) else "an unknown option"
+            raise RedisUrlError(f"has {shown}, expected some of {', '.join(known)}")
+        if not known[name](value):
+            raise RedisUrlError(f"has the option {name!r} with a value that it cannot have")
+    if len({name for name, _ in found}) < len(found):
+        raise RedisUrlError("has the same option twice")
