@@ -1,7 +1,11 @@
 """Reading manifest files: what becomes a pod, and for everything else one line that says where and why."""
 
 import json
+import sys
 import textwrap
+from collections import Counter
+from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -244,7 +248,7 @@ def test_deep_nesting_is_refused(opening: str) -> None:
 
 def test_deep_nesting_in_json_is_refused() -> None:
     assert errors('{"a":' * 100 + "1" + "}" * 100)[0].endswith(f"nested deeper than {MAX_DEPTH} levels")
-    assert errors('{"a":' * 200_000 + "1" + "}" * 200_000) == [
+    assert errors('{"a":' * 100_000 + "1" + "}" * 100_000) == [
         f"web.yaml: line 1: nested deeper than {MAX_DEPTH} levels"
     ]
 
@@ -527,6 +531,48 @@ def test_json() -> None:
 def test_several_json_values_are_several_documents() -> None:
     text = "".join(json.dumps({"apiVersion": "v1", "kind": "Pod", **plain(name)}) + "\n" for name in "ab")
     assert [pod.key for pod in pods(text)] == ["default/a", "default/b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":[' + "[]," * 125_000 + '0],"b":[' + "1," * 125_000 + "1]}",
+        "{}\n" + '{"k":1}\n' * 90_000,
+        '{"a":{' + ",".join(f'"k{number}":"\\"[{{,"' for number in range(125_000)) + "}}",
+    ],
+)
+def test_json_with_too_many_values_is_refused_before_it_is_parsed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json, "JSONDecoder", None)
+    assert errors(text) == ["web.yaml: more than 250000 values"]
+
+
+def test_what_stands_in_json_strings_is_not_counted() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", **plain("a")}
+    pod["metadata"] = {"name": "a", "annotations": {"a": '[],{}:"\\' * 40_000}}
+    found = errors(json.dumps(pod))
+    assert found == ["web.yaml: metadata.annotations: 320001 bytes are above 262144"]
+
+
+def test_a_pod_of_very_many_containers_is_refused_without_a_look_at_them() -> None:
+    calls: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            calls[Path(frame.f_code.co_filename).name] += 1
+
+    one = {"name": "app", "image": "busybox:1"}
+    many = {"metadata": {"name": "a"}, "spec": {"containers": [one] * 40_000}}
+    text = json.dumps({"apiVersion": "v1", "kind": "Pod", **many})
+    sys.setprofile(count)
+    try:
+        found = errors(text)
+    finally:
+        sys.setprofile(None)
+    assert found == [
+        "web.yaml: spec.containers: 40000 containers, init and ephemeral ones included, are above 256; split the pod"
+    ]
+    assert 0 < calls["counts.py"] < 50
+    assert calls["shape.py"] == calls["validation.py"] == 0
 
 
 def test_braces_that_are_no_json_are_yaml() -> None:

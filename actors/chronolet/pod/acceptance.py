@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chronolet.pod.hashes import container_hashes, sandbox_hash
-from chronolet.rules import honoured
+from chronolet.rules import honoured, size_findings
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Finding, Pod
@@ -45,7 +45,7 @@ def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> 
 
 def blocked(uid: str, manifest: Pod) -> Iterator[Event]:
     """What of this pod may not run as it is written."""
-    findings = honoured.findings(manifest)
+    findings = (*honoured.findings(manifest), *size_findings.findings(manifest))
     whole = _sandbox_blocker(findings)
     if whole is not None:
         yield pod.SandboxBlocked(pod=manifest.key, uid=uid, message=str(whole))

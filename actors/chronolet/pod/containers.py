@@ -22,6 +22,7 @@ from chronolet.ports.runtime import ContainerSpec, ContainerState, Refusal
 from chronolet.ports.specs import SpecRefusal
 from chronolet.ports.volumes import VolumeRefusal
 from chronolet.rules.downward import UnknownReferenceError
+from chronolet.rules.expanded_sizes import TooLargeError
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import Container, EphemeralContainer
 
@@ -49,7 +50,7 @@ class ContainerWorker:
             self._outside.keep(effect, context)
             making = self._making(runtime, effect, definition, context)
             spec = specs.container(effect, definition, making)
-        except (SpecRefusal, ConfigRefusal, UnknownReferenceError) as refusal:
+        except (SpecRefusal, ConfigRefusal, UnknownReferenceError, TooLargeError) as refusal:
             return _container_refused(effect, "CreateContainerConfigError", str(refusal))
         except VolumeRefusal as refusal:
             return _container_refused(effect, "FailedMount", str(refusal))
@@ -68,7 +69,7 @@ class ContainerWorker:
     def _making(
         self, runtime: FencedRuntime, effect: wanted.StartContainer, definition: Container, context: EffectContext
     ) -> specs.Making:
-        """All that the manifest does not say. Raises ConfigRefusal, VolumeRefusal, Refusal."""
+        """All that the manifest does not say. Raises ConfigRefusal, TooLargeError, VolumeRefusal, Refusal."""
         outside = self._outside
 
         def image_user() -> str:

@@ -14,14 +14,13 @@ from chronolet.pod.outside import Outside
 from chronolet.pod.rights import ConfigRefusal
 from chronolet.ports.runtime import Mount
 from chronolet.ports.volumes import PodVolumes, SubPath, VolumeFile, VolumeRefusal
-from chronolet.rules import downward, expansion, hostnames, quantities
+from chronolet.rules import downward_files, expanded_sizes, expansion, hostnames, quantities
 from chronolet.rules.downward import Place
 from chronolet_schemas.podspec import (
     Container,
     DownwardAPIVolume,
     DownwardFile,
     EmptyDir,
-    EnvVarSource,
     Pod,
     VolumeMount,
 )
@@ -46,7 +45,7 @@ def mounts(
 ) -> Sequence[Mount]:
     """All mounts of a container; its volumes are made first, where they are not there yet.
 
-    Raises VolumeRefusal, and ConfigRefusal for a part of a volume that cannot be had.
+    Raises VolumeRefusal, and ConfigRefusal or TooLargeError for a part of a volume that cannot be had.
     """
     return (*_volumes(outside, effect, definition, place, env), *_names(outside, effect, definition, place))
 
@@ -79,6 +78,8 @@ def _source(
     path: str,
 ) -> str:
     """The volume, or the part of it that the mount names."""
+    sizes = {name: expanded_sizes.text_bytes(value) for name, value in env.items()} if mount.sub_path_expr else {}
+    expanded_sizes.check_path(f"volumeMounts[{index}].subPathExpr", mount.sub_path_expr, sizes)
     try:
         part = expansion.expand_known(mount.sub_path_expr, env) if mount.sub_path_expr else mount.sub_path
     except expansion.MissingVariableError as error:
@@ -99,7 +100,8 @@ def _source(
 
 
 def pod_volumes(uid: str, manifest: Pod, place: Place) -> PodVolumes:
-    """All volumes of a pod, with what only its own fields say of them. Raises UnknownReferenceError."""
+    """All volumes of a pod, with what only its own fields say of them. Raises UnknownReferenceError, TooLargeError."""
+    downward_files.check_files(manifest, place)
     context = manifest.spec.security_context
     return PodVolumes(
         uid=uid,
@@ -123,10 +125,9 @@ def _room(manifest: Pod, volume: EmptyDir) -> int:
 
 
 def _file(manifest: Pod, volume: DownwardAPIVolume, item: DownwardFile, place: Place) -> VolumeFile:
-    source = EnvVarSource(field_ref=item.field_ref, resource_field_ref=item.resource_field_ref)
     return VolumeFile(
         path=item.path,
-        content=downward.value(source, manifest, manifest.spec.containers[0], place),
+        content=downward_files.content(item, manifest, place),
         mode=item.mode if item.mode is not None else volume.default_mode,
     )
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from chronolet.pod.lifecycle import begins
 from chronolet.pod.state import Container, Probing, State, field_path
+from chronolet.rules.expanded_sizes import TooLargeError, check_words, text_bytes
 from chronolet.rules.expansion import expand_all
 from chronolet.rules.ports import port_number
 from chronolet.rules.probe_periods import period_milliseconds
@@ -202,7 +203,7 @@ def resolved(container: Definition, probe: Probe) -> Probe:
     """
     if probe.exec is not None:
         variables = {one.name: one.value for one in container.env}
-        return replace(probe, exec=replace(probe.exec, command=expand_all(probe.exec.command, variables)))
+        return replace(probe, exec=replace(probe.exec, command=_expanded(probe.exec.command, variables)))
     if probe.http_get is not None:
         port = port_number(probe.http_get.port, container.ports) or probe.http_get.port
         return replace(probe, http_get=replace(probe.http_get, port=port))
@@ -210,6 +211,15 @@ def resolved(container: Definition, probe: Probe) -> Probe:
         port = port_number(probe.tcp_socket.port, container.ports) or probe.tcp_socket.port
         return replace(probe, tcp_socket=replace(probe.tcp_socket, port=port))
     return probe
+
+
+def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The command expanded, or as written where that is too large: such a container never starts (`size_findings`)."""
+    try:
+        check_words("command", command, {name: text_bytes(value) for name, value in variables.items()})
+    except TooLargeError:
+        return tuple(command)
+    return expand_all(command, variables)
 
 
 def _withdrawn(state: State, one: Container, probe: prober.ProbeName) -> Event:

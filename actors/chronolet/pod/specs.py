@@ -7,6 +7,7 @@ Answers to: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go, kuberuntime_containe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal
 
 import msgspec
@@ -17,10 +18,20 @@ from chronolet.pod.rights import Granted
 from chronolet.pod.state import definitions
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
-from chronolet.rules import cgroups, container_limits, downward, expansion, hostnames, names, qos_class, resources
+from chronolet.rules import (
+    cgroups,
+    container_limits,
+    downward,
+    expanded_sizes,
+    expansion,
+    hostnames,
+    names,
+    qos_class,
+    resources,
+)
 from chronolet.rules.container_limits import Holding
 from chronolet.rules.needs import needs
-from chronolet_schemas.podspec import Container, Pod
+from chronolet_schemas.podspec import Container, EnvVarSource, Pod
 
 _PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
 
@@ -71,7 +82,7 @@ def sandbox(
 
 
 def container(effect: wanted.StartContainer, definition: Container, making: Making) -> ContainerSpec:
-    """One container. Raises UnknownReferenceError."""
+    """One container. Raises UnknownReferenceError, TooLargeError."""
     owner = labels.Owner(
         pod=effect.pod,
         uid=effect.uid,
@@ -83,7 +94,7 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
     )
     spec = effect.manifest.spec
     given = making.given
-    env = {**given.env, **environment(effect.manifest, definition, making.place)}
+    env = {**given.env, **environment(effect.manifest, definition, making.place, given.env)}
     rights = making.granted.rights
     return ContainerSpec(
         name=_name(owner),
@@ -123,9 +134,18 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
     )
 
 
-def environment(manifest: Pod, definition: Container, place: downward.Place) -> Mapping[str, str]:
-    """The variables of a container. Raises UnknownReferenceError."""
-    return expansion.environment(definition.env, lambda source: downward.value(source, manifest, definition, place))
+def environment(
+    manifest: Pod, definition: Container, place: downward.Place, given: Mapping[str, str] = MappingProxyType({})
+) -> Mapping[str, str]:
+    """The variables of a container, built only if they, its command and arguments are within the limits together with
+    `given`, those of device plugins. Raises UnknownReferenceError, TooLargeError.
+    """
+
+    def resolved(source: EnvVarSource) -> str:
+        return downward.value(source, manifest, definition, place)
+
+    expanded_sizes.check(definition, expanded_sizes.environment_sizes(definition.env, resolved, given))
+    return expansion.environment(definition.env, resolved)
 
 
 def _processes(effect: wanted.StartContainer, target_id: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -80,26 +80,14 @@ def value(source: EnvVarSource, pod: Pod, container: Container, place: Place) ->
 
 def field(path: str, pod: Pod, place: Place) -> str:
     """A field of the pod, or of where it runs."""
-    metadata = pod.metadata
     key = keyed(path)
     if key is not None:
+        metadata = pod.metadata
         return (metadata.labels if key[0] == "labels" else metadata.annotations).get(key[1], "")
-    found: Mapping[str, str] = {
-        "metadata.name": metadata.name,
-        "metadata.namespace": metadata.namespace,
-        "metadata.uid": metadata.uid,
-        "metadata.labels": _lines(metadata.labels),
-        "metadata.annotations": _lines(metadata.annotations),
-        "spec.nodeName": place.node,
-        "spec.serviceAccountName": pod.spec.service_account_name or pod.spec.service_account,
-        "status.hostIP": place.host_ip,
-        "status.hostIPs": place.host_ip,
-        "status.podIP": place.pod_ip,
-        "status.podIPs": place.pod_ip,
-    }
-    if path not in found:
+    found = _FIELDS.get(path)
+    if found is None:
         raise UnknownReferenceError(f"unsupported fieldPath: {path}")
-    return found[path]
+    return found(pod, place)
 
 
 def resource(name: str, divisor: str, container: Container, place: Place) -> str:
@@ -128,3 +116,19 @@ def _lines(values: Mapping[str, str]) -> str:
 
 def _escaped(text: str) -> str:
     return "".join(_ESCAPES.get(one, one) for one in text)
+
+
+# Each is made only when it is asked for: all annotations as text may take 256 KiB, and a manifest may ask 50,000 times.
+_FIELDS: Mapping[str, Callable[[Pod, Place], str]] = {
+    "metadata.name": lambda pod, _: pod.metadata.name,
+    "metadata.namespace": lambda pod, _: pod.metadata.namespace,
+    "metadata.uid": lambda pod, _: pod.metadata.uid,
+    "metadata.labels": lambda pod, _: _lines(pod.metadata.labels),
+    "metadata.annotations": lambda pod, _: _lines(pod.metadata.annotations),
+    "spec.nodeName": lambda _, place: place.node,
+    "spec.serviceAccountName": lambda pod, _: pod.spec.service_account_name or pod.spec.service_account,
+    "status.hostIP": lambda _, place: place.host_ip,
+    "status.hostIPs": lambda _, place: place.host_ip,
+    "status.podIP": lambda _, place: place.pod_ip,
+    "status.podIPs": lambda _, place: place.pod_ip,
+}

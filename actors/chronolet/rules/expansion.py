@@ -1,7 +1,7 @@
 """`$(NAME)` in commands, arguments and environment values. Pure.
 
 Comes in: text and the variables known so far. Goes out: text. `$$` stands for one `$`, so `$$(NAME)` stays `$(NAME)`;
-a name that is not known stays as it was written.
+a name that is not known stays as it was written. Nothing here bounds what is built: `expanded_sizes` checks it before.
 Answers to: third_party/forked/golang/expansion/expand.go, pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables).
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from chronolet_schemas.podspec import EnvVar, EnvVarSource
 
 # Left to right, without overlap: an escape, else a closed reference. A lone `$` and an unclosed `$(` match nothing.
-_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
+REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
@@ -22,7 +22,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     def replacement(found: re.Match[str]) -> str:
         return "$" if found[0] == "$$" else variables.get(found[1], found[0])
 
-    return _REFERENCE.sub(replacement, text)
+    return REFERENCE.sub(replacement, text)
 
 
 class MissingVariableError(ValueError):
@@ -31,7 +31,7 @@ class MissingVariableError(ValueError):
 
 def expand_known(text: str, variables: Mapping[str, str]) -> str:
     """As `expand`, for what must not be left as it was written. Raises MissingVariableError."""
-    for found in _REFERENCE.finditer(text):
+    for found in REFERENCE.finditer(text):
         if found[1] is not None and found[1] not in variables:
             raise MissingVariableError(f'missing value for "{found[1]}"')
     return expand(text, variables)

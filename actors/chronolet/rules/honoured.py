@@ -23,6 +23,7 @@ CONTAINERS: Final = {
 }
 """How the paths of each sort of container begin."""
 
+_WHOLE_POD: Final = ""
 _CONTAINER_KEYS: Final = frozenset(("initContainers", "containers", "ephemeralContainers"))
 
 
@@ -38,13 +39,21 @@ def findings(pod: Pod) -> tuple[Finding, ...]:
 
 def blockers(pod: Pod, found: Sequence[Finding]) -> Iterator[tuple[str, Finding]]:
     """The names of containers that may not start, with what keeps them from it: their own or the whole pod's first."""
+    first: dict[str, int] = {}
     blocking = [one for one in found if one.severity == BLOCKING]
-    whole = [one for one in blocking if not one.path.startswith(tuple(CONTAINERS.values()))]
+    for number, one in enumerate(blocking):
+        first.setdefault(_container_path(one.path), number)
+    none = len(blocking)
     for field, begin in CONTAINERS.items():
         for index, container in enumerate(getattr(pod.spec, field)):
-            own = [one for one in blocking if one in whole or one.path.startswith(f"{begin}{index}]")]
-            if own:
-                yield container.name, own[0]
+            number = min(first.get(_WHOLE_POD, none), first.get(f"{begin}{index}]", none))
+            if number < none:
+                yield container.name, blocking[number]
+
+
+def _container_path(path: str) -> str:
+    """The path of the container that a finding is about."""
+    return path[: path.index("]") + 1] if path.startswith(tuple(CONTAINERS.values())) else _WHOLE_POD
 
 
 def verdict_below(pattern: str, key: str) -> Verdict | None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from chronolet.pod.actor import kind
 from chronolet.pod.decider import DECIDER, decider
+from chronolet.pod.probing import resolved
 from chronolet.pod.status import pod_status
 from chronolet_schemas import pod, prober
 from chronolet_schemas.podspec import (
@@ -89,6 +90,12 @@ def test_ports_and_commands_are_resolved() -> None:
     assert startup.tcp_socket == TCPSocketAction(port="gone")
     assert readiness.http_get == HTTPGetAction(port=8080)
     assert liveness.exec == ExecAction(command=("test", "/tmp", "$(OTHER)"))
+
+
+def test_a_command_that_would_be_too_large_stays_as_written() -> None:
+    probe = Probe(exec=ExecAction(command=("test", "$(A)$(A)")))
+    large = container(env=(EnvVar(name="A", value="a" * 100_000),))
+    assert resolved(large, probe) == probe
 
 
 def test_a_grpc_probe_is_asked_for_as_it_is() -> None:

@@ -228,6 +228,20 @@ def test_a_field_that_is_not_honoured_keeps_its_container_waiting() -> None:
     assert life.state.container("odd").phase == "waiting"
 
 
+def test_a_container_whose_variables_grow_without_end_waits_and_names_the_variable() -> None:
+    doubling = tuple(podspec.EnvVar(name=f"A{number}", value=f"$(A{number - 1})" * 2) for number in range(1, 40))
+    bomb = container("bomb", env=(podspec.EnvVar(name="A0", value="aaaaaaaaaa"), *doubling))
+    life = Life().apply(manifest(bomb, container("app")))
+    assert life.kinds == ["SpecAccepted", "ContainerBlocked", "SandboxStartRequested"]
+    assert life.only(pod.ContainerBlocked).reason == "CreateContainerConfigError"
+    assert life.only(pod.ContainerBlocked).message == (
+        "spec.containers[0].env[14]: variable A14 has 163845 bytes once expanded, above 131072, "
+        "the most Linux takes in one string"
+    )
+    life.sandbox_up()
+    assert life.state.container("bomb").phase == "waiting"
+
+
 def test_a_field_of_the_pod_that_the_sandbox_has_no_part_in_lets_it_run() -> None:
     life = Life().apply(manifest(init_containers=(container("first", **RAW),)))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "SandboxStartRequested"]

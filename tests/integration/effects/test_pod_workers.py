@@ -68,6 +68,15 @@ def started(world: World, *args: str, attempt: int = 0) -> signals.ContainerUp:
 # -- starting ------------------------------------------------------------------------------------------------------
 
 
+def test_an_environment_that_grows_without_end_is_refused_before_it_is_built(world: World) -> None:
+    doubling = tuple(EnvVar(name=f"A{number}", value=f"$(A{number - 1})" * 2) for number in range(1, 40))
+    manifest = pod(container(env=(EnvVar(name="A0", value="aaaaaaaaaa"), *doubling)))
+    answer = world.run(start_container(manifest, "none"))
+    assert isinstance(answer, signals.ContainerRefused)
+    assert (answer.reason, answer.id) == ("CreateContainerConfigError", "")
+    assert answer.message.startswith("env[14]: variable A14 has 163845 bytes once expanded, above 131072")
+
+
 def test_a_pod_starts_with_its_volume_ports_environment_and_limits(world: World, docker_engine: PrivateDocker) -> None:
     script = "env; pwd; echo $0 > /scratch/index.html; exec httpd -f -p 80 -h /scratch"
     serve = container(

@@ -7,6 +7,7 @@ can be larger than `MAX_NODES` and `MAX_CHARACTERS`, aliases counted as if writt
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -27,6 +28,9 @@ MAX_CHARACTERS = 6 * 1024 * 1024
 _MERGE = "<<"
 _SHOWN = 60
 _BLANKS = re.compile(r"[ \t\r\n]*")
+_JSON_BEGINS = re.compile(r"\s*\{\s*[\"}]")
+_JSON_NODE = re.compile(r"\"(?:[^\"\\]+|\\.)*\"?|[\[{]|[^\s\[\]{},:\"]+", re.DOTALL)
+"""A key, a scalar, or the begin of a list or map. Never looks back: what it has read of a string stays read."""
 
 
 class Document(NamedTuple):
@@ -73,7 +77,12 @@ def documents(text: str) -> Iterator[Document]:
 
 
 def _json_documents(text: str) -> list[Document] | None:
-    """JSON values one after the other, or None if the text is not JSON (it may be YAML in braces then)."""
+    """JSON values one after the other, or None if the text is not JSON (it may be YAML in braces then).
+
+    The parser builds everything at once, so nodes are counted before it begins.
+    """
+    if _JSON_BEGINS.match(text) and any(True for _ in itertools.islice(_JSON_NODE.finditer(text), MAX_NODES, None)):
+        raise NotReadableError(f"more than {MAX_NODES} values")
     problems: list[Problem] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

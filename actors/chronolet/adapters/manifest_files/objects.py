@@ -18,7 +18,7 @@ from chronolet.adapters.manifest_files.documents import MAX_DEPTH
 from chronolet.adapters.manifest_files.secrets import read_secret
 from chronolet.adapters.manifest_files.shape import described, fit
 from chronolet.ports.secrets import Secret
-from chronolet.rules import honoured
+from chronolet.rules import counts, honoured, size_findings
 from chronolet.rules.problems import Problem
 from chronolet.rules.validation import problems as validate
 from chronolet_schemas.podspec import WARNING, Finding, Pod, defaulted, from_plain
@@ -117,6 +117,9 @@ def _unless(expected: str, value: Any, path: str, allowed: tuple[str, ...]) -> I
 
 
 def _pod(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
+    too_many = tuple(Problem(below(found.path, one.path), one.message) for one in counts.problems(found.value))
+    if too_many:
+        return Read(problems=too_many)
     content = {**found.value, "apiVersion": "v1", "kind": "Pod"}
     status = content.pop("status", None)
     fitted = fit(content, Pod)
@@ -133,7 +136,7 @@ def _pod(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
         problems=(*placed, *_by_themselves(refused, (*placed, *known), volumes)),
         findings=tuple(
             msgspec.structs.replace(one, path=below(found.path, one.path))
-            for one in (*unknown, *honoured.findings(pod))
+            for one in (*unknown, *honoured.findings(pod), *size_findings.findings(pod))
         ),
     )
 

@@ -1,0 +1,40 @@
+"""The files of downwardAPI volumes: what they hold, and how much that may be. Pure.
+
+Comes in: a Pod, where it runs. Goes out: the text of a file, or `TooLargeError`. Next: `mounting`, `size_findings`.
+Answers to pkg/volume/downwardapi/downwardapi.go (CollectData).
+"""
+
+from __future__ import annotations
+
+from chronolet.rules import downward
+from chronolet.rules.expanded_sizes import MAX_TOTAL_BYTES, TooLargeError, text_bytes
+from chronolet_schemas.podspec import DownwardFile, EnvVarSource, Pod
+
+
+def content(item: DownwardFile, pod: Pod, place: downward.Place) -> str:
+    """The text of one file. Raises downward.UnknownReferenceError."""
+    source = EnvVarSource(field_ref=item.field_ref, resource_field_ref=item.resource_field_ref)
+    return downward.value(source, pod, pod.spec.containers[0], place)
+
+
+def check_files(pod: Pod, place: downward.Place) -> None:
+    """Refuse files that hold too much in all: each may repeat all annotations. Keeps one file in memory at a time.
+
+    Raises TooLargeError at the file that passes the limit.
+    """
+    total = 0
+    for index, volume in enumerate(pod.spec.volumes):
+        for number, item in enumerate(volume.downward_api.items if volume.downward_api else ()):
+            total += _bytes(item, pod, place)
+            if total > MAX_TOTAL_BYTES:
+                message = (
+                    f"the downwardAPI files up to here hold {total} bytes, above {MAX_TOTAL_BYTES}, the most for a pod"
+                )
+                raise TooLargeError(f"volumes[{index}].downwardAPI.items[{number}]", message)
+
+
+def _bytes(item: DownwardFile, pod: Pod, place: downward.Place) -> int:
+    try:
+        return text_bytes(content(item, pod, place)) if pod.spec.containers else 0
+    except ValueError:
+        return 0  # an unknown field, or an amount that is none: reported where it stands

@@ -1,0 +1,121 @@
+"""How large a container's environment, command and arguments become once expanded, without building them. Pure.
+
+Comes in: a container's definition, the values of its references. Goes out: sizes in bytes, or `TooLargeError`.
+Next: `expansion` builds what passed; `size_findings` reports the rest to `apply` and to the `pod` decider.
+
+Each `$(NAME)` may stand for text that holds many others, so sizes grow exponentially with the number of variables while
+the manifest stays small. The check counts bytes and stops at the first string above its limit, which bounds its own
+work. The limits are Linux's MAX_ARG_STRLEN (fs/exec.c: no string of an execve may be longer) and a total
+below its ARG_MAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from chronolet.rules.expansion import REFERENCE
+from chronolet_schemas.podspec import Container, EnvVar, EnvVarSource
+
+MAX_STRING_BYTES = 128 * 1024
+"""One variable as `NAME=value`, one word of a command or one argument, each with the NUL that ends it."""
+MAX_TOTAL_BYTES = 1024 * 1024
+"""All of these strings of a container together."""
+MAX_PATH_BYTES = 4096
+"""Linux's PATH_MAX: an expanded subPathExpr."""
+
+Sizes = Mapping[str, int]
+"""Bytes of the value of each variable."""
+
+_END = 1  # the NUL that ends a string
+_EQUALS = 1
+
+
+class TooLargeError(ValueError):
+    """Something is above its limit once expanded. `path` is below the container, empty for the total."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+        self.message = message
+
+
+def text_bytes(text: str) -> int:
+    """Bytes of a text in UTF-8; half of a surrogate pair, which no manifest can hold, counts as three."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def expanded_bytes(text: str, sizes: Sizes) -> int:
+    """Bytes of `expansion.expand(text, variables)`, where `sizes` are those of the variables."""
+    total = text_bytes(text)
+    for found in REFERENCE.finditer(text):
+        if found[1] is None:
+            total -= 1  # two characters become one `$`
+        elif found[1] in sizes:
+            total += sizes[found[1]] - text_bytes(found[0])
+    return total
+
+
+def environment_sizes(
+    variables: Iterable[EnvVar], resolved: Callable[[EnvVarSource], str], given: Mapping[str, str] = {}
+) -> Sizes:
+    """Sizes of the values of `expansion.environment`, beside the variables that device plugins give.
+
+    Raises TooLargeError at the first variable that is too large.
+    """
+    known: dict[str, int] = {}
+    for index, variable in enumerate(variables):
+        source = variable.value_from
+        size = expanded_bytes(variable.value, known) if source is None else text_bytes(resolved(source))
+        _string(f"env[{index}]", f"variable {variable.name}", _variable_bytes(variable.name, size))
+        known[variable.name] = size
+    outside = {name: text_bytes(value) for name, value in given.items() if name not in known}
+    for name, size in outside.items():
+        _string("", f"variable {name} of a device plugin", _variable_bytes(name, size))
+    return {**outside, **known}
+
+
+def check(definition: Container, sizes: Sizes) -> None:
+    """Refuse a container whose words or whose strings together are too large. Raises TooLargeError."""
+    total = sum(_variable_bytes(name, size) for name, size in sizes.items())
+    total += words_bytes("command", definition.command, sizes) + words_bytes("args", definition.args, sizes)
+    if total > MAX_TOTAL_BYTES:
+        message = f"environment, command and arguments together have {total} bytes once expanded, {_above_total()}"
+        raise TooLargeError("", message)
+
+
+def words_bytes(field: str, words: Iterable[str], sizes: Sizes) -> int:
+    """Bytes of `expansion.expand_all`. Raises TooLargeError at the first word that is too large."""
+    total = 0
+    for index, word in enumerate(words):
+        size = expanded_bytes(word, sizes) + _END
+        _string(f"{field}[{index}]", "this word", size)
+        total += size
+    return total
+
+
+def check_words(field: str, words: Iterable[str], sizes: Sizes) -> None:
+    """Refuse a command whose words, each or together, are too large. Raises TooLargeError."""
+    total = words_bytes(field, words, sizes)
+    if total > MAX_TOTAL_BYTES:
+        raise TooLargeError(field, f"{total} bytes once expanded, {_above_total()}")
+
+
+def check_path(path: str, text: str, sizes: Sizes) -> None:
+    """Refuse a subPathExpr that no file system takes. Raises TooLargeError."""
+    size = expanded_bytes(text, sizes)
+    if size > MAX_PATH_BYTES:
+        raise TooLargeError(path, f"{size} bytes once expanded, above {MAX_PATH_BYTES}, the longest path Linux takes")
+
+
+def _variable_bytes(name: str, size: int) -> int:
+    return text_bytes(name) + _EQUALS + size + _END
+
+
+def _string(path: str, what: str, size: int) -> None:
+    if size > MAX_STRING_BYTES:
+        message = f"{what} has {size} bytes once expanded, above {MAX_STRING_BYTES}, the most Linux takes in one string"
+        raise TooLargeError(path, message)
+
+
+def _above_total() -> str:
+    return f"above {MAX_TOTAL_BYTES}, the most for one container; shorten the values or mount them as a file"

@@ -1,0 +1,51 @@
+"""How many of a thing one pod may have."""
+
+from typing import Any
+
+import pytest
+
+from chronolet.rules.counts import problems
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    return {"name": "app", "image": "busybox:1", **fields}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        None,
+        [],
+        {"containers": "many"},
+        {"containers": ["odd"], "volumes": {}},
+        {"containers": [container()] * 200, "initContainers": [container()] * 56},
+        {"containers": [container(env=[{}] * 10_000, ports=[{}] * 1024)], "volumes": [{}] * 1024},
+    ],
+)
+def test_what_a_pod_may_have(spec: object) -> None:
+    assert not list(problems({"spec": spec}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "message"),
+    [
+        (
+            {"containers": [container()] * 200, "initContainers": [container()] * 40, "ephemeralContainers": [{}] * 17},
+            "spec.containers",
+            "257 containers, init and ephemeral ones included, are above 256; split the pod",
+        ),
+        ({"volumes": [{}] * 1025}, "spec.volumes", "1025 entries are above 1024"),
+        (
+            {"initContainers": [container(), container(env=[{}] * 10_001)]},
+            "spec.initContainers[1].env",
+            "10001 entries are above 10000",
+        ),
+        (
+            {"containers": [container(volumeMounts=[{}] * 1025)]},
+            "spec.containers[0].volumeMounts",
+            "1025 entries are above 1024",
+        ),
+    ],
+)
+def test_what_is_too_many(spec: dict[str, Any], path: str, message: str) -> None:
+    assert [tuple(one) for one in problems({"spec": spec})] == [(path, message)]
