@@ -123,28 +123,36 @@ missing_python_packages() {
     fi
 }
 
-# ensure_venv [EXTRA...]: .venv with the project in editable form; again only when something changed.
+# ensure_venv [EXTRA...]: .venv with the locked packages and the project in editable form; again only when something
+# changed. Versions and hashes come from requirements/*.txt (see scripts/lock), from whatever index pip is configured for.
 ensure_venv() {
     local python extras stamp want
+    local -a files=(runtime.txt build.txt "${@/%/.txt}")
     python=$(find_python)
     [[ -n $python ]] || die "Python 3.11 or newer is needed; found: $(python3 --version 2>&1 || echo none)"
     extras=$(IFS=,; echo "$*")
     stamp=$VENV/.installed-${extras:-plain}
-    want="$ROOT $(sha256sum <"$ROOT/pyproject.toml")"
+    want=$(wanted_by "${files[@]}")
     # A venv knows its own path and its interpreter by name: after a move or an upgrade it is of no use.
     if [[ $(cat "$VENV/.made-for" 2>/dev/null) != "$ROOT" ]] || ! "$VENV/bin/python" -c 'import pip' 2>/dev/null; then
         say "Python: making .venv with $("$python" --version)"
         quietly "$python" -m venv --clear "$VENV"
         echo "$ROOT" >"$VENV/.made-for"
     fi
-    # Without extras, whatever was installed with some will do.
-    local -a stamps=("$stamp")
-    [[ -n $extras ]] || stamps=("$VENV"/.installed-*)
-    if ! cat "${stamps[@]}" 2>/dev/null | grep -qxF "$want"; then
+    if ! grep -qxsF "$want" "$stamp"; then
         say "Python: installing chronolet${extras:+ with $extras} into .venv"
-        quietly "$VENV/bin/pip" install --disable-pip-version-check -e "$ROOT${extras:+[$extras]}"
+        quietly "$VENV/bin/pip" install --disable-pip-version-check --require-hashes "${files[@]/#/--requirement=$ROOT/requirements/}"
+        # pip compares no hash of a folder, so the project itself comes last, alone, with the build backend locked above.
+        quietly "$VENV/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --editable "$ROOT"
         echo "$want" >"$stamp"
+        # With extras, everything that a call without them wants is there too.
+        wanted_by runtime.txt build.txt >"$VENV/.installed-plain"
     fi
+}
+
+# wanted_by FILE...: what the stamp of an installation from these files of requirements/ says.
+wanted_by() {
+    echo "$ROOT $(cat "$ROOT/pyproject.toml" "${@/#/$ROOT/requirements/}" | sha256sum)"
 }
 
 # ---- Redis -----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """The scripts say what they want, look before they change anything, and change nothing the second time."""
 
+import hashlib
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -58,13 +60,22 @@ def _is_bash(path: Path) -> bool:
 
 def test_shellcheck_finds_nothing() -> None:
     files = bash_files()
-    assert {path.name for path in files} >= {"run", "test", "images", "lib.sh", "fresh_machine", "cgroup2_machine"}
+    assert {path.name for path in files} >= {
+        "run",
+        "test",
+        "lock",
+        "images",
+        "lib.sh",
+        "fresh_machine",
+        "cgroup2_machine",
+    }
     checked = subprocess.run(["shellcheck", "-x", *files], cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
 
 @pytest.mark.parametrize(
-    "script", ["scripts/run", "scripts/test", "tests/setup/fresh_machine", "tests/setup/cgroup2_machine"]
+    "script",
+    ["scripts/run", "scripts/test", "scripts/lock", "tests/setup/fresh_machine", "tests/setup/cgroup2_machine"],
 )
 def test_help_sets_nothing_up(script: str) -> None:
     answer = bash(f"{script} --help")
@@ -88,6 +99,9 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "scripts" / "lib.sh").write_bytes(LIB.read_bytes())
     (tmp_path / "pyproject.toml").write_text(PYPROJECT)
     (tmp_path / "backend.py").write_text(BACKEND)
+    (tmp_path / "requirements").mkdir()
+    for name in ("runtime", "build", "dev"):
+        (tmp_path / "requirements" / f"{name}.txt").write_text("# nothing\n")
     return tmp_path
 
 
@@ -104,6 +118,12 @@ def test_the_venv_is_made_once_and_again_when_something_changed(project: Path) -
     (project / "pyproject.toml").write_text(PYPROJECT + "dependencies = []\n")
     assert said() == ["Python: installing"]
     assert said() == []
+    (project / "requirements" / "runtime.txt").write_text("# nothing else\n")
+    assert said() == ["Python: installing"]
+    assert said(f"{ensure} dev") == ["Python: installing"]
+    assert said() == []
+    (project / "requirements" / "dev.txt").write_text("# nothing else\n")
+    assert said() == []
     assert said(f"{ensure} dev") == ["Python: installing"]
     (project / ".venv" / "bin" / "python").unlink()
     assert said() == ["Python: making", "Python: installing"]
@@ -115,6 +135,28 @@ def test_a_failed_installation_shows_pips_output_and_is_tried_again(project: Pat
         answer = bash("source scripts/lib.sh; ensure_venv", cwd=project, PYTHON=sys.executable)
         assert answer.returncode != 0
         assert "no such luck" in answer.stderr
+
+
+def test_a_package_with_another_hash_is_not_installed(project: Path, tmp_path: Path) -> None:
+    wheel = tmp_path / "index" / "thing-1-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("thing-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1\n")
+        archive.writestr("thing-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("thing-1.dist-info/RECORD", "")
+    right = hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+    def install(digest: str) -> subprocess.CompletedProcess[str]:
+        (project / "requirements" / "runtime.txt").write_text(f"thing==1 --hash=sha256:{digest}\n")
+        # The index is the user's: scripts/lib.sh and the lock files name none.
+        environment = {"PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel.parent)}
+        return bash("source scripts/lib.sh; ensure_venv", cwd=project, **environment)
+
+    refused = install("0" * 64)
+    assert refused.returncode != 0
+    assert "DO NOT MATCH THE HASHES" in refused.stderr
+    accepted = install(right)
+    assert accepted.returncode == 0, accepted.stderr
 
 
 # -- Debian's packages -------------------------------------------------------------------------------------------------

@@ -1,0 +1,130 @@
+"""The lock files pin what pyproject.toml asks for, on each Python that it names; docs/dependencies.md lists them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+FILES = sorted((ROOT / "requirements").iterdir())
+
+
+def dependencies_script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("dependencies_script", ROOT / "scripts" / "dependencies.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclass looks for it there
+    spec.loader.exec_module(module)
+    return module
+
+
+SCRIPT = dependencies_script()
+
+
+def pins(name: str) -> dict[str, Any]:
+    return {pin.name: pin for pin in SCRIPT.pins((ROOT / "requirements" / f"{name}.txt").read_text())}
+
+
+def named_pythons() -> list[str]:
+    """`3.11` and so on."""
+    prefix = "Programming Language :: Python :: "
+    return [one.removeprefix(prefix) for one in PROJECT["classifiers"] if one.startswith(prefix)]
+
+
+@pytest.mark.parametrize(
+    ("file", "wanted"),
+    [
+        ("runtime", PROJECT["dependencies"]),
+        ("dev", [*PROJECT["dependencies"], *EXTRAS["dev"]]),
+        ("embedded", EXTRAS["embedded"]),
+        ("build", PYPROJECT["build-system"]["requires"]),
+    ],
+)
+def test_what_pyproject_asks_for_is_locked_within_its_bounds(file: str, wanted: list[str]) -> None:
+    locked = pins(file)
+    assert wanted
+    for requirement in map(Requirement, wanted):
+        operators = {one.operator for one in requirement.specifier}
+        assert operators == {">=", "<"}, f"{requirement}: needs a lower and an upper bound"
+        pin = locked.get(canonicalize_name(requirement.name))
+        assert pin is not None, f"{requirement}: not in requirements/{file}.txt; run scripts/lock"
+        assert requirement.specifier.contains(pin.version), f"{requirement}: locked as {pin.version}; run scripts/lock"
+    # Nothing is locked on behalf of the project that it no longer asks for.
+    asked = {canonicalize_name(Requirement(one).name) for one in wanted}
+    assert {name for name, pin in locked.items() if SCRIPT.ROOT_PACKAGE in pin.via} <= asked
+
+
+def test_every_package_has_hashes_and_no_file_names_an_index() -> None:
+    assert [path.name for path in FILES] == ["build.txt", "dev.txt", "embedded.txt", "runtime.txt"]
+    for path in FILES:
+        text = path.read_text()
+        assert "://" not in text
+        assert not re.search(r"^-", text, re.MULTILINE), "an option of pip"
+        for pin in SCRIPT.pins(text):
+            assert pin.hashes, f"{path.name}: {pin.name} has no hash"
+            assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in pin.hashes)
+
+
+def test_the_files_agree_with_each_other() -> None:
+    together = SCRIPT.locked()  # raises where two files have two versions
+    assert together.keys() == {name for path in FILES for name in pins(path.stem)}
+    assert pins("runtime").keys() <= pins("dev").keys()
+
+
+def test_every_named_python_gets_the_direct_dependencies() -> None:
+    pythons = named_pythons()
+    assert pythons[0] == PROJECT["requires-python"].removeprefix(">=")
+    assert len(pythons) >= 4
+    locked = pins("dev")
+    for text in [*PROJECT["dependencies"], *EXTRAS["dev"]]:
+        marker = Requirement(f"x; {locked[canonicalize_name(Requirement(text).name)].marker}").marker
+        for python in pythons:
+            there = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
+            assert marker is not None
+            assert marker.evaluate(there), f"{text}: not for Python {python}"
+
+
+def test_no_wheel_is_missing_for_a_named_python() -> None:
+    """A compiled package has one wheel per Python: at least as many hashes as named versions."""
+    for name in ("hiredis", "immutables", "msgspec", "pyyaml", "grpcio"):
+        assert len(pins("runtime")[name].hashes) > len(named_pythons())
+
+
+def test_the_page_of_dependencies_is_that_of_the_lock_files() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    rows = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in page.splitlines() if line[:1] == "|"]
+    stated = {row[0]: row[2] for row in rows[2:]}
+    assert stated.keys() == SCRIPT.locked().keys()
+    assert SCRIPT.page(SCRIPT.locked(), stated) == page, "run scripts/lock"
+    assert not [name for name, licence in stated.items() if licence in ("", "not stated")]
+
+
+def test_the_page_states_the_licences_of_what_is_installed() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    seen = 0
+    for name, (pin, _) in SCRIPT.locked().items():
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue  # an extra, or for another Python
+        if found.version != pin.version:
+            continue  # somebody's own environment
+        headers = found.metadata
+        wanted = {one: headers[one] for one in ("License-Expression", "License") if one in headers}
+        seen += 1
+        assert f"| {name} | {pin.version} | {SCRIPT.licence(wanted, headers.get_all('Classifier') or ())} |" in page
+    assert seen > 10
