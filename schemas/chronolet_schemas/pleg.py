@@ -7,6 +7,7 @@ A container only moves created < running < exited < removed; a newer `started_at
 from __future__ import annotations
 
 from chronolet_schemas.envelope import Command, Event, Message
+from chronolet_schemas.prober import ProbeName, Shortage
 from chronolet_schemas.registry import registered
 
 SANDBOX = "POD"
@@ -180,3 +181,69 @@ class EventsPutOff(Event, frozen=True, kw_only=True):
     """One listing told more than one step may say: so many events are left for the next one, which comes at once."""
 
     count: int
+
+
+class ProbeKillEvent(Event, frozen=True, kw_only=True):
+    """About the stop of one run of a container that its liveness or startup probe calls for. `at` by the agent's clock,
+    in milliseconds.
+    """
+
+    pod: str
+    uid: str
+    container: str
+    probe: ProbeName
+    id: str
+    started_at: int
+    at: int
+
+    def subject(self) -> str:
+        return f"container/{self.container}"
+
+
+@registered
+class ProbeTroubleNoted(Event, frozen=True, kw_only=True):
+    """A probe of this pod failed, or could not be judged, while the machine was short of something. Written at most
+    once in 10 s for a pod, and for all pods together while kills are held back.
+    """
+
+    pod: str
+    at: int
+    short_of: tuple[Shortage, ...] = ()
+
+
+@registered
+class ProbeKillsHeldBack(Event, frozen=True, kw_only=True):
+    """Probes of so many `pods` failed at about the same time while the machine was short of something: from now on
+    liveness and startup kills wait, and are limited to `kills_per_minute`.
+    """
+
+    at: int
+    pods: int
+    short_of: tuple[Shortage, ...]
+    kills_per_minute: int
+
+
+@registered
+class ProbeKillsResumed(Event, frozen=True, kw_only=True):
+    """No probe has had trouble for a while and no kill waits: kills are carried out at once again."""
+
+    at: int
+    released: int
+    dropped: int
+
+
+@registered
+class ProbeKillHeld(ProbeKillEvent, frozen=True, kw_only=True):
+    """The kill waits for its turn."""
+
+
+@registered
+class ProbeKillReleased(ProbeKillEvent, frozen=True, kw_only=True):
+    """The container may be stopped, `held_milliseconds` after the kill was asked for."""
+
+    held_milliseconds: int = 0
+
+
+@registered
+class ProbeKillDropped(ProbeKillEvent, frozen=True, kw_only=True):
+    """A kill that was held is not wanted any more: the container recovered or is gone."""

@@ -18,10 +18,14 @@ ProbeName = Literal["Liveness", "Readiness", "Startup"]
 ProbeResult = Literal["success", "failure", "unknown"]
 """What counts for a container: a startup probe's is unknown until it has counted to one of its thresholds."""
 
-Outcome = Literal["success", "warning", "failure", "unknown", "error"]
+Outcome = Literal["success", "warning", "failure", "unknown", "error", "unjudged"]
 """What one probe came to. `warning` (a redirect to another host) counts as success, `unknown` as failure. `error`: it
-could not be told (three tries), which counts as nothing.
+could not be told (three tries), which counts as nothing. `unjudged`: it timed out while the agent or the machine was
+stalled, which counts as nothing either (docs/probes.md).
 """
+
+Shortage = Literal["agent", "cpu", "memory", "io"]
+"""What the machine was short of: `agent` means that the agent itself did not get to run in time."""
 
 
 class ProbeEvent(Event, frozen=True, kw_only=True):
@@ -118,6 +122,52 @@ class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
 
     id: str
     late_milliseconds: int
+
+
+@registered
+class ProbeUnjudged(ProbeEvent, frozen=True, kw_only=True):
+    """A probe timed out, and a measured stall explains it: streaks and results stay as they are.
+
+    Written for the first in a row and then every 15 s, until the probe succeeds. `consecutive` of them have passed in
+    `for_milliseconds`. This one began at `at` and was stalled for `stalled_milliseconds` by what `short_of` names.
+    """
+
+    id: str
+    at: int
+    milliseconds: int
+    consecutive: int
+    for_milliseconds: int
+    stalled_milliseconds: int
+    short_of: tuple[Shortage, ...] = ()
+    output: str = ""
+
+
+class KillEvent(ProbeEvent, frozen=True, kw_only=True):
+    """About the stop of one run of a container that its liveness or startup probe calls for."""
+
+    id: str
+    started_at: int
+
+
+@registered
+class KillAsked(KillEvent, frozen=True, kw_only=True):
+    """A streak has reached the failure threshold while the machine is short of something: `pleg` decides when the
+    container may be stopped (`pleg.ProbeKillReleased`). Until then it is probed on.
+    """
+
+    attempt: int
+    consecutive: int
+    threshold: int
+    short_of: tuple[Shortage, ...]
+    output: str = ""
+    code: int | None = None
+
+
+@registered
+class KillWithdrawn(KillEvent, frozen=True, kw_only=True):
+    """The stop is not to be decided by `pleg` any more: the probe succeeded, the container is gone, or the machine is
+    not short of anything and the failure counts at once.
+    """
 
 
 @registered

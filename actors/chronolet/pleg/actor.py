@@ -9,25 +9,34 @@ from collections.abc import Mapping, Sequence
 
 from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet.pleg.decider import decider
+from chronolet.pleg.holding_back import Policy
 from chronolet.pleg.state import State
-from chronolet_schemas import pleg
+from chronolet_schemas import pleg, prober
+from chronolet_schemas.envelope import Message
 
 NODE = "node"
 """The key of the one entity."""
 
 
-def _node(_command: pleg.AdoptContainers) -> Sequence[str]:
+def _node(_message: Message) -> Sequence[str]:
     return (NODE,)
 
 
-def kind(standing: Mapping[type[Effect], Job] | None = None, node: str = "") -> Kind[State]:
-    """The Kind; `standing` are the jobs of FollowRuntime and Relist, bound to a runtime; `node` is its name."""
+def kind(
+    standing: Mapping[type[Effect], Job] | None = None,
+    node: str = "",
+    policy: Policy = Policy(),  # noqa: B008 - frozen
+) -> Kind[State]:
+    """The Kind; `standing` are the jobs of FollowRuntime and Relist, bound to a runtime; `node` is its name; `policy`
+    says how kills for failed probes are held back.
+    """
     return Kind(
         name="pleg",
         shards=1,
         state=State,
         format=1,
-        decider=decider(node),
+        decider=decider(node, policy),
+        subscribes={prober.ProbeUnjudged: _node, prober.KillAsked: _node, prober.KillWithdrawn: _node},
         commands={pleg.AdoptContainers: _node},
         at_start=(NODE,),
         standing=standing or {},

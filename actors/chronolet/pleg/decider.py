@@ -2,6 +2,7 @@
 
 Comes in: `signals` of the two standing effects, and what ran before the log (`pleg.AdoptContainers`). Goes out: events
 of `pleg`. Next: `pod`, the prober, the collectors.
+Liveness and startup kills that wait are here as well, for a node has one pleg: `holding_back`.
 Source: pkg/kubelet/pleg/generic.go, evented.go. A signal that tells nothing new yields nothing.
 """
 
@@ -15,15 +16,16 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from chronolet.kernel.decider import Decider, Due, Effect
-from chronolet.pleg import signals, wanted
+from chronolet.pleg import holding_back, signals, wanted
 from chronolet.pleg.evolve import evolve
 from chronolet.pleg.health import ill_from, illness
+from chronolet.pleg.holding_back import Policy
 from chronolet.pleg.runs import is_news
 from chronolet.pleg.state import Run, State
 from chronolet.pleg.telling import tell
 from chronolet.pleg.transitions import Seen as SeenState
 from chronolet.pleg.transitions import computed
-from chronolet_schemas import pleg
+from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
 
 _KILLED = 137
@@ -33,23 +35,25 @@ MOST_EVENTS = 1000
 """What one listing may tell at once, as many as the kubelet's channel holds. There the rest is lost."""
 
 _SaidOfEach = signals.Noticed | signals.Relisted | pleg.AdoptContainers
-Said = _SaidOfEach | signals.StreamOpened | signals.StreamBroken | signals.RelistFailed | Due
+Said = _SaidOfEach | signals.StreamOpened | signals.StreamBroken | signals.RelistFailed | holding_back.Heard | Due
 """All that pleg is told."""
 
 
-def decide(node: str, state: State, message: Said, now: int) -> Sequence[Event]:
+def decide(node: str, policy: Policy, state: State, message: Said, now: int) -> Sequence[Event]:
     """The facts that are new in a signal, each with what the kubelet tells because of it."""
-    return tuple(one for event in _facts(state, message, now) for one in (event, *tell(node, state, event)))
+    return tuple(one for event in _facts(policy, state, message, now) for one in (event, *tell(node, state, event)))
 
 
-def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
+def _facts(policy: Policy, state: State, message: Said, now: int) -> Sequence[Event]:
     match message:
+        case prober.ProbeUnjudged() | prober.KillAsked() | prober.KillWithdrawn():
+            return holding_back.heard(policy, state.probe_kills, message, now)
         case signals.Noticed() | signals.Relisted() | pleg.AdoptContainers():
             return _of_each(state, message)
         case signals.RelistFailed():
             return () if state.relist == "failing" else tuple(_relist_fails(message, now))
         case Due():
-            return (pleg.Unhealthy(message=illness(state.listed_at, now, state.threshold_milliseconds)),)
+            return tuple(_rings(policy, state, max(now, message.at)))
         case signals.StreamOpened():
             return (_followed(message),)
         case signals.StreamBroken():
@@ -208,8 +212,22 @@ def _who(message: signals.Seen | signals.Noticed) -> dict[str, Any]:
     }
 
 
-def due(state: State) -> int | None:
-    """When pleg becomes unhealthy, if no listing works until then. Looking again is the standing effects' business."""
+def _rings(policy: Policy, state: State, now: int) -> Iterator[Event]:
+    ill_at = _ill_at(state)
+    if ill_at is not None and ill_at <= now:
+        yield pleg.Unhealthy(message=illness(state.listed_at, now, state.threshold_milliseconds))
+    yield from holding_back.rings(policy, state.probe_kills, now)
+
+
+def due(policy: Policy, state: State) -> int | None:
+    """When pleg becomes unhealthy if no listing works until then, or what `holding_back` is due to do. Looking again is
+    the standing effects' business.
+    """
+    times = (_ill_at(state), holding_back.due(policy, state.probe_kills))
+    return min((at for at in times if at is not None), default=None)
+
+
+def _ill_at(state: State) -> int | None:
     if state.relist != "failing" or state.unhealthy:
         return None
     return ill_from(state.listed_at, state.threshold_milliseconds)
@@ -223,13 +241,13 @@ def outstanding(state: State) -> Sequence[Effect]:
     )
 
 
-def decider(node: str) -> Decider[State]:
+def decider(node: str, policy: Policy = Policy()) -> Decider[State]:  # noqa: B008 - frozen
     """The decider of the node of that name."""
     return Decider(
         initial=State(),
-        decide=functools.partial(decide, node),
+        decide=functools.partial(decide, node, policy),
         evolve=evolve,
-        due=due,
+        due=functools.partial(due, policy),
         outstanding=outstanding,
     )
 

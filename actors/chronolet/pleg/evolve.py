@@ -8,12 +8,13 @@ from __future__ import annotations
 import immutables
 from msgspec.structs import replace
 
+from chronolet.pleg.evolve_kills import probe_kills
 from chronolet.pleg.state import Run, State, Unread
 from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Event
 
 
-def evolve(state: State, event: Event) -> State:
+def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table
     """The state after one of pleg's events; others change nothing."""
     match event:
         case pleg.ContainerEvent():
@@ -26,6 +27,8 @@ def evolve(state: State, event: Event) -> State:
             return replace(state, anew=state.anew + 1)
         case pleg.StreamFollowed() | pleg.StreamLost():
             return _stream(state, event)
+        case pleg.ProbeKillEvent() | pleg.ProbeTroubleNoted() | pleg.ProbeKillsHeldBack() | pleg.ProbeKillsResumed():
+            return replace(state, probe_kills=probe_kills(state.probe_kills, event))
         case _:
             return state
 

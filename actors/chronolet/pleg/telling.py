@@ -7,11 +7,11 @@ kubelet.go (BirthCry), pod_workers.go (podWorkerLoop).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from chronolet.pleg.state import State
-from chronolet_schemas import kube_events, pleg
+from chronolet_schemas import kube_events, pleg, prober
 from chronolet_schemas.envelope import Event
 
 
@@ -26,10 +26,40 @@ def tell(node: str, state: State, event: Event) -> Iterator[kube_events.Recorded
             yield _became(node, "NodeReady")
         case pleg.Unhealthy():
             yield _became(node, "NodeNotReady")
+        case pleg.ProbeKillsHeldBack():
+            yield _of_node(
+                node, "Warning", "ProbeKillsHeldBack", held_back(event.pods, event.short_of, event.kills_per_minute)
+            )
+        case pleg.ProbeKillsResumed():
+            yield _of_node(node, "Normal", "ProbeKillsResumed", _resumed(event))
         case pleg.PodUnreadable():
             yield _unreadable(event)
         case _:
             return
+
+
+def held_back(pods: int, short_of: Sequence[prober.Shortage], kills_per_minute: int) -> str:
+    """Why kills wait; also a node condition's message."""
+    what = ", ".join(_SHORT_OF[one] for one in short_of)
+    return (
+        f"Probes of {pods} pods failed at the same time while the machine was short of {what}: containers are stopped "
+        f"for failed probes only after a delay, at most {kills_per_minute} per minute"
+    )
+
+
+_SHORT_OF: dict[prober.Shortage, str] = {
+    "agent": "time for the agent",
+    "cpu": "CPU",
+    "memory": "memory",
+    "io": "disk I/O",
+}
+
+
+def _resumed(event: pleg.ProbeKillsResumed) -> str:
+    return (
+        "Containers are stopped for failed probes at once again; of the stops that were held back "
+        f"{event.released} were carried out and {event.dropped} dropped"
+    )
 
 
 def _followed(node: str, state: State, event: pleg.StreamFollowed) -> Iterator[kube_events.Recorded]:

@@ -11,7 +11,7 @@ from typing import get_args
 from chronolet.kernel.kind import Effect, Kind, Tended
 from chronolet.prober.decider import DECIDER
 from chronolet.prober.state import State
-from chronolet_schemas import pod, prober
+from chronolet_schemas import pleg, pod, prober
 
 SHARDS = 4
 
@@ -21,7 +21,7 @@ def key(pod: str, container: str, probe: prober.ProbeName) -> str:
     return f"{pod}/{container}/{probe}"
 
 
-def _one(event: pod.ProbingRequested | pod.ProbingWithdrawn) -> Sequence[str]:
+def _one(event: pod.ProbingRequested | pod.ProbingWithdrawn | pleg.ProbeKillReleased) -> Sequence[str]:
     return (key(event.pod, event.container, event.probe),)
 
 
@@ -44,6 +44,7 @@ def kind(standing: Mapping[type[Effect], Tended] | None = None) -> Kind[State]:
             pod.ContainerStopRequested: _all,
             pod.ContainerExited: _all,
             pod.RestartScheduled: _all,
+            pleg.ProbeKillReleased: _one,
         },
         creates=frozenset((pod.ProbingRequested,)),
         standing=standing or {},

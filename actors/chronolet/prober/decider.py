@@ -12,6 +12,12 @@ prober_manager.go, results/results_manager.go.
     paused, held, ended  pod.ProbingRequested      ProbingBegan with another container
     any                  pod.ProbingWithdrawn      gone
 
+    probed               an unjudged outcome       ProbeUnjudged; streak and result stay
+    probed               a kill's threshold, while the machine is short of something: KillAsked, no ResultChanged
+    asked                pleg.ProbeKillReleased    ResultChanged to failure, held
+    asked                a success, another container, its end, a failure while the machine is short of nothing:
+                                                   KillWithdrawn, then what would follow anyway
+
 Between two thresholds every outcome is an event; beyond one it is none, but for a reminder of a failure that goes on.
 """
 
@@ -26,7 +32,7 @@ from chronolet.prober.evolve import evolve
 from chronolet.prober.state import State
 from chronolet.prober.streak import REMINDER_MS, counts_as
 from chronolet.rules.probe_results import UNPROBED
-from chronolet_schemas import pod, prober
+from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.envelope import Event
 
 LONGEST_OUTPUT = 1024
@@ -42,6 +48,7 @@ Told = (
     | pod.ContainerStopRequested
     | pod.ContainerExited
     | pod.RestartScheduled
+    | pleg.ProbeKillReleased
 )
 Said = Told | signals.ProbeOutcome | signals.ProbeLate | Due
 """All that a probe is told."""
@@ -49,10 +56,27 @@ Said = Told | signals.ProbeOutcome | signals.ProbeLate | Due
 
 def decide(state: State, message: Said, now: int) -> Sequence[Event]:
     """The facts that follow from one message, with what is to be told of each."""
-    return tuple(one for event in _facts(state, message, now) for one in (event, *telling.tell(state, event)))
+    facts = tuple(_facts(state, message, now))
+    if state.asked and not isinstance(message, pleg.ProbeKillReleased) and any(map(_settles, facts)):
+        facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_who(state)), *facts)
+    return tuple(one for event in facts for one in (event, *telling.tell(state, event)))
 
 
-def _facts(state: State, message: Said, now: int) -> Iterable[Event]:
+def _settles(event: Event) -> bool:
+    """Whether a kill that was asked for is of no interest after this."""
+    return isinstance(
+        event,
+        prober.ProbeSucceeded
+        | prober.ResultChanged
+        | prober.ProbeAdded
+        | prober.ProbingBegan
+        | prober.ProbingPaused
+        | prober.ProbingEnded
+        | prober.ProbeRemoved,
+    )
+
+
+def _facts(state: State, message: Said, now: int) -> Iterable[Event]:  # noqa: PLR0911 - a table
     match message:
         case signals.ProbeOutcome():
             return _outcome(state, message, now)
@@ -60,6 +84,8 @@ def _facts(state: State, message: Said, now: int) -> Iterable[Event]:
             return _late(state, message)
         case pod.ProbingRequested():
             return _requested(state, message, now)
+        case pleg.ProbeKillReleased():
+            return _released(state, message)
         case pod.ProbingWithdrawn():
             return (prober.ProbeRemoved(**_who(state)),)
         case Due():
@@ -181,6 +207,9 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
     if not _is_wanted(state, message):
         return
     word = counts_as(message.outcome)
+    if word == "unjudged":
+        yield _unjudged(state, message)
+        return
     if word == "error":
         if not state.errored or _reminds(state, now):
             yield prober.ProbeErrored(
@@ -191,10 +220,16 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
     before = state.consecutive if state.last == word else 0
     consecutive = min(before + 1, threshold)
     reached = consecutive == threshold
-    changes = reached and state.result != word
-    news = changes or consecutive != before or not state.anchored or _held(state, word, reached=reached)
+    ends = _held(state, word, reached=reached)
+    asks = ends and word == "failure" and bool(message.short_of)
+    changes = reached and state.result != word and not asks
+    held = ends and not asks
+    recovers = word == "success" and (state.asked or state.unjudged > 0)
+    news = changes or consecutive != before or not state.anchored or held or recovers
     if news or (_worries(message) and _reminds(state, now)):
-        yield _counted(state, message, consecutive, threshold)
+        yield _counted(state, message, consecutive, threshold, held=held)
+    if asks and not state.asked:
+        yield _kill_asked(state, message, consecutive, threshold)
     if changes:
         yield prober.ResultChanged(
             result=word,
@@ -207,7 +242,49 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
         )
 
 
-def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, threshold: int) -> Event:
+def _unjudged(state: State, message: signals.ProbeOutcome) -> Event:
+    """The worker bounds how many of them it sends."""
+    return prober.ProbeUnjudged(
+        id=state.id,
+        at=message.at,
+        milliseconds=message.milliseconds,
+        consecutive=message.unjudged,
+        for_milliseconds=message.unjudged_milliseconds,
+        stalled_milliseconds=message.stalled_milliseconds,
+        short_of=message.short_of,
+        output=_output(message),
+        **_who(state),
+    )
+
+
+def _kill_asked(state: State, message: signals.ProbeOutcome, consecutive: int, threshold: int) -> Event:
+    return prober.KillAsked(
+        consecutive=consecutive,
+        threshold=threshold,
+        short_of=message.short_of,
+        output=_output(message),
+        code=message.code,
+        **_run(state),
+        **_who(state),
+    )
+
+
+def _released(state: State, message: pleg.ProbeKillReleased) -> Iterator[Event]:
+    """The failure counts now, if it is still that of the run at hand."""
+    if state.asked and (state.id, state.started_at) == (message.id, message.started_at):
+        threshold = state.definition.failure_threshold
+        yield prober.ResultChanged(
+            result="failure",
+            consecutive=state.consecutive,
+            threshold=threshold,
+            output=state.output,
+            code=state.code,
+            **_run(state),
+            **_who(state),
+        )
+
+
+def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, threshold: int, *, held: bool) -> Event:
     word = counts_as(message.outcome)
     counted: dict[str, Any] = {
         "id": state.id,
@@ -217,7 +294,7 @@ def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, thre
         "milliseconds": message.milliseconds,
         "output": _output(message),
         "code": message.code,
-        "held": _held(state, word, reached=consecutive == threshold),
+        "held": held,
         **_who(state),
     }
     if word == "success":
@@ -279,6 +356,8 @@ def outstanding(state: State) -> Sequence[Effect]:
             ip=state.ip,
             from_at=state.from_at,
             anchored=state.anchored,
+            unjudged=state.unjudged,
+            unjudged_milliseconds=state.unjudged_milliseconds,
         ),
     )
 

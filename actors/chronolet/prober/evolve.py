@@ -58,21 +58,35 @@ def _began(state: State, event: prober.ProbingBegan) -> State:
         started=event.started,
         held=False,
         result="",
+        unjudged=0,
+        unjudged_milliseconds=0,
+        asked=False,
     )
 
 
-def _otherwise(state: State, event: Event) -> State:
+def _otherwise(state: State, event: Event) -> State:  # noqa: PLR0911 - a table
     match event:
         case prober.GateOpened():
             return replace(state, started=True, from_at=event.from_at)
         case prober.ResultChanged():
-            return replace(state, result=event.result)
+            return _changed(state, event)
         case prober.ProbingPaused() | prober.ProbingEnded():
             return replace(state, running=False)
+        case prober.KillAsked() | prober.KillWithdrawn():
+            return replace(state, asked=isinstance(event, prober.KillAsked))
+        case prober.ProbeUnjudged():
+            return replace(state, unjudged=event.consecutive, unjudged_milliseconds=event.for_milliseconds)
         case prober.ProbeErrored():
             return replace(state, errored=True, told_at=event.at, output=event.output, code=None, at=event.at)
         case _:
             return state
+
+
+def _changed(state: State, event: prober.ResultChanged) -> State:
+    """A kill that was asked for and is allowed ends the probing of this container, as a threshold else does."""
+    if state.asked and event.result == "failure":
+        return replace(state, result=event.result, asked=False, held=True, consecutive=0)
+    return replace(state, result=event.result)
 
 
 def _counted(state: State, event: prober.ProbeCounted) -> State:
@@ -90,4 +104,6 @@ def _counted(state: State, event: prober.ProbeCounted) -> State:
         at=event.at,
         told_at=event.at if failed or warned else state.told_at,
         errored=False,
+        unjudged=state.unjudged if failed else 0,
+        unjudged_milliseconds=state.unjudged_milliseconds if failed else 0,
     )

@@ -23,6 +23,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `output`, `code` and `at` are of the last outcome that was an event. `told_at` is when one that is no success was
     last told; `errored`: the last one was an error.
+
+    `unjudged` outcomes have come since the last success, in `unjudged_milliseconds`, as far as was reported. `asked`:
+    the threshold is reached, and `pleg` decides when the container may be stopped.
     """
 
     pod: str = ""
@@ -51,3 +54,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: int = 0
     told_at: int = 0
     errored: bool = False
+    unjudged: int = 0
+    unjudged_milliseconds: int = 0
+    asked: bool = False

@@ -21,10 +21,26 @@ def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
         case prober.ProbeErrored():
             text = f"{event.probe} probe errored and resulted in unknown state: {event.output}"
             return (_recorded(state, "Unhealthy", text),)
+        case prober.ProbeUnjudged():
+            return (_recorded(state, "ProbeUnjudged", _unjudged(event)),)
         case prober.ProbeSucceeded(warning=True):
             return (_recorded(state, "ProbeWarning", f"{event.probe} probe warning: {event.output}"),)
         case _:
             return ()
+
+
+def _unjudged(event: prober.ProbeUnjudged) -> str:
+    """Without figures, so that equal ones are counted together."""
+    what = " and ".join(_SHORT_OF[one] for one in event.short_of)
+    return f"{event.probe} probe timed out and was not counted: {what}"
+
+
+_SHORT_OF: dict[prober.Shortage, str] = {
+    "agent": "the agent or the engine was stalled",
+    "cpu": "the machine was short of CPU",
+    "memory": "the machine was short of memory",
+    "io": "the machine was short of disk I/O",
+}
 
 
 def _recorded(state: State, reason: str, message: str) -> kube_events.Recorded:

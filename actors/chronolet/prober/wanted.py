@@ -34,3 +34,6 @@ class RunProbe(Effect, frozen=True, kw_only=True):
     anchored: bool
     """This run of the container was probed before, at `from_at` first: the next time is a whole number of periods
     later."""
+    unjudged: int = 0
+    """So many outcomes were unjudged already, within `unjudged_milliseconds`: their limit goes on from there."""
+    unjudged_milliseconds: int = 0

@@ -1,0 +1,216 @@
+"""When kills for failed probes wait, for how long, and that each of them is released or dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chronolet.kernel.decider import Due
+from chronolet.pleg.actor import kind
+from chronolet.pleg.decider import decider
+from chronolet.pleg.holding_back import NOTED_MS, WINDOW_MS, Policy
+from chronolet.pleg.state import State
+from chronolet_schemas import pleg, prober
+from tests.deciders.given import Scene, given
+
+POLICY = Policy(kills_per_minute=10, hold_milliseconds=60_000)
+
+
+def who(pod: str) -> dict[str, Any]:
+    return {"pod": f"default/{pod}", "uid": f"u-{pod}", "container": "app", "probe": "Liveness"}
+
+
+def run(pod: str) -> dict[str, Any]:
+    return {**who(pod), "id": f"k-{pod}", "started_at": 7}
+
+
+def asked(pod: str, *short_of: prober.Shortage) -> prober.KillAsked:
+    return prober.KillAsked(attempt=0, consecutive=3, threshold=3, short_of=short_of or ("cpu",), **run(pod))
+
+
+def unjudged(pod: str, *short_of: prober.Shortage) -> prober.ProbeUnjudged:
+    return prober.ProbeUnjudged(
+        id=f"k-{pod}",
+        at=1,
+        milliseconds=1_000,
+        consecutive=1,
+        for_milliseconds=0,
+        stalled_milliseconds=900,
+        short_of=short_of,
+        **who(pod),
+    )
+
+
+def withdrawn(pod: str) -> prober.KillWithdrawn:
+    return prober.KillWithdrawn(**run(pod))
+
+
+def scene(policy: Policy = POLICY) -> Scene:
+    return given(decider("n1", policy))
+
+
+def held_back(*pods: str, policy: Policy = POLICY, at: int = 1_000) -> Scene:
+    """Three pods, or as many as are named, have asked at one moment."""
+    made = scene(policy)
+    for pod in pods or ("a", "b", "c"):
+        made.when(asked(pod), at=at)
+    return made
+
+
+def due(made: Scene) -> int | None:
+    return made.decider.due(made.state)
+
+
+def rung(made: Scene) -> Scene:
+    at = due(made)
+    assert at is not None
+    return made.when(Due(at=at), at=at)
+
+
+def test_pleg_hears_of_all_of_them() -> None:
+    routes = kind().subscribes
+    assert {route(asked("a"))[0] for route in routes.values()} == {"node"}
+    assert set(routes) == {prober.ProbeUnjudged, prober.KillAsked, prober.KillWithdrawn}
+
+
+def test_the_kill_of_one_pod_is_released_at_once() -> None:
+    made = scene().when(asked("a"), at=1_000)
+    made.then(
+        pleg.ProbeTroubleNoted(pod="default/a", at=1_000, short_of=("cpu",)),
+        pleg.ProbeKillReleased(at=1_000, **run("a")),
+    )
+    made.when(asked("a"), at=1_001).then(pleg.ProbeKillReleased(at=1_001, **run("a")))
+    made.when(asked("b"), at=2_000)
+    assert made.kinds == ["ProbeTroubleNoted", "ProbeKillReleased"]
+    assert due(made) is None
+
+
+def test_trouble_of_three_pods_at_about_the_same_time_holds_kills_back() -> None:
+    made = scene()
+    for pod in ("a", "b"):
+        made.when(unjudged(pod, "io"), at=1_000)
+        made.then(pleg.ProbeTroubleNoted(pod=f"default/{pod}", at=1_000, short_of=("io",))).tells()
+    made.when(asked("c", "cpu", "io"), at=2_000).then(
+        pleg.ProbeTroubleNoted(pod="default/c", at=2_000, short_of=("cpu", "io")),
+        pleg.ProbeKillsHeldBack(at=2_000, pods=3, short_of=("cpu", "io"), kills_per_minute=10),
+        pleg.ProbeKillHeld(at=2_000, **run("c")),
+    )
+    text = (
+        "Probes of 3 pods failed at the same time while the machine was short of CPU, disk I/O: containers are stopped "
+        "for failed probes only after a delay, at most 10 per minute"
+    )
+    made.tells(("ProbeKillsHeldBack", text))
+    assert (made.recorded[0].object_kind, made.recorded[0].name) == ("Node", "n1")
+
+
+def test_trouble_at_different_times_or_without_a_shortage_holds_nothing_back() -> None:
+    made = scene()
+    for n, pod in enumerate(("a", "b", "c", "d")):
+        made.when(asked(pod), at=1_000 + n * WINDOW_MS)
+        assert "ProbeKillReleased" in made.kinds
+    made = scene()
+    for pod in ("a", "b", "c"):
+        made.when(unjudged(pod), at=1_000).then()
+    assert made.state == State()
+
+
+def test_trouble_of_one_pod_is_noted_now_and_then_only() -> None:
+    made = scene().when(unjudged("a", "cpu"), at=1_000)
+    made.when(unjudged("a", "cpu"), at=1_000 + NOTED_MS - 1).then()
+    made.when(unjudged("a", "cpu"), at=1_000 + NOTED_MS)
+    assert made.kinds == ["ProbeTroubleNoted"]
+    made.when(unjudged("b", "cpu"), at=200_000)
+    assert set(made.state.probe_kills.troubled) == {"default/b"}, "what is long past is forgotten"
+
+
+def test_while_kills_are_held_back_trouble_of_all_pods_is_noted_together() -> None:
+    made = held_back()
+    made.when(unjudged("d", "cpu"), at=2_000).then()
+    made.when(unjudged("e", "cpu"), at=1_000 + NOTED_MS)
+    assert made.kinds == ["ProbeTroubleNoted"]
+    assert made.state.probe_kills.troubled_at == 1_000 + NOTED_MS
+
+
+def test_held_kills_are_released_after_their_hold_one_each_interval() -> None:
+    made = scene()
+    for pod in ("x", "y", "a", "b", "c"):
+        made.when(unjudged(pod, "cpu"), at=1_000)
+    for n, pod in enumerate(("c", "b", "a")):
+        made.when(asked(pod), at=1_000 + n)
+    seen = []
+    while made.state.probe_kills.held:
+        rung(made)
+        (released,) = made.facts
+        assert isinstance(released, pleg.ProbeKillReleased)
+        seen.append((released.pod, released.at, released.held_milliseconds))
+    assert seen == [
+        ("default/c", 61_000, 60_000),
+        ("default/b", 67_000, 65_999),
+        ("default/a", 73_000, 71_998),
+    ]
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_the_last_of_many_waits_for_no_longer_than_the_docs_say(count: int) -> None:
+    made = held_back(*(f"p{n}" for n in range(count)))
+    waits = []
+    while made.state.probe_kills.held:
+        rung(made)
+        waits += [event.held_milliseconds for event in made.facts if isinstance(event, pleg.ProbeKillReleased)]
+    assert len(waits) == count - 2, "the first two were released at once, for they were alone"
+    assert max(waits) <= POLICY.hold_milliseconds + len(waits) * POLICY.interval
+
+
+def test_a_kill_that_is_withdrawn_gives_its_turn_to_the_next_one() -> None:
+    made = scene()
+    for pod in ("a", "b", "c"):
+        made.when(unjudged(pod, "cpu"), at=1_000)
+    for pod in ("a", "b"):
+        made.when(asked(pod), at=1_000)
+    made.when(withdrawn("a"), at=5_000).then(pleg.ProbeKillDropped(at=5_000, **run("a")))
+    made.when(withdrawn("a"), at=5_001).then()
+    rung(made).then(pleg.ProbeKillReleased(at=61_000, held_milliseconds=60_000, **run("b")))
+
+
+def test_it_ends_when_no_kill_waits_and_no_probe_has_had_trouble_for_a_while() -> None:
+    made = held_back()
+    rung(made).then(pleg.ProbeKillReleased(at=61_000, held_milliseconds=60_000, **run("c")))
+    made.when(unjudged("b", "cpu"), at=62_000)
+    assert due(made) == 62_000 + WINDOW_MS
+    rung(made).then(pleg.ProbeKillsResumed(at=92_000, released=1, dropped=0))
+    text = (
+        "Containers are stopped for failed probes at once again; of the stops that were held back 1 were carried out "
+        "and 0 dropped"
+    )
+    made.tells(("ProbeKillsResumed", text))
+    assert due(made) is None
+    made.when(asked("a"), at=92_001)
+    assert made.only(pleg.ProbeKillReleased).held_milliseconds == 0
+
+
+def test_without_protection_nothing_is_held_and_what_was_is_released() -> None:
+    off = Policy(kills_per_minute=0)
+    made = held_back("a", "b", "c", policy=off)
+    made.then(pleg.ProbeKillReleased(at=1_000, **run("c")))
+    assert made.state.probe_kills.since == 0
+    before = held_back("a", "b", "c", "d")
+    after = given(decider("n1", off), *before.history)
+    assert due(after) == 1_000
+    after.when(Due(at=1_000), at=9_000)
+    assert after.kinds == ["ProbeKillReleased", "ProbeKillReleased", "ProbeKillsResumed"]
+    assert after.only(pleg.ProbeKillsResumed).released == 2
+    assert due(after) is None
+
+
+def test_a_kill_that_is_due_does_not_make_pleg_ill_nor_the_other_way_round() -> None:
+    made = held_back()
+    failing = pleg.RelistFailing(error="away", last_listed_at=1_000, threshold_milliseconds=180_000)
+    both = given(made.decider, *made.history, failing)
+    rung(both)
+    assert both.kinds == ["ProbeKillReleased"]
+    rung(both)
+    assert both.kinds == ["ProbeKillsResumed"]
+    rung(both)
+    assert both.kinds == ["Unhealthy"]
+    assert due(both) is None

@@ -1,0 +1,198 @@
+"""Outcomes that are not judged, and kills that `pleg` decides about while the machine is short of something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chronolet.prober import wanted
+from chronolet.prober.actor import kind
+from chronolet.prober.patience import LEAST, REPORT_MS, Patience
+from chronolet.prober.streak import Streak
+from chronolet_schemas import pleg, pod, prober
+from chronolet_schemas.podspec import Probe
+from tests.deciders.given import Scene
+from tests.deciders.prober import probing
+from tests.deciders.prober.probing import WHO, changed, counted, exited, outcome, stopping
+
+RUN: dict[str, Any] = {"id": "k0", "started_at": 1_000, "probe": "Liveness", **WHO}
+WITHDRAWN = prober.KillWithdrawn(**RUN)
+
+
+def unjudged(scene: Scene, count: int, passed: int, at: int) -> Scene:
+    return outcome(
+        scene,
+        "unjudged",
+        at=at,
+        output="late",
+        short_of=("agent", "io"),
+        stalled_milliseconds=900,
+        unjudged=count,
+        unjudged_milliseconds=passed,
+    )
+
+
+def asked(probe: prober.ProbeName = "Liveness") -> Scene:
+    """Three failures while the machine is short of CPU."""
+    scene = probing.probed(probe, started=probe != "Startup")
+    for at in (2_000, 12_000, 22_000):
+        outcome(scene, "failure", at=at, output="no", short_of=("cpu",))
+    return scene
+
+
+def released(**changes: Any) -> pleg.ProbeKillReleased:
+    return pleg.ProbeKillReleased(**RUN | {"at": 30_000} | changes)
+
+
+def test_an_unjudged_outcome_is_an_event_and_moves_no_streak() -> None:
+    scene = outcome(probing.probed(), "failure", at=2_000)
+    before = scene.state
+    unjudged(scene, 1, 0, 12_000).then(
+        prober.ProbeUnjudged(
+            at=12_000,
+            milliseconds=5,
+            consecutive=1,
+            for_milliseconds=0,
+            stalled_milliseconds=900,
+            short_of=("agent", "io"),
+            output="late",
+            id="k0",
+            probe="Liveness",
+            **WHO,
+        )
+    )
+    words = "the agent or the engine was stalled and the machine was short of disk I/O"
+    scene.tells(("ProbeUnjudged", f"Liveness probe timed out and was not counted: {words}"))
+    assert (scene.state.last, scene.state.consecutive, scene.state.result) == ("failure", 1, before.result)
+    outcome(scene, "failure", at=22_000)
+    assert scene.only(prober.ProbeFailed).consecutive == 2, "the streak goes on after it"
+
+
+def test_a_restarted_worker_goes_on_with_the_time_that_unjudged_outcomes_have_had() -> None:
+    scene = unjudged(outcome(probing.probed(), "success", at=2_000), 4, 31_000, 40_000)
+    (effect,) = scene.effects.values()
+    assert isinstance(effect, wanted.RunProbe)
+    assert (effect.unjudged, effect.unjudged_milliseconds) == (4, 31_000)
+    outcome(scene, "failure", at=50_000)
+    assert scene.state.unjudged == 4, "a failure is no success"
+    outcome(scene, "success", at=60_000)
+    outcome(scene, "success", at=70_000).then()
+    assert (scene.state.unjudged, scene.state.unjudged_milliseconds) == (0, 0)
+
+
+def test_a_success_that_ends_a_run_of_unjudged_ones_is_an_event() -> None:
+    scene = unjudged(outcome(probing.probed(), "success", at=2_000), 1, 0, 12_000)
+    outcome(scene, "success", at=22_000)
+    assert scene.kinds == ["ProbeSucceeded"]
+    scene = unjudged(scene, 1, 0, 32_000)
+    scene.when(exited(), at=33_000).when(probing.wanted(attempt=1, id="k1", started_at=34_000), at=34_000)
+    assert scene.state.unjudged == 0, "another container has all its time"
+
+
+def test_a_kill_on_a_machine_that_is_short_of_something_is_asked_for() -> None:
+    scene = asked()
+    scene.then(
+        prober.ProbeFailed(**counted("Liveness", 3, 3, 22_000, output="no")),
+        prober.KillAsked(attempt=0, consecutive=3, threshold=3, short_of=("cpu",), output="no", **RUN),
+    )
+    assert scene.effects, "it is probed on"
+    outcome(scene, "failure", at=32_000, output="no", short_of=("cpu",)).then()
+    scene.when(released(), at=33_000).then(changed("Liveness", "failure", consecutive=3, threshold=3, output="no"))
+    assert scene.effects == {}
+    scene.when(released(), at=34_000).then()
+    scene.when(probing.wanted(attempt=1, id="k1", started_at=40_000), at=40_000)
+    outcome(scene, "failure", at=41_000)
+    assert scene.only(prober.ProbeFailed).consecutive == 1, "the streak begins anew, as after any kill"
+
+
+def test_a_failing_startup_probe_asks_too_and_readiness_never_does() -> None:
+    assert asked("Startup").kinds == ["ProbeFailed", "KillAsked"]
+    scene = outcome(probing.probed("Readiness"), "success", at=1_500)
+    for at in (2_000, 12_000, 22_000):
+        outcome(scene, "failure", at=at, short_of=("cpu",))
+    assert scene.kinds == ["ProbeFailed", "ResultChanged"]
+
+
+@pytest.mark.parametrize("change", [{"id": "k9"}, {"started_at": 5}])
+def test_a_release_for_another_run_is_passed_over(change: dict[str, Any]) -> None:
+    scene = asked().when(released(**change), at=30_000)
+    scene.then()
+    assert scene.state.asked
+
+
+def test_a_release_that_nobody_asked_for_is_passed_over() -> None:
+    probing.probed().when(released(), at=30_000).then()
+
+
+def test_a_success_withdraws_the_kill() -> None:
+    scene = outcome(asked(), "success", at=32_000)
+    scene.then(WITHDRAWN, prober.ProbeSucceeded(**counted("Liveness", 1, 1, 32_000)))
+    assert scene.effects
+    scene.when(released(), at=33_000).then()
+
+
+def test_a_failure_on_a_machine_that_is_short_of_nothing_any_more_counts_at_once() -> None:
+    scene = outcome(asked(), "failure", at=32_000, output="no")
+    scene.then(
+        WITHDRAWN,
+        prober.ProbeFailed(**counted("Liveness", 3, 3, 32_000, output="no", held=True)),
+        changed("Liveness", "failure", consecutive=3, threshold=3, output="no"),
+    )
+    assert scene.effects == {}
+
+
+def test_what_ends_the_container_or_its_probing_withdraws_the_kill() -> None:
+    ends = (
+        exited(),
+        stopping("Deleted"),
+        pod.ProbingWithdrawn(attempt=0, probe="Liveness", **WHO),
+        probing.wanted(attempt=1, id="k1", started_at=30_000),
+        probing.wanted(definition=Probe(failure_threshold=9)),
+    )
+    for message in ends:
+        scene = asked().when(message, at=30_000)
+        assert scene.kinds[0] == "KillWithdrawn", message
+        assert scene.state is None or not scene.state.asked
+        assert scene.state is None or scene.state.held is False
+
+
+def test_the_prober_hears_of_releases() -> None:
+    route = kind().subscribes[pleg.ProbeKillReleased]
+    assert route(released()) == ("default/web/app/Liveness",)
+
+
+def test_patience_lasts_for_its_limit_and_for_some_attempts_at_least() -> None:
+    patience = Patience(10_000)
+    assert not patience.succeeded()
+    assert [patience.unjudged(at) for at in (1_000, 2_000)] == [True, False]
+    assert not patience.is_over(90_000), "with two attempts only"
+    patience.unjudged(3_000)
+    assert patience.count == LEAST
+    assert not patience.is_over(10_999)
+    assert patience.is_over(11_000)
+    assert patience.succeeded()
+    assert patience.count == 0
+    assert not patience.is_over(90_000)
+    assert patience.unjudged(95_000), "the first of a new run is news"
+
+
+def test_a_run_is_reported_now_and_then_and_goes_on_from_there_in_another_worker() -> None:
+    patience = Patience(60_000)
+    news = [at for at in range(0, 61_000, 1_000) if patience.unjudged(at)]
+    assert news == [0, REPORT_MS, 2 * REPORT_MS, 3 * REPORT_MS, 4 * REPORT_MS]
+    later = Patience(60_000, count=50, passed=50_000)
+    assert not later.is_over(1_000)
+    later.unjudged(1_000)
+    assert later.passed(11_000) == 60_000
+    assert later.is_over(11_000)
+
+
+def test_a_worker_tells_the_first_failure_that_comes_without_a_shortage() -> None:
+    streak = Streak(Probe(failure_threshold=2))
+    assert [streak.is_news("failure", at, short=True) for at in (0, 1, 2)] == [True, True, False]
+    assert [streak.is_news("failure", at) for at in (3, 4)] == [True, False]
+    assert [streak.is_news("failure", at, short=True) for at in (5, 6)] == [False, False]
+    assert not streak.is_news("failure", 7)
+    assert streak.is_news("success", 8, short=True)
+    assert not streak.is_news("success", 9)
