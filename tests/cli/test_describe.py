@@ -323,6 +323,13 @@ Events:                      <none>
         assert line in page, f"{line!r} is missing, or stands elsewhere"
 
 
+def test_an_exit_code_that_nobody_saw_is_shown_as_unknown() -> None:
+    gone = {"exitCode": 137, "reason": "ContainerStatusUnknown"}
+    status = {"containerStatuses": [{"name": "app", "state": {"terminated": gone}}]}
+    page = described({**RICH, "status": status}, (), 0)
+    assert "      Exit Code:    unknown (137)" in page
+
+
 def test_describe_without_a_name_takes_the_whole_namespace(node: WrittenNode) -> None:
     node.write("pod/default/api", accepted("api"))
     names = [line for line in node.run("describe", "pods").out.splitlines() if line.startswith("Name:")]

@@ -42,6 +42,16 @@ def test_a_line_says_when_who_what_about_what_and_why(node: WrittenNode) -> None
     ]
 
 
+def test_an_end_that_nobody_saw_is_not_told_as_a_kill() -> None:
+    written = WrittenNode()
+    gone = pod.ContainerExited(
+        **ABOUT, id="c", exit_code=137, reason="ContainerStatusUnknown", started_at=5, finished_at=6
+    )
+    written.write("pod/default/web", gone)
+    assert "exit_code=unknown reason=ContainerStatusUnknown" in written.run("log").out
+    assert json.loads(written.run("log", "-o", "json").out.splitlines()[-1])["data"]["exit_code"] == 137
+
+
 def test_hashes_are_shortened_and_long_things_cut(node: WrittenNode) -> None:
     started: dict[str, Any] = {
         "pod": "a/b",

@@ -17,6 +17,7 @@ from chronolet.cli.parts import Part
 Object = dict[str, Any]
 
 _PROBES = (("Liveness", "livenessProbe"), ("Readiness", "readinessProbe"), ("Startup", "startupProbe"))
+_UNKNOWN = "ContainerStatusUnknown"
 _HOOKS = (("Post Start", "postStart"), ("Pre Stop", "preStop"))
 
 
@@ -68,7 +69,9 @@ def _state(title: str, state: Object) -> Iterator[str]:
         if detail.get(name):
             yield line(name.capitalize(), detail[name], 6)
     if word == "terminated":
-        yield line("Exit Code", str(detail.get("exitCode", 0)), 6)
+        code = str(detail.get("exitCode", 0))
+        # The API has a number here even where nobody saw the end. It is a kill's, and it was none that is known of.
+        yield line("Exit Code", f"unknown ({code})" if detail.get("reason") == _UNKNOWN else code, 6)
     for name, key in (("Started", "startedAt"), ("Finished", "finishedAt")):
         if detail.get(key):
             yield line(name, moment(detail[key]), 6)

@@ -158,6 +158,8 @@ def _compact(data: Any, entry: Entry) -> str:
     """The fields, without those that only repeat what the line has named already."""
     if not isinstance(data, dict):
         return _short(data)
+    if data.get("reason") == "ContainerStatusUnknown" and "exit_code" in data:
+        data = {**data, "exit_code": "unknown"}  # the number is a kill's, and only stands for what nobody saw
     said = {("pod", entry.entity.partition("/")[2]), ("container", entry.subject.removeprefix("container/"))}
     return " ".join(f"{name}={_short(value)}" for name, value in data.items() if (name, str(value)) not in said)
 

@@ -72,11 +72,9 @@ def _container(state: State, event: pleg.ContainerEvent) -> State:
     )
     match event:
         case pleg.ContainerStarted():
-            run = replace(run, state="running", unknown=False, started_at=event.started_at, finished_at=0)
+            run = replace(_next(run, event.started_at), state="running", unknown=False, finished_at=0)
         case pleg.ContainerDied():
-            run = replace(
-                run, state="exited", unknown=False, started_at=event.started_at, finished_at=event.finished_at
-            )
+            run = replace(_next(run, event.started_at), state="exited", unknown=False, finished_at=event.finished_at)
             state = replace(state, out_of_memory=state.out_of_memory - {event.id})
         case pleg.ContainerChanged(state="created"):
             run = replace(run, state="created", unknown=False)
@@ -87,6 +85,12 @@ def _container(state: State, event: pleg.ContainerEvent) -> State:
         case _:
             return _forgotten(state, event.id)
     return replace(state, containers=state.containers.set(event.id, run))
+
+
+def _next(run: Run, started_at: int) -> Run:
+    """The run that started then; the one that was known is the one before it."""
+    before = run.before if started_at == run.started_at else run.started_at
+    return replace(run, started_at=started_at, before=before)
 
 
 def _forgotten(state: State, container_id: str) -> State:

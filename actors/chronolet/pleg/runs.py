@@ -2,7 +2,8 @@
 
 Comes in: the Run that is known (or None) and a claim. Goes out: yes or no. Next: `decider`. Within one run a
 container only moves created < running < exited; a start after the known end is a new run of the same id (DESIGN 5,
-"Whose truth").
+"Whose truth"). So is a start at quite another time, whatever the clock said at the known end: it may have been set back
+since.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from chronolet.pleg.state import Run
 
 _SAME_START_MS = 1000
 """A notice's time and the start time of an inspect are about the same start when they are no further apart."""
+
+_DELAYED_NOTICE_MS = 60_000
+"""A notice of a start is written after the start time that an inspect shows, later by at most this. A start that is
+earlier than the known one by more than this is another one."""
 
 _RANK = {"": 0, "created": 1, "running": 2, "exited": 3, "removed": 4}
 
@@ -45,6 +50,15 @@ def _earlier_end(run: Run, seen: Seen) -> bool:
 def _new_run(run: Run, seen: Seen) -> bool:
     if seen.state == "created":
         return False
-    if run.state == "exited":
-        return seen.started_at > max(run.finished_at, run.started_at)
-    return seen.detailed and seen.started_at > run.started_at + _SAME_START_MS
+    if run.state == "exited" and seen.started_at > max(run.finished_at, run.started_at):
+        return True
+    return seen.detailed and _another_start(run, seen.started_at)
+
+
+def _another_start(run: Run, started_at: int) -> bool:
+    """Neither the known start nor the one before it, of which a listing may still tell that was begun earlier."""
+    if not started_at or not run.started_at:
+        return False
+    if run.before and abs(started_at - run.before) <= _SAME_START_MS:
+        return False
+    return started_at > run.started_at + _SAME_START_MS or started_at < run.started_at - _DELAYED_NOTICE_MS

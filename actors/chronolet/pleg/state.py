@@ -18,6 +18,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One container of the runtime: whose it is, and the last that is known of it.
 
     `state` is the last that could be told (empty: never any); `unknown` says that it cannot be told at present.
+    `before` is when the run before this one started, 0 if there was none.
     """
 
     pod: str
@@ -28,6 +29,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unknown: bool = False
     started_at: int = 0
     finished_at: int = 0
+    before: int = 0
 
 
 class Unread(msgspec.Struct, frozen=True, kw_only=True):

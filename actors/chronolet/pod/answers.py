@@ -40,7 +40,7 @@ def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.Answer:
     match effect:
         case wanted.EnsureImage():
             return signals.ImageRefused(reason="ErrImagePull", message=message, **to)
-        case wanted.StartContainer():
+        case wanted.StartContainer() | wanted.FindContainer():
             return signals.ContainerRefused(reason="CreateContainerError", message=message, **to)
         case wanted.PrepareHook() | wanted.RunHook():
             return lifecycle.refusal(effect, message)
@@ -58,7 +58,10 @@ def _spec(state: State, answer: signals.Answer | EffectFailed) -> Sequence[Event
 
 
 def _sandbox(
-    state: State, effect: wanted.StartSandbox | wanted.StopSandbox, answer: signals.Answer, now: int
+    state: State,
+    effect: wanted.StartSandbox | wanted.FindSandbox | wanted.StopSandbox,
+    answer: signals.Answer,
+    now: int,
 ) -> Sequence[Event]:
     who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": effect.attempt}
     match answer:
@@ -140,7 +143,9 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.Answer, now
             return _NOTHING
 
 
-def _start(state: State, effect: wanted.StartContainer, answer: signals.Answer, now: int) -> Sequence[Event]:
+def _start(
+    state: State, effect: wanted.StartContainer | wanted.FindContainer, answer: signals.Answer, now: int
+) -> Sequence[Event]:
     who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
     match answer:
         case signals.ContainerUp():
@@ -194,7 +199,7 @@ def _stop(state: State, effect: wanted.StopContainer, answer: signals.Answer, no
 
 
 def _exited(
-    effect: wanted.StartContainer | wanted.StopContainer,
+    effect: wanted.StartContainer | wanted.FindContainer | wanted.StopContainer,
     answer: signals.ContainerDead,
     container_id: str,
     started_at: int,
@@ -242,9 +247,11 @@ def _cleanup(state: State, _effect: wanted.Cleanup, answer: signals.Answer, now:
 
 _MEANINGS: Mapping[type[Effect], Callable[[State, Any, signals.Answer, int], Sequence[Event]]] = {
     wanted.StartSandbox: _sandbox,
+    wanted.FindSandbox: _sandbox,
     wanted.StopSandbox: _sandbox,
     wanted.EnsureImage: _image,
     wanted.StartContainer: _start,
+    wanted.FindContainer: _start,
     wanted.StopContainer: _stop,
     wanted.PrepareHook: lifecycle.answered,
     wanted.RunHook: lifecycle.answered,
@@ -254,6 +261,7 @@ _MEANINGS: Mapping[type[Effect], Callable[[State, Any, signals.Answer, int], Seq
 
 _REFUSALS: Mapping[type[Effect], Callable[..., signals.Answer]] = {
     wanted.StartSandbox: signals.SandboxRefused,
+    wanted.FindSandbox: signals.SandboxRefused,
     wanted.StopSandbox: signals.StopRefused,
     wanted.StopContainer: signals.StopRefused,
     wanted.Cleanup: signals.CleanupRefused,

@@ -62,9 +62,12 @@ def pod_ready(
     return Condition(status=not shut, reason="ReadinessGatesNotReady" if shut else "", gates=shut)
 
 
-def initialised(done: Mapping[str, bool] | None, names: Sequence[str], phase: Phase) -> Condition:
+def initialised(
+    done: Mapping[str, bool] | None, names: Sequence[str], phase: Phase, *, app_ran: bool = False
+) -> Condition:
     """Initialized. `names` are the init containers; `done` says of each whether it is (a sidecar: whether it
-    started).
+    started). `app_ran`: an app container came to run in the sandbox at hand, which it does after initialisation only. A
+    sidecar that starts again takes nothing of that back (HasAnyActiveRegularContainerStarted).
     """
     if done is None and names:
         return Condition(status=False, reason="UnknownContainerStatuses")
@@ -73,7 +76,7 @@ def initialised(done: Mapping[str, bool] | None, names: Sequence[str], phase: Ph
     lacking = tuple(name for name in names if known.get(name) is False)
     if phase == "Succeeded" and not unknown:
         return Condition(status=True, reason="PodCompleted")
-    if unknown or lacking:
+    if not app_ran and (unknown or lacking):
         return Condition(
             status=False, reason="ContainersNotInitialized", unknown=unknown, lacking=lacking, lack="incomplete"
         )

@@ -15,6 +15,7 @@ from chronolet.kernel.kind import Effect, Job
 from chronolet.pod import images, wanted
 from chronolet.pod.containers import UNKNOWN_EXIT, ContainerWorker, exit_reason
 from chronolet.pod.exits import ExitWorker
+from chronolet.pod.finding import FindWorker
 from chronolet.pod.hooks import HookWorker
 from chronolet.pod.keeping import keeping_the_end
 from chronolet.pod.outside import Outside
@@ -35,13 +36,15 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     no other pod waits for it.
     """
     sandboxes, containers = SandboxWorker(outside), ContainerWorker(outside)
-    hooks, exits = HookWorker(outside), ExitWorker(outside)
+    hooks, exits, finding = HookWorker(outside), ExitWorker(outside), FindWorker(outside)
     plain: dict[type[Effect], Job] = {
         wanted.StartSandbox: Job(sandboxes.start, _START_SECONDS),
         wanted.KeepSpec: Job(sandboxes.keep_spec),
         wanted.StopSandbox: Job(sandboxes.stop, _stop_seconds, lane=_lane("stop")),
         wanted.EnsureImage: images.job(outside.runtime, outside.pulls),
         wanted.StartContainer: Job(containers.start, _START_SECONDS),
+        wanted.FindSandbox: Job(finding.sandbox, _READ_SECONDS),
+        wanted.FindContainer: Job(finding.container, _READ_SECONDS),
         wanted.StopContainer: Job(containers.stop, _stop_seconds, lane=_lane("stop")),
         wanted.PrepareHook: Job(hooks.prepare, _START_SECONDS),
         wanted.RunHook: Job(hooks.run, _HOOK_SECONDS, lane=_lane("hook")),

@@ -62,7 +62,16 @@ def _spec(state: State) -> Iterator[Wanted]:
 def _sandbox(state: State) -> Iterator[Wanted]:
     sandbox = state.sandbox
     where = f"{state.uid}/{sandbox.attempt}"
-    if sandbox.phase == "starting":
+    if sandbox.phase == "starting" and state.over:
+        # Its start may be under way, or have been before a kill: the answer says whether there is one to be stopped.
+        yield wanted.FindSandbox(
+            subject="sandbox",
+            intent=f"find/{where}/{sandbox.failures}",
+            pod=state.pod,
+            uid=state.uid,
+            attempt=sandbox.attempt,
+        )
+    elif sandbox.phase == "starting":
         yield wanted.StartSandbox(
             subject="sandbox",
             intent=f"start/{where}/{sandbox.failures}",
@@ -95,8 +104,7 @@ def _containers(state: State) -> Iterator[Wanted]:
             case "pulling" if not state.over:
                 yield _ensure_image(state, one)
             case "starting" if admission.told(state, one):
-                # During termination too: its answer says whether there is a container to be stopped.
-                yield _start(state, one)
+                yield _find(state, one) if state.over else _start(state, one)
             case "stopping" if one.stop is not None and not one.stop.held and not one.stop.retry_at:
                 yield _stop(state, f"container/{one.name}", one, one.stop)
             case _:
@@ -161,6 +169,18 @@ def _start(state: State, one: Container) -> Wanted:
         cgroup_parent=state.share.parent,
         devices=wish.answer if wish else Answer(),
         device_ids=wish.devices if wish else {},
+    )
+
+
+def _find(state: State, one: Container) -> Wanted:
+    """A pod that is over begins no start; one that was begun may have worked."""
+    return wanted.FindContainer(
+        subject=f"container/{one.name}",
+        intent=f"find/{state.uid}/{one.attempt}/{one.start_failures}",
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
     )
 
 

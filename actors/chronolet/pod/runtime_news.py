@@ -14,11 +14,16 @@ from typing import Any
 
 from chronolet.pod.answers import sandbox_down
 from chronolet.pod.starting import ensure_image
-from chronolet.pod.state import SANDBOX, Container, State
+from chronolet.pod.state import SANDBOX, Container, Exit, State
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Event
 
 _NOTHING: tuple[Event, ...] = ()
+UNKNOWN = "ContainerStatusUnknown"
+_SAME_START_MS = 1000
+"""A notice's time and the start time of an inspect are about the same start when they are no further apart."""
+_UNKNOWN_EXIT = "the container could not be located: how it ended is not known, the exit code only stands for that"
+"""The kubelet says `could not be located`, and shows 137, as for a kill."""
 
 
 def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
@@ -123,12 +128,22 @@ def _sandbox_died(state: State, message: pleg.ContainerDied, now: int) -> Sequen
 
 
 def _again(state: State, one: Container, message: pleg.ContainerStarted) -> Sequence[Event]:
-    """The last dead container runs: old news, or somebody else started it again."""
-    if one.exit is None or message.started_at <= one.exit.finished_at:
+    """The last dead container runs: old news, or somebody else started it again.
+
+    A run is known by its container and its start. What started at another time is another run, also where the clock was
+    set back since the known end. `pleg` tells of each start once, but by a notice, whose time may be a little later.
+    """
+    if one.exit is None or _same_run(one.exit, message.started_at):
         return _NOTHING
     if one.phase in ("exited", "backing_off"):
         return (_started(state, message),)
     return _superseded(state, message)
+
+
+def _same_run(known: Exit, started_at: int) -> bool:
+    if not known.started_at:
+        return started_at <= known.finished_at
+    return abs(started_at - known.started_at) <= _SAME_START_MS
 
 
 def _superseded(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
@@ -159,6 +174,7 @@ def _exited(state: State, message: pleg.ContainerDied, now: int) -> Event:
     return pod.ContainerExited(
         exit_code=message.exit_code,
         reason=message.reason,
+        message=_UNKNOWN_EXIT if message.reason == UNKNOWN else "",
         started_at=message.started_at or started_at,
         finished_at=message.finished_at or now,
         **_who(state, message),

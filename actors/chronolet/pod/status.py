@@ -130,10 +130,21 @@ def _conditions(
     sandbox = conditions.Condition(status=state.sandbox.phase == "running")
     return (
         _condition("PodReadyToStartContainers", sandbox),
-        _condition("Initialized", conditions.initialised(done, [one.name for one in init], phase)),
+        _condition(
+            "Initialized", conditions.initialised(done, [one.name for one in init], phase, app_ran=_app_ran(state))
+        ),
         _condition("Ready", conditions.pod_ready(ready)),
         _condition("ContainersReady", ready),
         _condition("PodScheduled", conditions.Condition(status=bool(state.uid))),
+    )
+
+
+def _app_ran(state: State) -> bool:
+    """An app container runs, or ran, in the sandbox at hand."""
+    here = state.sandbox.id
+    return any(
+        one.phase in ("running", "stopping") or (one.exit is not None and here and one.exit.sandbox_id == here)
+        for one in state.of_kind("app")
     )
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 from chronolet.pod import admission, probing, pull_secrets
 from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.state import SANDBOX, Container, State, field_path
+from chronolet.pod.wanted import NOT_BEGUN
 from chronolet.rules.durations import go_duration
 from chronolet_schemas import kube_events, pod
 from chronolet_schemas.envelope import Event
@@ -69,7 +70,7 @@ def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Record
         case pod.SandboxStartRequested() if event.attempt > state.sandbox.attempt:
             text = "Pod sandbox changed, it will be killed and re-created."
             return (_recorded(state, "Normal", "SandboxChanged", text),)
-        case pod.SandboxStartFailed():
+        case pod.SandboxStartFailed() if event.message != NOT_BEGUN:
             text = f"Failed to create pod sandbox: {event.message}"
             return (_recorded(state, "Warning", "FailedCreatePodSandBox", text),)
         case pod.SandboxBlocked():
@@ -156,15 +157,21 @@ def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_e
             return (_recorded(state, "Warning", "Failed", f"Error: {event.message}", name),)
         case pod.ContainerStarted():
             return _container_started(state, event)
-        case pod.ContainerStartFailed(reason="FailedMount"):
-            return _mount_failed(state, event)
         case pod.ContainerStartFailed():
-            failed = _recorded(state, "Warning", "Failed", f"Error: {event.message}", name)
-            return (_created(state, name), failed) if event.id else (failed,)
+            return _start_failed(state, event)
         case pod.RestartScheduled() | pod.BackOffContinued():
             return _about_wait(state, event)
         case _:
             return _container_stop(state, event)
+
+
+def _start_failed(state: State, event: pod.ContainerStartFailed) -> Sequence[kube_events.Recorded]:
+    if event.message == NOT_BEGUN:
+        return _NO_FACTS
+    if event.reason == FAILED_MOUNT:
+        return _mount_failed(state, event)
+    failed = _recorded(state, "Warning", "Failed", f"Error: {event.message}", event.container)
+    return (_created(state, event.container), failed) if event.id else (failed,)
 
 
 def _mount_failed(state: State, event: pod.ContainerStartFailed) -> Sequence[kube_events.Recorded]:

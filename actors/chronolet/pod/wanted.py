@@ -28,6 +28,10 @@ class Origin(Message, frozen=True, kw_only=True):
     accepted_at: int = 0
 
 
+NOT_BEGUN = "the end of its pod was requested before it was started"
+"""What is said of a start that does not happen any more."""
+
+
 class PodEffect(Effect, frozen=True, kw_only=True):
     """Of one pod: `pod` is namespace/name. `ending` says that the life of this uid is being ended: the worker writes
     that down beside the log before it touches anything.
@@ -110,6 +114,21 @@ class StartContainer(PodEffect, frozen=True, kw_only=True):
     device_ids: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
+class FindSandbox(PodEffect, frozen=True, kw_only=True):
+    """Of a pod that is over: find what a start of this attempt has left. Answers: SandboxUp, SandboxDown,
+    SandboxRefused (nothing came to run).
+    """
+
+    attempt: int
+
+
+class FindContainer(PodEffect, frozen=True, kw_only=True):
+    """Likewise. Answers: ContainerUp, ContainerDead, ContainerRefused (nothing came to run)."""
+
+    container: str
+    attempt: int
+
+
 class StopContainer(PodEffect, frozen=True, kw_only=True):
     """TERM, and KILL at `deadline` (milliseconds; a repeat after a restart gets what is left of the grace).
 
@@ -177,10 +196,12 @@ class Cleanup(PodEffect, frozen=True, kw_only=True):
 
 Wanted = (
     StartSandbox
+    | FindSandbox
     | KeepSpec
     | StopSandbox
     | EnsureImage
     | StartContainer
+    | FindContainer
     | StopContainer
     | PrepareHook
     | RunHook

@@ -83,6 +83,33 @@ def test_a_start_after_the_end_is_a_new_run() -> None:
     assert scene.state.containers["a0"].state == "running"
 
 
+def test_a_start_before_the_known_end_is_a_new_run_where_the_clock_was_set_back() -> None:
+    hour = 3_600_000
+    long = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=T0 + 60_000, **WHO)
+    scene = pleg_with(STARTED, long).when(listed("running", started_at=T0 - hour))
+    scene.then(pleg.ContainerStarted(started_at=T0 - hour, **WHO))
+    # What a listing saw that began before that is old, and the same again is no news.
+    scene.when(listed("running", started_at=T0 + 7)).then()
+    scene.when(listed("running", started_at=T0 - hour)).then()
+    pleg_with(STARTED, long).when(listed("running", started_at=T0 + 5000)).then(
+        pleg.ContainerStarted(started_at=T0 + 5000, **WHO)
+    )
+    pleg_with(STARTED).when(listed("running", started_at=T0 - hour)).then(
+        pleg.ContainerStarted(started_at=T0 - hour, **WHO)
+    )
+    again = {"exit_code": 2, "reason": "Error", "started_at": T0 - hour, "finished_at": T0 - hour + 9}
+    dead = pleg_with(STARTED, long).when(listed("exited", **again)).then(pleg.ContainerDied(**again, **WHO))
+    dead.when(listed("exited", **again)).then()
+
+
+def test_one_crash_is_told_once_though_its_notice_was_written_late() -> None:
+    """On a starved machine the engine writes the notice of a start long after the start."""
+    scene = pleg_with(STARTED, DIED)
+    scene.when(listed("exited", exit_code=1, reason="Error", started_at=T0 - 30_000, finished_at=T0 + 500)).then()
+    scene.when(listed("running", started_at=0)).then()
+    scene.when(listed("running", started_at=T0 + 400, detailed=False)).then()
+
+
 def test_a_new_run_that_is_over_already_is_another_death() -> None:
     pleg_with(STARTED, DIED).when(
         listed("exited", exit_code=2, reason="Error", started_at=T0 + 900, finished_at=T0 + 950)

@@ -13,13 +13,13 @@ def good_answer(effect: Effect, at: int) -> signals.Answer:
     answer: signals.Answer
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
-        case wanted.StartSandbox():
+        case wanted.StartSandbox() | wanted.FindSandbox():
             answer = signals.SandboxUp(id=f"sandbox-{effect.uid}-{effect.attempt}", ip="10.1.0.2", started_at=at, **to)
         case wanted.StopSandbox():
             answer = signals.SandboxDown(id=effect.id, **to)
         case wanted.EnsureImage():
             answer = signals.ImagePresent(image_id="i", pulled=False, **to)
-        case wanted.StartContainer():
+        case wanted.StartContainer() | wanted.FindContainer():
             answer = signals.ContainerUp(id=f"{effect.container}-{effect.uid}-{effect.attempt}", started_at=at, **to)
         case wanted.StopContainer():
             answer = signals.ContainerDead(id=effect.id, exit_code=0, reason="Completed", finished_at=at, **to)
@@ -40,14 +40,14 @@ def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.Answer | None:
     """What a worker says when it goes wrong; None for one that can only raise."""
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
-        case wanted.StartSandbox():
+        case wanted.StartSandbox() | wanted.FindSandbox():
             return signals.SandboxDown(id="s", **to) if made else signals.SandboxRefused(message="no", **to)
         case wanted.EnsureImage():
             return signals.ImageRefused(reason="ErrImagePull", message="no", **to)
-        case wanted.StartContainer() if made:
+        case wanted.StartContainer() | wanted.FindContainer() if made:
             name = f"{effect.container}-{effect.uid}-{effect.attempt}"
             return signals.ContainerDead(id=name, exit_code=1, reason="Error", started_at=at, **to)
-        case wanted.StartContainer():
+        case wanted.StartContainer() | wanted.FindContainer():
             return signals.ContainerRefused(reason="RunContainerError", message="no", id="x" * (at % 2), **to)
         case wanted.StopContainer():
             return signals.StopRefused(message="no", **to)

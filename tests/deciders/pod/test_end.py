@@ -40,12 +40,47 @@ def test_a_shorter_grace_holds_a_longer_one_does_not() -> None:
     assert life.effects["container/app"].deadline == T0 + 5000
 
 
-def test_what_is_being_started_is_waited_for_and_stopped() -> None:
-    life = Life().apply(manifest()).sandbox_up().image_there().withdraw()
-    assert isinstance(life.effects["container/app"], wanted.StartContainer)
+def test_a_start_that_was_under_way_is_looked_for_and_what_it_left_is_stopped() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there()
+    begun = life.effects["container/app"]
+    life.withdraw()
+    assert isinstance(life.effects["container/app"], wanted.FindContainer)
+    life.when(signals.ContainerUp(subject=begun.subject, intent=begun.intent, id="app-0", started_at=life.at)).then()
     assert life.up().kinds == ["ContainerStarted", "ContainerStopRequested"]
     life.stopped().end()
     assert life.state is None
+
+
+def test_no_start_is_begun_once_the_removal_was_requested() -> None:
+    """Whatever was asked for before: a process that is killed now, and one that comes next, finds none to be run."""
+    starts = (wanted.StartSandbox, wanted.StartContainer, wanted.EnsureImage)
+    sandbox = Life().apply(manifest()).withdraw()
+    assert isinstance(sandbox.effects["sandbox"], wanted.FindSandbox)
+    assert sandbox.answer("sandbox", signals.SandboxRefused, message=wanted.NOT_BEGUN).kinds == [
+        "SandboxStartFailed",
+        "CleanupRequested",
+    ]
+    assert sandbox.recorded == ()
+    started = Life().apply(manifest()).sandbox_up().image_there().withdraw()
+    started.answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message=wanted.NOT_BEGUN)
+    assert started.kinds == ["ContainerStartFailed", "SandboxStopRequested"]
+    assert started.recorded == ()
+    backing_off = running().dies().start().dies().withdraw()
+    waiting = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").withdraw()
+    pulling = Life().apply(manifest()).sandbox_up().withdraw()
+    for life in (sandbox, started, backing_off, waiting, pulling):
+        life.at += 3_600_000
+        life.wake() if life.due is not None else None
+        assert not any(isinstance(one, starts) for one in life.effects.values())
+
+
+def test_a_find_that_fails_or_finds_the_dead() -> None:
+    life = Life().apply(manifest()).sandbox_up().image_there().withdraw().fail("container/app")
+    assert life.kinds == ["ContainerStartFailed", "SandboxStopRequested"]
+    dead = Life().apply(manifest()).withdraw().answer("sandbox", signals.SandboxDown, id="sandbox-0")
+    assert dead.kinds == ["SandboxStarted", "SandboxExited", "CleanupRequested"]
+    failed = Life().apply(manifest()).withdraw().fail("sandbox")
+    assert failed.kinds == ["SandboxStartFailed", "CleanupRequested"]
 
 
 def test_what_is_being_pulled_is_let_go() -> None:

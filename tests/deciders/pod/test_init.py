@@ -59,6 +59,29 @@ def test_kube_events_of_an_init_container_name_its_field() -> None:
     assert life.recorded[0].field_path == "spec.initContainers{one}"
 
 
+def initialized(life: Life) -> str:
+    conditions = plain_status(life.state)["conditions"]
+    return str(next(one["status"] for one in conditions if one["type"] == "Initialized"))
+
+
+def test_a_sidecar_that_starts_again_takes_nothing_back_once_an_app_ran() -> None:
+    life = begun(sidecar()).start("proxy")
+    assert (initialized(life), shown(life)) == ("True", "1/2 PodInitializing")
+    life.dies("proxy")
+    assert initialized(life) == "False"
+    life.start("proxy").start("app").dies("proxy")
+    assert (initialized(life), shown(life)) == ("True", "1/2 Init:CrashLoopBackOff")
+    # The app is dead too, and waits; then the sandbox is lost, and all begins anew.
+    life.dies("app").start("app").dies("app")
+    assert initialized(life) == "True"
+    life.sandbox_dies(after=1000)
+    assert initialized(life) == "True"
+    life.at += 60_000
+    life.wake()
+    assert initialized(life) == "False"
+    assert initialized(life.sandbox_up()) == "False"
+
+
 def test_an_init_container_that_fails_waits_as_any_other() -> None:
     life = begun(container("one")).start("one").dies("one")
     assert phases(life)["one"] == "pulling"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chronolet.pod import signals
-from chronolet_schemas import pleg
+from chronolet.pod.status import plain_status
+from chronolet_schemas import pleg, pod
 from tests.deciders.pod.life import POD, Life, container, manifest, running, with_port
 
 
@@ -93,6 +94,55 @@ def test_the_last_dead_container_may_be_started_by_hand() -> None:
     life.tells(("Started", "Container started"))
     assert life.due is None
     assert life.dies().kinds[:1] == ["ContainerExited"]
+
+
+def test_a_start_before_the_known_end_is_a_new_run_where_the_clock_was_set_back() -> None:
+    life = running().dies(after=60_000)
+    began = life.state.container("app").exit.started_at
+    life.start().dies(after=60_000)
+    began = life.state.container("app").exit.started_at
+    assert life.runs("app-1", attempt=1, started_at=began - 3_600_000).kinds == ["ContainerStarted"]
+    assert life.dies().kinds[:1] == ["ContainerExited"]
+    # Set back by less than the run lasted.
+    life = running().dies().start().dies(after=60_000)
+    began = life.state.container("app").exit.started_at
+    assert life.runs("app-1", attempt=1, started_at=began + 5000).kinds == ["ContainerStarted"]
+
+
+def test_one_crash_is_one_run_whoever_tells_of_it_first() -> None:
+    """The effect's answer has the start that an inspect shows; the notice was written a little later, after the end."""
+    life = running().dies().image_there()
+    life.answer(
+        "container/app",
+        signals.ContainerDead,
+        id="app-1",
+        exit_code=1,
+        reason="Error",
+        started_at=life.at,
+        finished_at=life.at + 5,
+    )
+    life.runs("app-1", attempt=1, started_at=life.at + 9).then()
+    died(life, started_at=life.at + 9, container_id="app-1", attempt=1).then()
+    assert (life.state.container("app").restarts, life.state.container("app").phase) == (1, "backing_off")
+    unstarted = running().dies().image_there()
+    unstarted.answer(
+        "container/app",
+        signals.ContainerRefused,
+        reason="RunContainerError",
+        message="no",
+        id="app-1",
+    )
+    unstarted.runs("app-1", attempt=1, started_at=unstarted.at - 1).then()
+
+
+def test_an_end_that_nobody_saw_is_told_as_unknown() -> None:
+    life = running().dies(code=137, reason="ContainerStatusUnknown")
+    exited = life.only(pod.ContainerExited)
+    assert (exited.reason, exited.exit_code) == ("ContainerStatusUnknown", 137)
+    assert exited.message.startswith("the container could not be located: how it ended is not known")
+    last = plain_status(life.state)["containerStatuses"][0]["state"]["terminated"]
+    assert (last["reason"], last["message"]) == (exited.reason, exited.message)
+    assert running().dies(code=137).only(pod.ContainerExited).message == ""
 
 
 def test_the_last_dead_container_started_by_hand_while_the_next_is_made_is_a_stray() -> None:

@@ -168,6 +168,32 @@ def test_a_container_start_killed_at_any_point_is_found_again(world: World) -> N
     assert world.run_through_every_death(fresh, one_runs) == 11
 
 
+def test_of_a_pod_that_is_over_starts_are_looked_for_and_none_is_made(world: World) -> None:
+    manifest = pod(container(*OBEDIENT))
+    at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "intent": "find"}
+    find_sandbox = wanted.FindSandbox(subject="sandbox", **at)
+    find = wanted.FindContainer(subject="container/app", container="app", **at)
+    assert isinstance(world.run(find_sandbox), signals.SandboxRefused)
+    assert isinstance(world.run(find), signals.ContainerRefused)
+    assert world.ours() == []
+    sandbox = world.sandbox(manifest)
+    assert world.run(find_sandbox).id == sandbox.id
+    effect = start_container(manifest, sandbox.id)
+    spec = specs.container(effect, manifest.spec.containers[0], specs.Making(node=NODE, cause="1-1"))
+    created = world.runtime.create_container(spec)
+    assert isinstance(world.run(find), signals.ContainerRefused)
+    world.runtime.remove(created)
+    running = world.run(effect)
+    assert world.run(find) == signals.ContainerUp(
+        subject=find.subject, intent="find", id=running.id, started_at=running.started_at
+    )
+    for one in (running.id, sandbox.id):
+        world.runtime.kill(one)
+        assert world.runtime.wait(one, 30)
+    assert (world.run(find).id, world.run(find).exit_code) == (running.id, 137)
+    assert world.run(find_sandbox).id == sandbox.id
+
+
 def test_a_program_runs_once_though_its_worker_runs_twice(world: World) -> None:
     manifest = pod(container("-c", "echo x >> /scratch/runs; exit 3", volume_mounts=(AT_SCRATCH,)), volumes=(SCRATCH,))
     runs = world.root / "pods" / UID / "volumes" / "emptydir" / "scratch" / "runs"

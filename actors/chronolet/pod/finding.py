@@ -1,0 +1,79 @@
+"""Whether a start that may have been under way has left something that runs. Nothing is made, nothing is started.
+
+Comes in: `wanted.FindSandbox`, `FindContainer`, of a pod that is over. Goes out: `signals`. Next: `decider`, which
+stops what was found. Answers to: pkg/kubelet/pod_workers.go (a terminating pod is never synced again, only killed).
+"""
+
+from __future__ import annotations
+
+from chronolet.kernel.kind import EffectContext
+from chronolet.pod import signals, wanted
+from chronolet.pod.containers import exit_reason
+from chronolet.pod.outside import Outside
+from chronolet.ports import labels
+from chronolet.ports.runtime import ContainerState
+from chronolet.rules import names
+from chronolet_schemas.envelope import Signal
+
+
+class FindWorker:
+    """One method an effect; no state of its own."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    def container(self, effect: wanted.FindContainer, context: EffectContext) -> Signal:
+        """Refusal where the runtime cannot be asked: the effect has failed then."""
+        found = self._found(effect, effect.container, context)
+        if found is None:
+            return signals.ContainerRefused(
+                subject=effect.subject, intent=effect.intent, reason="CreateContainerError", message=wanted.NOT_BEGUN
+            )
+        if found.state == "exited":
+            return signals.ContainerDead(
+                subject=effect.subject,
+                intent=effect.intent,
+                id=found.id,
+                exit_code=found.exit_code,
+                reason=exit_reason(found),
+                message=found.error,
+                started_at=found.started_at,
+                finished_at=found.finished_at,
+            )
+        return signals.ContainerUp(
+            subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
+        )
+
+    def sandbox(self, effect: wanted.FindSandbox, context: EffectContext) -> Signal:
+        """Likewise."""
+        found = self._found(effect, names.SANDBOX, context)
+        if found is None:
+            return signals.SandboxRefused(subject=effect.subject, intent=effect.intent, message=wanted.NOT_BEGUN)
+        if found.state == "exited":
+            return signals.SandboxDown(
+                subject=effect.subject,
+                intent=effect.intent,
+                id=found.id,
+                exit_code=found.exit_code,
+                started_at=found.started_at,
+                finished_at=found.finished_at,
+            )
+        return signals.SandboxUp(
+            subject=effect.subject, intent=effect.intent, id=found.id, ip=found.ip, started_at=found.started_at
+        )
+
+    def _found(
+        self, effect: wanted.FindSandbox | wanted.FindContainer, container: str, context: EffectContext
+    ) -> ContainerState | None:
+        """What came to run under the attempt's name, if it is the pod's. The clean-up removes what never did."""
+        namespace, _, name = effect.pod.partition("/")
+        found = self._outside.fenced(context).inspect(
+            names.container_name(
+                container=container, pod=name, namespace=namespace, uid=effect.uid, attempt=effect.attempt
+            )
+        )
+        if found is None or found.state in ("created", "removed"):
+            return None
+        owner = labels.read(found.labels)
+        ours = owner is not None and (owner.uid, owner.container) == (effect.uid, container)
+        return found if ours else None
