@@ -51,12 +51,16 @@ class HostVolumes:
         return {volume.name: self._prepared(wanted, volume) for volume in wanted.volumes}
 
     def sub_path(self, part: SubPath) -> str:
-        place = self._folder(part.uid) / _SUBPATHS / _part(part.volume) / _part(part.container) / str(part.index)
+        source, own = Path(part.source), self._folder(part.uid)
+        place = own / _SUBPATHS / _part(part.volume) / _part(part.container) / str(part.index)
         try:
             with self._mounting:
-                subpaths.shown(Path(part.source), part.path, place)
+                # In the pod's own volumes only containers can have made one; a hostPath shows what the host has.
+                subpaths.shown(source, part.path, place, special=not source.is_relative_to(own))
         except subpaths.Escapes as error:
             raise VolumeRefusal(f"{part.path!r} leads out of the volume") from error
+        except subpaths.Special as error:
+            raise VolumeRefusal(f"{part.path!r} is a {error}, expected a directory or a regular file") from error
         except PermissionError as error:
             raise VolumeRefusal(
                 f"a part of a volume is shown by a mount, which takes CAP_SYS_ADMIN: {_said(error)}"

@@ -26,6 +26,12 @@ _BENEATH = 0x08
 _OPEN_HOW = struct.Struct("=QQQ")  # flags, mode, resolve
 _PLACES_MODE = 0o750
 _PERMISSIONS = 0o7777
+_KINDS = (
+    (stat.S_ISFIFO, "FIFO"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISCHR, "character device"),
+    (stat.S_ISBLK, "block device"),
+)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -34,14 +40,22 @@ class Escapes(Exception):  # noqa: N818 - an answer
     """The path leads out of its volume."""
 
 
-def shown(volume: Path, path: str, place: Path) -> None:
-    """See that `place` shows the part `path` of `volume`, which becomes a folder if there is nothing.
+class Special(Exception):  # noqa: N818 - an answer
+    """The path is neither a folder nor a plain file; the message names what it is."""
 
-    Raises Escapes, OSError.
+
+def shown(volume: Path, path: str, place: Path, *, special: bool) -> None:
+    """See that `place` shows the part `path` of `volume`, which becomes a folder if there is nothing. `special`: FIFOs,
+    sockets and devices, too.
+
+    Raises Escapes, Special, OSError.
     """
     with ExitStack() as opened:
         base = _kept(opened, os.open(volume, os.O_PATH | os.O_CLOEXEC))
         part = _part(opened, base, path)
+        # What is judged here is what is mounted below: a descriptor cannot be exchanged in between.
+        if not special and (kind := _special(os.fstat(part).st_mode)):
+            raise Special(kind)
         if mounts.is_mounted(place):
             if _same(place.stat(), os.fstat(part)):
                 return
@@ -65,6 +79,10 @@ def _part(opened: ExitStack, base: int, path: str) -> int:
             os.fchmod(made, mode)  # mkdir's is cut by the umask
             current = _kept(opened, _open_beneath(base, walked))
     return current
+
+
+def _special(mode: int) -> str:
+    return next((name for is_kind, name in _KINDS if is_kind(mode)), "")
 
 
 def _open_beneath(base: int, path: str) -> int:

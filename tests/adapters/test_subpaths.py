@@ -1,0 +1,55 @@
+"""What may be mounted as a part of a volume: folders and plain files of the pod, anything of the host."""
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters.volumes import HostVolumes
+from chronolet.ports.volumes import PodVolumes, SubPath, VolumeRefusal
+from chronolet_schemas.podspec import EmptyDir, Volume
+
+UID = "u1"
+
+
+@pytest.fixture
+def volumes(tmp_path: Path) -> Iterator[HostVolumes]:
+    found = HostVolumes(tmp_path / "root")
+    yield found
+    found.remove(UID)
+
+
+def special(folder: Path, kind: str) -> None:
+    match kind:
+        case "FIFO":
+            os.mkfifo(folder / "it")
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as listening:
+                listening.bind(os.path.relpath(folder / "it"))  # a socket's path has at most 107 characters
+        case _:
+            os.mknod(folder / "it", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+
+
+def part(source: str | Path, index: int = 0) -> SubPath:
+    return SubPath(uid=UID, volume="v", source=str(source), container="app", index=index, path="it")
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "socket", "character device"])
+def test_a_special_file_in_a_volume_of_the_pod_is_refused_and_one_of_the_host_is_not(
+    volumes: HostVolumes, tmp_path: Path, kind: str
+) -> None:
+    own = volumes.prepare(PodVolumes(uid=UID, volumes=(Volume(name="v", empty_dir=EmptyDir()),)))["v"]
+    special(Path(own), kind)
+    with pytest.raises(VolumeRefusal) as refused:
+        volumes.sub_path(part(own))
+    assert str(refused.value) == f"'it' is a {kind}, expected a directory or a regular file"
+    assert not list((tmp_path / "root" / "pods" / UID).glob("volume-subpaths/*/*/*"))
+
+    host = tmp_path / "host"
+    host.mkdir()
+    special(host, kind)
+    shown = Path(volumes.sub_path(part(host, 1)))
+    assert shown.stat().st_ino == (host / "it").stat().st_ino
