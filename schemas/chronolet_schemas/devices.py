@@ -162,10 +162,24 @@ class DevicesListed(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class ListingRefused(ResourceEvent, frozen=True, kw_only=True):
-    """A listing makes no sense (the same id twice, no id): the one before it holds. Said once for the same fault."""
+    """A listing made no sense, and the one before it held. Written by releases before ListingCorrected only."""
 
     generation: int
     message: str
+
+
+@registered
+class ListingCorrected(ResourceEvent, frozen=True, kw_only=True):
+    """A list had entries that cannot be used as they are; all other entries count.
+
+    Each finding is reported once per registration. `twice` are ids listed more than once, of which the last entry
+    counts. `unnamed` is the number of entries without an id, which were dropped; 0 if that was reported before.
+    """
+
+    generation: int
+    message: str
+    twice: tuple[str, ...] = ()
+    unnamed: int = 0
 
 
 @registered

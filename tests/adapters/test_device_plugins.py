@@ -395,7 +395,7 @@ def test_a_plugin_that_does_not_listen_yet_is_waited_for(desk: Desk) -> None:
 def test_a_plugin_that_never_listens_is_given_up(hasty: Desk) -> None:
     with listing(hasty, str(hasty.folder / "nobody.sock")) as said:
         refusal = ended(said)
-        assert refusal.kind == "away"
+        assert refusal.kind == "late"
         assert "nobody answered within 1 s" in str(refusal)
 
 

@@ -13,6 +13,7 @@ from chronolet.devices import claims, signals
 from chronolet.devices.allocation import Problem
 from chronolet.devices.claims import Desk
 from chronolet.devices.outstanding import intent_of, start_intent_of, start_subject_of, subject_of
+from chronolet.devices.plugins import told
 from chronolet.devices.state import Claim, State
 from chronolet.kernel.decider import EffectFailed
 from chronolet_schemas import devices
@@ -20,6 +21,11 @@ from chronolet_schemas.envelope import Event
 
 RETRY_MILLISECONDS = 10_000
 """How soon a plugin is asked again that could not be reached though it has not stopped."""
+
+EMPTY_RESPONSE = (
+    "no containers return in allocation response &AllocateResponse{ContainerResponses:[]*ContainerAllocateResponse{},}"
+)
+"""The kubelet's words for a response without containers."""
 
 Answer = signals.PreferenceSaid | signals.AllocateSaid | signals.AllocateRefused | signals.PreStartSaid
 
@@ -78,16 +84,14 @@ def _asking(state: State, message: signals.Answered) -> Claim | None:
 def _allocated(desk: Desk, claim: Claim, message: signals.AllocateSaid) -> Sequence[Event]:
     count = len(message.answers)
     if not count:
-        return _failed(desk, claim, "no containers return in allocation response", away=False)
-    if count > 1:
-        error = f"the plugin's allocation response is for {count} containers, expected 1"
-        return _failed(desk, claim, error, away=False)
+        return _failed(desk, claim, EMPTY_RESPONSE, away=False)
     resource = desk.state.resources.get(claim.resource)
     if resource is None or resource.options is None:
         # Another plugin has come meanwhile, or is awaited: what it wants to be asked before a start is not known yet.
         unknown = f"waiting for what the plugin of {claim.resource} says of itself"
         return (claims.pending(desk, claim, claim.resource, "options_unknown", unknown),)
     return (
+        *((_trimmed(desk, claim, count),) if count > 1 else ()),
         devices.DevicesAllocated(
             pod=claim.pod,
             uid=claim.uid,
@@ -102,6 +106,16 @@ def _allocated(desk: Desk, claim: Claim, message: signals.AllocateSaid) -> Seque
             complete=not _wanting(desk, claim, {*claim.held, claim.resource}),
             milliseconds=message.milliseconds,
         ),
+    )
+
+
+def _trimmed(desk: Desk, claim: Claim, count: int) -> Event:
+    """The report of an allocation response for several containers, of which the kubelet takes the first, too."""
+    return told(
+        desk.policy,
+        "DeviceAllocationTrimmed",
+        f"Device plugin of {claim.resource} answered Allocate for {count} containers, expected 1: "
+        f"the first answer counts for container {claim.container} of {claim.pod}",
     )
 
 

@@ -88,7 +88,7 @@ def _of_pod(desk: Desk, message: FromPods) -> Iterable[Event]:
 
 def _of_answer(desk: Desk, message: signals.OptionsSaid | answers.Answer) -> Iterable[Event]:
     if isinstance(message, signals.OptionsSaid):
-        return plugins.options_said(desk.state, message)
+        return plugins.options_said(desk.state, message, desk.policy)
     return answers.answered(desk, message)
 
 

@@ -87,6 +87,12 @@ class Asking:
             found = FencedPlugins(self._plugins, context).options(effect.socket)
         except PluginRefusal as refusal:
             away = refusal.kind == "away"
+            if away:
+                log.warning(
+                    "device plugin ended while it was being asked for its options (GetDevicePluginOptions)",
+                    resource=effect.resource,
+                    error=str(refusal),
+                )
             return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, error=str(refusal), away=away)
         return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, options=found)
 
@@ -211,7 +217,12 @@ class Watching:
         except PluginRefusal as refusal:
             log.warning("a device plugin is gone", resource=effect.resource, error=str(refusal))
             context.send(
-                signals.EndpointStopped(resource=effect.resource, generation=effect.generation, error=str(refusal))
+                signals.EndpointStopped(
+                    resource=effect.resource,
+                    generation=effect.generation,
+                    error=str(refusal),
+                    reached=refusal.kind != "late",
+                )
             )
             context.cancelled.wait()  # its wish goes with what it said
 

@@ -52,6 +52,7 @@ def _registered(state: State, event: devices.PluginRegistered) -> State:
         since=event.registered_at,
         options=event.options,
         problem="",
+        corrected=(),
         silent=False,
         flooding=False,
     )
@@ -98,6 +99,11 @@ def _listing_refused(state: State, event: devices.ListingRefused) -> State:
     return _changed(state, event.resource, lambda one: replace(one, problem=event.message))
 
 
+def _listing_corrected(state: State, event: devices.ListingCorrected) -> State:
+    found = (*event.twice, *([""] if event.unnamed else []))
+    return _changed(state, event.resource, lambda one: replace(one, corrected=(*one.corrected, *found)))
+
+
 def _stopped(state: State, event: devices.PluginStopped) -> State:
     stopped = {"phase": "stopped", "since": event.stopped_at, "socket": "", "deaths": event.deaths}
     return _changed(state, event.resource, lambda one: replace(one, **stopped))
@@ -127,6 +133,7 @@ _CHANGES: Mapping[type[Event], Callable[[State, Any], State]] = {
     devices.PluginSilent: _silent,
     devices.DevicesListed: _listed,
     devices.ListingRefused: _listing_refused,
+    devices.ListingCorrected: _listing_corrected,
     devices.PluginStopped: _stopped,
     devices.ResourceRemoved: _removed,
 }

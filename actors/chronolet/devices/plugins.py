@@ -27,6 +27,9 @@ SILENCE_MILLISECONDS = 30_000
 REFUSED_AGAIN_MILLISECONDS = 300_000
 """A plugin that goes on trying to register is told of each time that its tries have doubled, and after this time."""
 
+MOST_CORRECTED = 64
+"""The most ids of bad entries that are reported by name between two registrations of a plugin."""
+
 _ASKED_TO_DEATH = 2
 """So many plugins in a row that were gone when they had been asked for their options: the next one is not asked."""
 _SHOWN = 5
@@ -85,90 +88,124 @@ def _refused(
     return (refused, told(policy, "DevicePluginRefused", said))
 
 
-def options_said(state: State, message: signals.OptionsSaid) -> Sequence[Event]:
-    """What a plugin wants to be asked, from itself."""
+def options_said(state: State, message: signals.OptionsSaid, policy: Policy) -> Iterator[Event]:
+    """What a plugin wants to be asked, from itself. One that dies of the question is reported at its first death."""
     for name, one in state.resources.items():
         asked = f"options/{name}", f"options/{one.generation}"
         if one.heard and one.options is None and (message.subject, message.intent) == asked:
-            return (
-                devices.PluginOptionsKnown(
-                    resource=name,
-                    generation=one.generation,
-                    options=message.options,
-                    error=message.error,
-                    deaths=one.deaths + 1 if message.away else 0,
-                ),
+            known = devices.PluginOptionsKnown(
+                resource=name,
+                generation=one.generation,
+                options=message.options,
+                error=message.error,
+                deaths=one.deaths + 1 if message.away else 0,
             )
-    return ()
+            yield known
+            if message.away:
+                yield _died_of_options(policy, name, known.deaths, message.error)
+            return
 
 
-def listing(state: State, message: signals.DevicesListing, policy: Policy) -> Sequence[Event]:
-    """What is new in a list; a list that makes no sense changes nothing."""
+def _died_of_options(policy: Policy, name: str, deaths: int, error: str) -> Event:
+    after = (
+        "it is not asked again"
+        if deaths >= _ASKED_TO_DEATH
+        else "it is asked once more when it registers again; a plugin that sends its options with Register is not asked"
+    )
+    said = (
+        f"Device plugin of {name} ended while it was being asked for its options (GetDevicePluginOptions): "
+        f"{error or 'its stream ended'}; {after}"
+    )
+    return told(policy, "DevicePluginDiedOfOptions", said)
+
+
+def listing(state: State, message: signals.DevicesListing, policy: Policy) -> Iterator[Event]:
+    """Events for a device list. Entries that cannot be used are reported; they never cost the others their place."""
     resource = _current(state, message.resource, message.generation)
     if resource is None:
-        return ()
-    fault = _fault(message.devices)
-    if fault:
-        if fault == resource.problem:
-            return ()
-        refused = devices.ListingRefused(resource=message.resource, generation=message.generation, message=fault)
-        return (refused, told(policy, "DeviceListRefused", f"Device plugin of {message.resource}: {fault}"))
-    listed = {one.id: one for one in message.devices}
-    changed = tuple(one for one in message.devices if _differs(resource.devices.get(one.id), one))
+        return
+    corrected = _corrected(resource, message)
+    if corrected is not None:
+        yield corrected
+        yield told(policy, "DeviceListCorrected", f"Device plugin of {message.resource}: {corrected.message}")
+    listed = {one.id: one for one in message.devices if one.id}
+    changed = tuple(one for one in listed.values() if _differs(resource.devices.get(one.id), one))
     gone = tuple(sorted(name for name in resource.devices if name not in listed))
     news = changed or gone or resource.problem or message.skipped
     if resource.phase == "listed" and not news:
-        return ()
-    said = devices.DevicesListed(
+        return
+    yield devices.DevicesListed(
         resource=message.resource,
         generation=message.generation,
         devices=changed,
         gone=gone,
-        count=len(message.devices),
+        count=len(listed),
         skipped=message.skipped,
     )
-    if not message.skipped or resource.flooding:
-        return (said,)
-    floods = f"Device plugin of {message.resource} sends lists faster than they are told: of a second's the last counts"
-    return (said, told(policy, "DeviceListsSkipped", floods))
+    if message.skipped and not resource.flooding:
+        floods = (
+            f"Device plugin of {message.resource} sends lists faster than they are told: of a second's the last counts"
+        )
+        yield told(policy, "DeviceListsSkipped", floods)
 
 
 def _differs(known: Device | None, said: DeviceInfo) -> bool:
     return known is None or known.health != said.health or known.nodes != said.nodes
 
 
-def _fault(said: Sequence[DeviceInfo]) -> str:
-    """What is wrong with a list, empty if nothing is."""
-    if any(not one.id for one in said):
-        return "a device without an id was listed; the list before it holds"
-    if len({one.id for one in said}) == len(said):
-        return ""
-    twice = sorted(name for name, count in Counter(one.id for one in said).items() if count > 1)
-    named = ", ".join(twice[:_SHOWN]) + (f" and {len(twice) - _SHOWN} more" if len(twice) > _SHOWN else "")
-    return f"listed twice: {named}; the list before it holds"
+def _corrected(resource: Resource, message: signals.DevicesListing) -> devices.ListingCorrected | None:
+    """What is wrong with entries of a list, as far as it was not reported since the plugin registered."""
+    counts = Counter(one.id for one in message.devices)
+    unnamed = 0 if "" in resource.corrected else counts.pop("", 0)
+    known = {"", *resource.corrected}
+    new = sorted(name for name, count in counts.items() if count > 1 and name not in known)
+    twice = tuple(map(shortened, new[: max(MOST_CORRECTED - len(resource.corrected), 0)]))
+    if not twice and not unnamed:
+        return None
+    parts = []
+    if twice:
+        named = ", ".join(twice[:_SHOWN]) + (f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else "")
+        parts.append(f"listed more than once: {named}; the last entry of each counts")
+    if unnamed:
+        parts.append(f"entries without an id: {unnamed}; they are ignored")
+    return devices.ListingCorrected(
+        resource=message.resource,
+        generation=message.generation,
+        message="; ".join(parts),
+        twice=twice,
+        unnamed=unnamed,
+    )
 
 
 def stopped(state: State, message: signals.EndpointStopped, policy: Policy, now: int) -> Sequence[Event]:
     """A plugin's stream ended."""
     resource = _current(state, message.resource, message.generation)
-    return () if resource is None else _stop(message.resource, resource, message.error, policy, now)
+    if resource is None:
+        return ()
+    return _stop(message.resource, resource, message.error, policy, now, reached=message.reached)
 
 
 def left(state: State, message: signals.PluginLeft, policy: Policy, now: int) -> Sequence[Event]:
     """The socket of a plugin that was found by it is gone."""
     gone = sorted(name for name, one in state.resources.items() if one.heard and one.socket == message.socket)
-    return [event for name in gone for event in _stop(name, state.resources[name], "its socket is gone", policy, now)]
+    return [
+        event
+        for name in gone
+        for event in _stop(name, state.resources[name], "its socket is gone", policy, now, reached=False)
+    ]
 
 
-def _stop(name: str, resource: Resource, error: str, policy: Policy, now: int) -> Sequence[Event]:
-    # Of a plugin that dies of a question its stream may tell first.
-    deaths = resource.deaths + (resource.options is None)
-    return (
+def _stop(name: str, resource: Resource, error: str, policy: Policy, now: int, *, reached: bool) -> Sequence[Event]:
+    # The end of its stream may arrive before the error of the question that the plugin died of.
+    died = reached and resource.options is None
+    deaths = resource.deaths + died
+    found = (
         devices.PluginStopped(
             resource=name, generation=resource.generation, stopped_at=now, error=error, deaths=deaths
         ),
         told(policy, "DevicePluginStopped", f"Device plugin of {name} stopped: {error or 'its stream ended'}"),
     )
+    return (*found, _died_of_options(policy, name, deaths, error)) if died else found
 
 
 def _current(state: State, name: str, generation: int) -> Resource | None:

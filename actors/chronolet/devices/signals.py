@@ -51,11 +51,12 @@ class DevicesListing(Signal, frozen=True, kw_only=True):
 
 
 class EndpointStopped(Signal, frozen=True, kw_only=True):
-    """The plugin's stream ended, or could not be had."""
+    """The plugin's stream ended, or could not be had. `reached`: a connection to the plugin had been made."""
 
     resource: str
     generation: int
     error: str = ""
+    reached: bool = True
 
 
 class PodsLiving(Signal, frozen=True, kw_only=True):

@@ -38,8 +38,9 @@ class Resource(Record, frozen=True, kw_only=True):
     `devices` by id are those of the last listing, whoever sent it: `remembered` says that it is from before the
     registration socket was made anew, and counts for nothing but as what was there. `options` is None until they are
     known, `deaths` how many plugins in a row were gone before they had told theirs. `since`: when the phase began.
-    `problem` is what was wrong with the last listing, while it was refused; `silent` and `flooding` that it was told of
-    the plugin that it lists nothing, or faster than is told.
+    `problem` is what was wrong with the last listing, while it was refused (earlier releases only). `corrected` are the
+    findings reported since the registration: ids listed twice, the empty id for entries without one. `silent` and
+    `flooding` that it was told of the plugin that it lists nothing, or faster than is told.
     """
 
     phase: ResourcePhase
@@ -51,6 +52,7 @@ class Resource(Record, frozen=True, kw_only=True):
     devices: immutables.Map[str, Device] = immutables.Map()
     remembered: bool = False
     problem: str = ""
+    corrected: tuple[str, ...] = ()
     deaths: int = 0
     silent: bool = False
     flooding: bool = False

@@ -222,18 +222,30 @@ def test_a_plugin_that_stopped_is_asked_when_it_is_back() -> None:
     assert (scene.pending.reason, scene.pending.retry_at) == ("no_healthy_devices", 0)
 
 
-@pytest.mark.parametrize(
-    ("count", "message"),
-    [
-        (0, "no containers return in allocation response"),
-        (2, "the plugin's allocation response is for 2 containers, expected 1"),
-    ],
-)
-def test_an_answer_for_another_number_of_containers(count: int, message: str) -> None:
-    scene = Devices().plugged("a").asks({GPU: 1})
-    scene.when(signals.AllocateSaid(**scene.about(), answers=(devices.Answer(),) * count))  # type: ignore[arg-type]
-    assert scene.only(devices.DevicesRefused).message == message
+def answers(scene: Devices, *names: str) -> Devices:
+    """The plugin answers for so many containers."""
+    said = tuple(devices.Answer(envs={"NAME": name}) for name in names)
+    scene.when(signals.AllocateSaid(**scene.about(), answers=said))  # type: ignore[arg-type]
+    return scene
+
+
+def test_an_answer_for_no_container_is_an_error_in_the_kubelets_words() -> None:
+    scene = answers(Devices().plugged("a").asks({GPU: 1}))
+    empty = "&AllocateResponse{ContainerResponses:[]*ContainerAllocateResponse{},}"
+    words = f"no containers return in allocation response {empty}"
+    assert scene.only(devices.DevicesRefused).message == words
     assert not scene.now.used
+
+
+def test_of_answers_for_several_containers_the_first_counts() -> None:
+    scene = answers(Devices().plugged("a").asks({GPU: 1}), "first", "second")
+    assert scene.only(devices.DevicesAllocated).allocations()[GPU].answer.envs == {"NAME": "first"}
+    words = (
+        f"Device plugin of {GPU} answered Allocate for 2 containers, expected 1: "
+        "the first answer counts for container app of default/u1"
+    )
+    assert scene.told == (("DeviceAllocationTrimmed", words),)
+    assert scene.recorded[0].severity == "Warning"
 
 
 @pytest.mark.parametrize(

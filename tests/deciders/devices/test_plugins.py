@@ -5,6 +5,7 @@ from typing import Any
 from chronolet.devices import signals, wanted
 from chronolet.devices.capacity import allocatable, capacity, health, node_allocatable
 from chronolet.devices.decider import DECIDER, decider
+from chronolet.devices.plugins import MOST_CORRECTED
 from chronolet.devices.registration import counted_as
 from chronolet_schemas import devices
 from tests.deciders.devices.scene import FOLDER, GPU, NIC, PATIENT, STRICT, Devices
@@ -48,20 +49,54 @@ def test_a_list_without_devices_is_told_once() -> None:
     assert scene.lists().kinds == []
 
 
-def test_a_list_that_makes_no_sense_changes_nothing() -> None:
-    scene = Devices().plugged("a")
-    scene.lists("b", "b", "c", "c")
-    assert scene.only(devices.ListingRefused).message == "listed twice: b, c; the list before it holds"
-    assert scene.told == (
-        ("DeviceListRefused", f"Device plugin of {GPU}: listed twice: b, c; the list before it holds"),
-    )
+def test_an_id_listed_twice_is_one_device_and_its_last_entry_counts() -> None:
+    scene = Devices().registers()
+    scene.lists("a", "b", ill=["b"])
+    words = "listed more than once: b; the last entry of each counts"
+    assert scene.told == (("DeviceListCorrected", f"Device plugin of {GPU}: {words}"),)
     assert scene.recorded[0].name == "n1"
-    assert scene.lists("b", "b", "c", "c").said == ()
-    assert scene.lists("").only(devices.ListingRefused).message.startswith("a device without an id")
-    many = [str(number) for number in range(8)]
-    assert "0, 1, 2, 3, 4 and 3 more" in scene.lists(*many, *many).only(devices.ListingRefused).message
+    corrected = scene.only(devices.ListingCorrected)
+    assert (corrected.twice, corrected.unnamed, corrected.message) == (("b",), 0, words)
+    assert scene.only(devices.DevicesListed).count == 2
+    assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 2}, {GPU: ("a",)})
+
+
+def test_a_finding_in_a_list_is_reported_once_per_registration() -> None:
+    scene = Devices().registers().lists("a", "a")
+    assert scene.kinds == ["ListingCorrected", "DevicesListed"]
+    assert scene.lists("a", "a").said == ()
+    assert scene.lists("a").said == ()
+    assert scene.lists("a", "a").said == (), "a list without the fault does not make it news again"
+    assert scene.lists("a", "a", "b", "b").only(devices.ListingCorrected).twice == ("b",)
+    assert scene.registers().lists("a", "a").only(devices.ListingCorrected).twice == ("a",)
+
+
+def test_entries_without_an_id_are_dropped_and_the_others_count() -> None:
+    scene = Devices().registers().lists("", "a", "")
+    corrected = scene.only(devices.ListingCorrected)
+    assert (corrected.unnamed, corrected.message) == (2, "entries without an id: 2; they are ignored")
     assert allocatable(scene.now) == {GPU: ("a",)}
-    # The list as it was is news now: the fault is over.
+    assert scene.lists("", "a").said == ()
+    assert scene.registers().lists("", "a", "a").only(devices.ListingCorrected).message == (
+        "listed more than once: a; the last entry of each counts; entries without an id: 1; they are ignored"
+    )
+
+
+def test_findings_in_lists_are_bounded() -> None:
+    many = [f"{number:03}" for number in range(100)]
+    scene = Devices().registers().lists(*many, *many)
+    corrected = scene.only(devices.ListingCorrected)
+    assert corrected.twice == tuple(many[:MOST_CORRECTED])
+    assert "000, 001, 002, 003, 004 and 95 more" in corrected.message
+    assert scene.lists(*many, *many).said == ()
+    assert len(allocatable(scene.now)[GPU]) == 100
+
+
+def test_a_list_refused_by_an_earlier_release_holds_no_more() -> None:
+    scene = Devices().plugged("a")
+    refused = devices.ListingRefused(resource=GPU, generation=1, message="listed twice: a")
+    scene.state = scene.decider.evolve(scene.state, refused)
+    assert scene.now.resources[GPU].problem == "listed twice: a"
     assert scene.lists("a").kinds == ["DevicesListed"]
     assert scene.now.resources[GPU].problem == ""
 
@@ -85,11 +120,6 @@ def test_a_plugin_that_lists_nothing_is_told_of_and_waited_for() -> None:
     said = f"Device plugin of {GPU} has listed no devices 30 seconds after its registration"
     assert scene.told == (("DevicePluginSilent", said),)
     assert (scene.due, scene.lists("a").kinds) == (None, ["DevicesListed"])
-    # One that lists nonsense was told of already.
-    scene.registers()
-    assert scene.due is not None
-    scene.lists("a", "a")
-    assert scene.due is None
     assert scene.decider.evolve(Devices().state, devices.PluginSilent(resource=GPU, generation=1, said_at=1))
 
 
@@ -254,18 +284,38 @@ def test_a_plugin_that_does_not_say_what_it_wants_is_asked() -> None:
     assert scene.allocates().only(devices.DevicesAllocated).allocations()[GPU].pre_start
 
 
+ENDED = f"Device plugin of {GPU} ended while it was being asked for its options (GetDevicePluginOptions): "
+
+
 def test_a_plugin_that_dies_of_that_question_is_not_asked_a_third_time() -> None:
     scene = Devices().registers(options=None)
     answer = tells_options(scene, error="gone")
     assert scene.when(answer).only(devices.PluginOptionsKnown).deaths == 1
+    ((reason, words),) = scene.told
+    assert (reason, words.startswith(f"{ENDED}gone; it is asked once more")) == ("DevicePluginDiedOfOptions", True)
     assert scene.stops().only(devices.PluginStopped).deaths == 1
+    assert [reason for reason, _ in scene.told] == ["DevicePluginStopped"], "its death was reported before"
     scene.registers(options=None)
     answer = tells_options(scene, error="gone")
     assert scene.stops().only(devices.PluginStopped).deaths == 2, "its stream told of its death before the answer did"
+    assert scene.told[1] == ("DevicePluginDiedOfOptions", f"{ENDED}its stream ended; it is not asked again")
     assert scene.when(answer).said == ()
     assert scene.registers(options=None).only(devices.PluginRegistered).options == devices.PluginOptions()
     assert f"options/{GPU}" not in scene.effects
     assert scene.lists("a").asks({GPU: 1}).has() == {GPU: ("a",)}
+
+
+def test_a_plugin_that_never_served_did_not_die_of_a_question() -> None:
+    scene = Devices().registers(options=None)
+    scene.when(signals.EndpointStopped(resource=GPU, generation=1, error="nobody answered", reached=False))
+    assert scene.only(devices.PluginStopped).deaths == 0
+    assert [reason for reason, _ in scene.told] == ["DevicePluginStopped"]
+
+
+def test_a_plugin_that_refuses_that_question_is_no_death() -> None:
+    scene = Devices().registers(options=None)
+    scene.when(tells_options(scene, error="Unimplemented", away=False))
+    assert (scene.kinds, scene.told) == (["PluginOptionsKnown"], ())
 
 
 def tells_options(scene: Devices, *, away: bool = True, **said: Any) -> signals.OptionsSaid:

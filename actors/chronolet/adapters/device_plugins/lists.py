@@ -50,7 +50,7 @@ def _connect(channel: grpc.Channel, socket: str, stop: threading.Event, seconds:
         except grpc.FutureTimeoutError:
             if time.monotonic() >= until:
                 ready.cancel()
-                raise PluginRefusal("away", f"{socket}: nobody answered within {seconds:g} s") from None
+                raise PluginRefusal("late", f"{socket}: nobody answered within {seconds:g} s") from None
         else:
             return
     ready.cancel()
