@@ -76,7 +76,7 @@ def test_one_by_its_pod_as_data(shared: WrittenNode) -> None:
     assert found["values"]["cpu.shares"] == {"wanted": "1024", "found": "1024"}
     assert "PERIOD" in shared.run("get", "cg", "-o", "wide").out
     said = shared.run("get", "cgroups", "default/nobody")
-    assert (said.status, said.err) == (1, 'error: cgroup "default/nobody" not found\n')
+    assert (said.status, said.err) == (1, 'Error from server (NotFound): cgroups "default/nobody" not found\n')
 
 
 def test_the_two_words_of_v2_stand_in_two_columns(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_nothing_selected_is_nothing_deleted(node: WrittenNode) -> None:
 def test_what_is_not_there_may_be_ignored(node: WrittenNode, agent: Callable[[Behaviour], Agent]) -> None:
     reason = 'pods "default/web" not found'
     agent(lambda _: [manifests.PodRefused(pod="default/web", source="apply", reason=reason)])
-    assert node.run("delete", "pod/web") == ("", f"error: {reason}\n", 1)
+    assert node.run("delete", "pod/web") == ("", 'Error from server (NotFound): pods "web" not found\n', 1)
     assert node.run("delete", "pod/web", "--ignore-not-found") == ("", "", 0)
 
 
@@ -185,4 +185,4 @@ def test_delete_by_file_and_of_what_is_not_there(
     file.write_text(WEB)
     agent(lambda _: [refused])
     said = node.run("delete", "-f", str(file))
-    assert said == ("", "error: pod default/web: not found\n", 1)
+    assert said == ("", 'Error from server (NotFound): pods "web" not found\n', 1)

@@ -121,7 +121,7 @@ def test_devices_by_their_names(plugged: Plugged) -> None:
     )
     assert len(plugged.run("get", f"device/{GPU}", "-o", "name").out.splitlines()) == 3
     missing = plugged.run("get", "devices", "a", "z", "-o", "name")
-    assert missing == ("device/vendor.test/gpu/a\n", 'error: device "z" not found\n', 1)
+    assert missing == ("device/vendor.test/gpu/a\n", 'Error from server (NotFound): devices "z" not found\n', 1)
     assert WrittenNode().run("get", "devices") == ("", "No resources found.\n", 0)
     assert WrittenNode().run("get", "devices", "-l", "a=b").status == 2
 
@@ -240,9 +240,9 @@ def test_what_else_may_become_of_a_device(plugged: Plugged) -> None:
 
 def test_devices_that_are_not_there(plugged: Plugged) -> None:
     said = plugged.run("describe", "device", "z")
-    assert (said.status, said.out, said.err) == (1, "", 'error: device "z" not found\n')
+    assert (said.status, said.out, said.err) == (1, "", 'Error from server (NotFound): devices "z" not found\n')
     never = plugged.run("describe", "device", f"{GPU}/z")
-    assert (never.status, never.err) == (1, f'error: device "{GPU}/z" not found\n')
+    assert (never.status, never.err) == (1, f'Error from server (NotFound): devices "{GPU}/z" not found\n')
     assert WrittenNode().run("describe", "devices") == ("", "No resources found.\n", 0)
     assert plugged.run("describe", "devices").out.count("History:") == 3
 

@@ -55,7 +55,7 @@ def test_get_events_has_the_columns_of_get(kept: WrittenNode) -> None:
     ]
     assert wide[1][7:10] == ["Started container app", "3m20s", "2"]
     assert kept.run("get", "events", wide[1][10], "-o", "name").out == f"event/{wide[1][10]}\n"
-    assert kept.run("get", "events", "web.1").err == 'error: event "web.1" not found\n'
+    assert kept.run("get", "events", "web.1").err == 'Error from server (NotFound): events "web.1" not found\n'
     assert kept.run("get", "pods", "--field-selector", "reason=Started").status == 2
 
 

@@ -68,7 +68,7 @@ def test_images_are_shown_with_their_ages(collected: WrittenNode) -> None:
     )
     assert "dddddddddddd   d:1,d:2 and 1 more   1B " in collected.run("get", "image", "ddd").out
     assert collected.run("get", "image", "bbb", "-o", "name").out == "image/sha256:" + "b" * 64 + "\n"
-    assert collected.run("get", "image/none").err == 'error: image "none" not found\n'
+    assert collected.run("get", "image/none").err == 'Error from server (NotFound): images "none" not found\n'
     assert json.loads(collected.run("get", "images", "-o", "json").out)["items"][2]["usedByCount"] == 9
     assert collected.run("get", "images", "-l", "a=b").status == 2
 

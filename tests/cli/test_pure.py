@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chronolet.cli import log, pods, table
 from chronolet.cli.differences import differences
-from chronolet.cli.naming import types_and_names
+from chronolet.cli.naming import asked_types, types_and_names
 from chronolet_schemas.envelope import Entry, Position
 
 CELLS = st.text(max_size=12)
@@ -124,6 +124,18 @@ def test_restarts_tell_when_the_last_was() -> None:
 )
 def test_names_are_read_in_both_forms(words: list[str], expected: tuple[str, tuple[str, ...]]) -> None:
     assert types_and_names(words, ("pods", "containers", "actors")) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["pods,actors"], (("pods", ()), ("actors", ()))),
+        (["po,actor,pods", "a"], (("pods", ("a",)), ("actors", ("a",)))),
+        (["pod/a", "actor/pod/3", "pod/b"], (("pods", ("a", "b")), ("actors", ("pod/3",)))),
+    ],
+)
+def test_several_types_are_read(words: list[str], expected: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
+    assert asked_types(words, ("pods", "containers", "actors")) == expected
 
 
 @given(st.lists(st.sampled_from(["pods", "pod/a", "actors"]) | st.text(max_size=8), min_size=1, max_size=4))

@@ -1,5 +1,6 @@
 """Bad usage: exit status 2 and one line. What is expected to fail: exit status 1 and one line. Never a traceback."""
 
+import json
 import os
 import subprocess
 import sys
@@ -21,7 +22,12 @@ BAD = [
     ["get", "pods", "-o", "jsonpath={.items[?(@.a==1)]}"],
     ["get", "pods", "-o", "jsonpath={.items"],
     ["get", "pod/"],
-    ["get", "pod/a", "actor/b"],
+    ["get", "pods,cows"],
+    ["get", "pods,"],
+    ["get", "pods,events/web"],
+    ["get", "pod/a", "web"],
+    ["get", "pods,events", "-w"],
+    ["get", "pods,actors", "-l", "a"],
     ["describe", "actors"],
     ["apply"],
     ["apply", "--frobnicate"],
@@ -144,6 +150,51 @@ def test_dry_run_needs_nothing_that_runs(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == "pod/web valid (dry run, no log of this node to compare with)\n"
     assert list(tmp_path.iterdir()) == [file]
+
+
+NOBODY_READS = """
+import json, os, sys
+from chronolet.cli.main import status_of
+from tests.cli import histories
+
+node = histories.web()
+node.keep_events()
+found, errors = {}, os.dup(2)
+for words in json.loads(sys.argv[1]):
+    reading, writing = os.pipe()
+    os.close(reading)
+    os.dup2(writing, 1)
+    found[" ".join(words)] = status_of([*node.named, *words], node.services())
+    os.close(writing)
+    os.dup2(errors, 2)
+print(json.dumps(found), file=sys.stderr)
+"""
+
+
+def test_commands_whose_output_nobody_reads_end_with_zero() -> None:
+    """As `chronolet get pods | head` where head has ended: no traceback, no status of failure."""
+    commands = [
+        ["get", "pods"],
+        ["get", "pods", "-o", "json"],
+        ["get", "pods", "-w"],
+        ["get", "events", "-w"],
+        ["describe", "pod", "web"],
+        ["events"],
+        ["log"],
+        ["log", "-o", "json", "-f"],
+        ["get", "--help"],
+        ["--help"],
+    ]
+    ended = subprocess.run(
+        [sys.executable, "-c", NOBODY_READS, json.dumps(commands)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stderr.splitlines()[-1]) == {" ".join(words): 0 for words in commands}
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:

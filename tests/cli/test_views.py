@@ -50,10 +50,47 @@ def test_get_one_pod_by_name(node: WrittenNode, words: list[str]) -> None:
 
 def test_what_is_not_there_is_an_error_beside_what_is(node: WrittenNode) -> None:
     said = node.run("get", "pods", "web", "nope", "-o", "name")
-    assert said == ("pod/web\n", 'error: pod "nope" not found in namespace "default"\n', 1)
+    assert said == ("pod/web\n", 'Error from server (NotFound): pods "nope" not found\n', 1)
     assert node.run("get", "pods", "-n", "empty") == ("", "No resources found in empty namespace.\n", 0)
-    assert node.run("describe", "pod", "nope").err == 'error: pod "nope" not found in namespace "default"\n'
-    assert node.run("logs", "nope").err == 'error: pod "nope" not found in namespace "default"\n'
+    assert node.run("describe", "pod", "nope").err == 'Error from server (NotFound): pods "nope" not found\n'
+    assert node.run("logs", "nope").err == 'Error from server (NotFound): pods "nope" not found\n'
+
+
+def test_several_types_have_a_table_each(node: WrittenNode) -> None:
+    node.keep_events()
+    said = node.run("get", "pods,containers,devices,events", "--field-selector", "metadata.namespace=default")
+    assert said.status == 2, "no selector for devices"
+    both = node.run("get", "pods,events")
+    assert (both.status, both.err) == (0, "")
+    table, events = both.out.split("\n\n")
+    assert table == (
+        "NAME      READY   STATUS             RESTARTS        AGE\n"
+        "pod/web   1/2     CrashLoopBackOff   1 (2m10s ago)   3m20s"
+    )
+    assert events.splitlines()[0].split() == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
+    names = node.run("get", "po,ev", "-o", "name").out.splitlines()
+    assert names[0] == "pod/web"
+    assert [name.partition(".")[0] for name in names[1:]] == ["event/web"] * (len(names) - 1)
+    assert len(names) > 1
+    whole = json.loads(node.run("get", "pods,actors", "-o", "json").out)
+    assert [item.get("kind") for item in whole["items"]][:2] == ["Pod", "manifests"]
+
+
+def test_several_types_share_the_names(node: WrittenNode) -> None:
+    said = node.run("get", "pods,containers", "web", "-o", "name")
+    assert said == ("pod/web\n", 'Error from server (NotFound): containers "web" not found\n', 1)
+    said = node.run("get", "pod/web", "container/side", "-o", "name")
+    assert said == ("pod/web\ncontainer/web/side\n", "", 0)
+    comma = node.run("get", "pod/web,events")
+    assert comma == ("", 'Error from server (NotFound): pods "web,events" not found\n', 1), "as kubectl reads it"
+    assert node.run("get", "pods,events", "-n", "none").err == "No resources found in none namespace.\n"
+
+
+def test_the_namespace_may_stand_before_the_verb(node: WrittenNode) -> None:
+    assert node.run("-n", "data", "get", "pods", "-o", "name").out == "pod/db\n"
+    assert node.run("--namespace=data", "get", "pods", "-n", "default", "-o", "name").out == "pod/web\n"
+    assert node.run("-n", "data", "describe", "pod", "db").out.startswith("Name:")
+    assert node.run("-n", "data", "get", "actors", "-o", "name").status == 0
 
 
 def test_json_and_yaml_are_the_apis_objects(node: WrittenNode) -> None:

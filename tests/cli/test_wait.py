@@ -78,7 +78,7 @@ def test_one_that_is_not_so_in_time_is_named_in_kubectls_words(node: WrittenNode
 
 def test_a_pod_that_is_not_there_fails_unless_its_end_is_waited_for(node: WrittenNode) -> None:
     said = node.run("wait", "--for=condition=Ready", "pod/none")
-    assert said == Said("", 'error: pod "none" not found in namespace "default"\n', 1)
+    assert said == Said("", 'Error from server (NotFound): pods "none" not found\n', 1)
     assert node.run("wait", "--for=delete", "pod/none") == Said("", "", 0)
 
 
@@ -150,7 +150,7 @@ def test_it_waits_for_the_end_of_this_very_pod(node: WrittenNode, follower: Foll
 def test_a_pod_that_ends_will_never_be_ready(node: WrittenNode, follower: Follower) -> None:
     waiting = follower.start("wait", "--for=condition=Ready", "pod/web", "--timeout", "-1s")
     node.write("pod/default/web", pod.PodEnded(pod="default/web", uid=UID))
-    assert waiting.result(30) == Said("", 'error: pod "web" not found in namespace "default"\n', 1)
+    assert waiting.result(30) == Said("", 'Error from server (NotFound): pods "web" not found\n', 1)
 
 
 def test_it_waits_for_a_pod_to_be_there(node: WrittenNode, follower: Follower) -> None:

@@ -121,7 +121,7 @@ def test_only_the_pods_that_were_asked_for(owner: Owner) -> None:
         assert next(lines).split()[0] == "a"
     refused = owner.run("get", "pods", "none", "-w")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == 'error: pod "none" not found in namespace "default"\n'
+    assert refused.stderr == 'Error from server (NotFound): pods "none" not found\n'
 
 
 def test_columns_only_grow_and_the_head_waits_for_a_row() -> None:

@@ -99,7 +99,14 @@ class WrittenNode:
 
     def run(self, *arguments: str, stdin: bytes = b"") -> Said:
         """`chronolet ARGUMENTS`."""
-        services = Services(
+        return run(self.services(), *self.named, *arguments, stdin=stdin)
+
+    named = ("--redis", "unix:///none", "--hostname-override", NODE)
+    """Flags that name this node."""
+
+    def services(self) -> Services:
+        """What the commands find outside."""
+        return Services(
             store=lambda _: MemoryStore(self.server),
             runtime=self.docker or (lambda _: self.runtime),
             images=lambda _: self.images,
@@ -110,7 +117,6 @@ class WrittenNode:
             cgroups=lambda _: self.cgroups,
             now=lambda: self.now,
         )
-        return run(services, "--redis", "unix:///none", "--hostname-override", NODE, *arguments, stdin=stdin)
 
     def keep_events(self) -> None:
         """Put what was recorded so far into the stream that `events` reads."""

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from chronolet.cli.errors import Failure
+from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.progress import progress
 from chronolet.cli.session import Session
 from chronolet.kernel.store import Store, owner_of
@@ -21,6 +21,8 @@ from chronolet_schemas.keys import Shard
 
 MANIFESTS = Shard("manifests")
 OWNERLESS_SECONDS = 5.0
+NOT_FOUND = "not found"
+"""How the reason of a refusal ends where there is no such pod or Secret."""
 _LOOK_MILLISECONDS = 250
 _PAGE = 1_000
 
@@ -51,7 +53,9 @@ def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[An
 
 
 def refusal(pod: str, reason: str) -> str:
-    """Why something was refused; the reasons that name the pod need no help."""
+    """Why a pod was refused; the reasons that name it need no help."""
+    if reason.endswith(NOT_FOUND):
+        return not_found("pods", pod.partition("/")[2])
     return reason if pod in reason else f"pod {pod}: {reason}"
 
 

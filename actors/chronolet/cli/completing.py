@@ -14,6 +14,7 @@ from contextlib import closing
 import click
 
 from chronolet.cli.naming import TYPES
+from chronolet.cli.options import DEFAULT_NAMESPACE
 from chronolet.cli.services import Services
 from chronolet.history.state import state_at
 from chronolet.kernel.store import HistoryMissing, StoreBroken, StoreUnreachable
@@ -23,6 +24,7 @@ from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
 from chronolet.pod.state import State
 
+_TYPES = ("pods", "containers", "devices", "images", "actors", "events", "cgroups")
 LIMIT_SECONDS = 1.0
 """A person who pressed the tabulator key waits no longer."""
 
@@ -43,12 +45,11 @@ def types_then_pods(ctx: click.Context, parameter: click.Parameter, incomplete: 
         return pods(ctx, parameter, incomplete) if TYPES.get(said[0].partition("/")[0]) == "pods" else []
     if "/" in incomplete:
         return pods(ctx, parameter, incomplete)
-    types = (
-        ("pods", "containers", "devices", "images", "actors", "events", "cgroups")
-        if ctx.info_name == "get"
-        else ("pod",)
-    )
-    return _fitting(types, incomplete, ctx)
+    if ctx.info_name != "get":
+        return _fitting(("pod",), incomplete, ctx)
+    before, comma, last = incomplete.rpartition(",")
+    taken = before.split(",")
+    return [f"{before}{comma}{one}" for one in _TYPES if one.startswith(last) and one not in taken]
 
 
 def containers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -96,8 +97,15 @@ def _read(ctx: click.Context, services: Services) -> list[tuple[str, State]]:
     except (SettingsError, StoreUnreachable, StoreBroken, HistoryMissing):
         return []
     known = ((*key.partition("/"), state) for key, state in moment.states["pod"].items() if state.uid)
-    everywhere, wanted = ctx.params.get("all_namespaces"), ctx.params.get("namespace") or "default"
+    everywhere, wanted = ctx.params.get("all_namespaces"), _namespace(ctx)
     return [(name, state) for namespace, _, name, state in known if everywhere or namespace == wanted]
+
+
+def _namespace(ctx: click.Context) -> str:
+    """Behind the subcommand, or before it; a callback has put the default where the first is missing."""
+    behind: str | None = ctx.params.get("namespace")
+    before: str | None = ctx.find_root().params.get("namespace")
+    return behind if behind not in (None, DEFAULT_NAMESPACE) else before or DEFAULT_NAMESPACE
 
 
 def _settings(ctx: click.Context) -> Settings:

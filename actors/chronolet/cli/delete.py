@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import click
 
 from chronolet.cli import secrets, selecting
-from chronolet.cli.asking import Answer, Watch, ask, follow, new_request, refusal
+from chronolet.cli.asking import NOT_FOUND, Answer, Watch, ask, follow, new_request, refusal
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.manifests import read
@@ -31,7 +31,6 @@ from chronolet_schemas import codec, manifests, pod, registry
 from chronolet_schemas.envelope import Entry, Event, Position
 
 _TELLING = {registry.type_of(kind) for kind in (pod.PodEnded, pod.SuccessorAwaits)}
-_NOT_FOUND = "not found"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +96,7 @@ def command(
         withdrawn, refused = _sorted(answers, ignore_not_found=ignore_not_found)
         done, more = secrets.outcome(answers)
         secrets.show(done, output)
-        refused += [said for said in more if not (ignore_not_found and said.endswith(_NOT_FOUND))]
+        refused += [said for said in more if not (ignore_not_found and said.endswith(NOT_FOUND))]
         late = _wait(node, withdrawn, moment.position, seconds) if wait and not force and withdrawn else {}
     for key in keys:
         if key in withdrawn and key not in late:
@@ -183,7 +182,7 @@ def _sorted(answers: Sequence[Answer], *, ignore_not_found: bool) -> tuple[dict[
     for _, event in answers:
         if isinstance(event, manifests.PodWithdrawn):
             withdrawn.setdefault(event.pod, set()).add(event.uid)
-        elif isinstance(event, manifests.PodRefused) and not (ignore_not_found and event.reason.endswith(_NOT_FOUND)):
+        elif isinstance(event, manifests.PodRefused) and not (ignore_not_found and event.reason.endswith(NOT_FOUND)):
             refused.append(refusal(event.pod, event.reason))
     return withdrawn, refused
 

@@ -14,7 +14,7 @@ import click
 from chronolet.cli import described_device, described_probes, devices, pods, selecting
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.description import described
-from chronolet.cli.errors import Failure
+from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.naming import types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.podview import api_pods
@@ -70,7 +70,7 @@ def command(
                 click.echo(line)
     if not wanted and not found:
         click.echo("No resources found" + ("." if all_namespaces else f" in {namespace} namespace."), err=True)
-    missing = [f'pod "{name}" not found in namespace "{namespace}"' for name in wanted if name not in known]
+    missing = [not_found("pods", name) for name in wanted if name not in known]
     if missing:
         raise Failure(*missing)
 
@@ -98,7 +98,7 @@ def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
     if not wanted and not found:
         click.echo("No resources found.", err=True)
     if missing:
-        raise Failure(*(f'device "{name}" not found' for name in missing))
+        raise Failure(*(not_found("devices", name) for name in missing))
 
 
 def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> described_probes.Probes:

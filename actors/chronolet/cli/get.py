@@ -1,37 +1,23 @@
 """`chronolet get`: pods, containers, devices, images, actors, events and cgroups, as the log has them.
 
-Comes in: a type, names, a form. Goes out: a table, names, JSON, YAML, or what a JSONPath finds.
-Next: `pods`, `actors` and so on, which make the rows.
+Comes in: types, names, a form. Goes out: tables, names, JSON, YAML, or what a JSONPath finds. Next: `resources`, which
+finds what is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 import click
 
-from chronolet.cli import (
-    actors,
-    cgroups,
-    containers,
-    devices,
-    event_options,
-    events,
-    images,
-    kube_events,
-    pods,
-    selecting,
-    sorting,
-    table,
-)
+from chronolet.cli import actors, cgroups, event_options, events, selecting, sorting, table
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.forms import FORMS, form, forms, show_object
-from chronolet.cli.naming import types_and_names
+from chronolet.cli.naming import asked_types
 from chronolet.cli.options import Command, namespace_option, with_settings
-from chronolet.cli.podview import api_pods
+from chronolet.cli.resources import FINDERS, Asked, Found, missing_pods, wanted_events
 from chronolet.cli.session import Session, session
 from chronolet.cli.watch import follow, shower
 from chronolet.cli.watching import Pods
@@ -39,49 +25,19 @@ from chronolet.node.settings import Settings
 
 _NODE_WIDE = ("devices", "images", "actors", "cgroups")
 """What belongs to no namespace."""
+_TYPES = """\b
+The types: pods, containers, devices, images, actors, events, cgroups; several by
+commas, such as pods,events."""
 
 
-class Asked(NamedTuple):
-    """What is to be shown, and how."""
-
-    type: str
-    names: tuple[str, ...]
-    namespace: str | None
-    """None: all of them."""
-    output: str | None
-    headers: bool
-    labels: bool
-    """In a column of their own."""
-    wanted: selecting.Wanted
-    order: sorting.Order | None
-    events: event_options.Selection
-
-    def names_one_of(self, *names: str) -> bool:
-        """Whether it is asked for by one of these."""
-        return any(name in self.names for name in names)
-
-    def sorted(self, items: Sequence[Any]) -> Sequence[Any]:
-        """In the order that was asked for, else as they are."""
-        return self.order(items) if self.order else items
-
-
-class Found(NamedTuple):
-    """What there is: plain objects, and the table that shows them."""
-
-    items: Sequence[Any]
-    names: Sequence[str]
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@click.command(cls=Command, epilog=f"{actors.HELP}\n\n{cgroups.HELP}")
+@click.command(cls=Command, epilog=f"{_TYPES}\n\n{actors.HELP}\n\n{cgroups.HELP}")
 @with_settings()
 @namespace_option
 @click.argument(
     "words",
     nargs=-1,
     required=True,
-    metavar="(pods|containers|devices|images|actors|events|cgroups) [NAME...]",
+    metavar="(TYPE[,TYPE...] [NAME...] | TYPE/NAME...)",
     shell_complete=types_then_pods,
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
@@ -111,35 +67,45 @@ def command(
     whole: bool,
 ) -> None:
     """Show pods, containers, devices, images, actors, events or cgroups."""
-    type_, names = types_and_names(words, ("pods", "containers", "devices", "images", "actors", "events", "cgroups"))
     selected = selector is not None or field_selector is not None
-    asked = Asked(
-        type_,
-        names,
-        None if all_namespaces else namespace,
-        output,
-        not no_headers,
-        show_labels,
-        selecting.chosen(selector, field_selector),
-        order,
-        event_options.Selection(about, types, age, whole),
-    )
+    asked = [
+        Asked(
+            type_,
+            names,
+            None if all_namespaces else namespace,
+            output,
+            not no_headers,
+            show_labels,
+            selecting.chosen(selector, field_selector),
+            order,
+            event_options.Selection(about, types, age, whole),
+        )
+        for type_, names in asked_types(words, tuple(FINDERS))
+    ]
     _check(asked, watching=watching, selected=selected)
     with session(settings) as node:
         if watching:
-            _watch(node, asked)
-        found, missing = _FINDERS[asked.type](node, asked)
+            _watch(node, asked[0])
+        answers = [FINDERS[one.type](node, one) for one in asked]
         position = str(node.store.last())
+    found = [each for each, _ in answers]
     _show(asked, found, position)
-    if missing:
+    if missing := [line for _, lines in answers for line in lines]:
         raise Failure(*missing)
 
 
-def _check(asked: Asked, *, watching: bool, selected: bool) -> None:
+def _check(asked: Sequence[Asked], *, watching: bool, selected: bool) -> None:
+    for one in asked:
+        _check_one(one, watching=watching, selected=selected)
+    if watching and len(asked) > 1:
+        raise click.UsageError("you may only specify a single resource type with --watch.")
+    if asked[0].events != event_options.Selection() and all(one.type != "events" for one in asked):
+        raise click.UsageError(f"found --for, --types, --since or --all with {asked[0].type}, expected events.")
+
+
+def _check_one(asked: Asked, *, watching: bool, selected: bool) -> None:
     if watching and asked.type not in ("pods", "events"):
         raise click.UsageError(f"found --watch with {asked.type}, expected pods or events.")
-    if asked.events != event_options.Selection() and asked.type != "events":
-        raise click.UsageError(f"found --for, --types, --since or --all with {asked.type}, expected events.")
     if selected and asked.type in _NODE_WIDE:
         raise click.UsageError(f"found a selector with {asked.type}, expected pods or containers.")
     if selected and asked.names:
@@ -154,185 +120,63 @@ def _watch(node: Session, asked: Asked) -> NoReturn:
         _watch_events(node, asked)
     now = Pods(node)
     chosen = [pod for pod in now.now.values() if asked.namespace in (None, pod["metadata"]["namespace"])]
-    if missing := _missing(asked, chosen):
+    if missing := missing_pods(asked, chosen):
         raise Failure(*missing)
     show = shower(node, asked.output, namespaced=asked.namespace is None, headers=asked.headers, labels=asked.labels)
     follow(now, lambda pod: _is_asked(asked, pod["metadata"]) and asked.wanted(pod), show)
     raise AssertionError("`follow` ended")
 
 
-def _is_asked(asked: Asked, metadata: Mapping[str, Any]) -> bool:
-    return asked.namespace in (None, metadata["namespace"]) and (not asked.names or metadata["name"] in asked.names)
-
-
-def _missing(asked: Asked, chosen: Sequence[Any]) -> list[str]:
-    known = {pod["metadata"]["name"] for pod in chosen}
-    where = f' in namespace "{asked.namespace}"' if asked.namespace else ""
-    return [f'pod "{name}" not found{where}' for name in asked.names if name not in known]
-
-
-def _pods(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    kinds = ("pod",) if asked.output in (None, "wide", "name") else ("pod", "devices")
-    everything = api_pods(node.state(*kinds), node.settings.node)
-    chosen = [
-        pod for pod in everything if asked.namespace in (None, pod["metadata"]["namespace"]) and asked.wanted(pod)
-    ]
-    missing = _missing(asked, chosen)
-    if asked.names:
-        chosen = [pod for name in asked.names for pod in chosen if pod["metadata"]["name"] == name]
-    chosen = list(asked.sorted(chosen))
-    namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
-    found = Found(
-        items=chosen,
-        names=[f"pod/{pod['metadata']['name']}" for pod in chosen],
-        head=pods.head(namespaced=namespaced, wide=wide, labelled=asked.labels),
-        rows=[pods.row(pod, now, namespaced=namespaced, wide=wide, labelled=asked.labels) for pod in chosen],
-    )
-    return found, missing
-
-
-def _containers(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    of = [pod for pod in api_pods(node.state("pod"), node.settings.node) if asked.wanted(pod)]
-    chosen = asked.sorted(
-        [
-            one
-            for one in containers.of(of)
-            if asked.namespace in (None, one["namespace"]) and (not asked.names or one["name"] in asked.names)
-        ]
-    )
-    known = {one["name"] for one in chosen}
-    missing = [f'container "{name}" not found' for name in asked.names if name not in known]
-    namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
-    found = Found(
-        items=chosen,
-        names=[f"container/{one['pod']}/{one['name']}" for one in chosen],
-        head=containers.head(namespaced=namespaced, wide=wide),
-        rows=[containers.row(one, now, namespaced=namespaced, wide=wide) for one in chosen],
-    )
-    return found, missing
-
-
-def _images(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    everything = images.of(node)
-    chosen = [one for one in everything if not asked.names or any(images.is_meant(one, name) for name in asked.names)]
-    missing = [
-        f'image "{name}" not found' for name in asked.names if not any(images.is_meant(one, name) for one in chosen)
-    ]
-    chosen = list(asked.sorted(chosen))
-    found = Found(
-        items=chosen,
-        names=[f"image/{one['id']}" for one in chosen],
-        head=images.HEAD,
-        rows=[images.row(one, node.now()) for one in chosen],
-    )
-    return found, missing
-
-
-def _actors(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    everything = actors.of(node)
-    chosen = [one for one in everything if not asked.names or one["name"] in asked.names or one["kind"] in asked.names]
-    known = {one[field] for one in chosen for field in ("name", "kind")}
-    missing = [f'actor "{name}" not found' for name in asked.names if name not in known]
-    found = Found(
-        items=chosen,
-        names=[f"actor/{one['name']}" for one in chosen],
-        head=actors.HEAD,
-        rows=[actors.row(one, node.now()) for one in chosen],
-    )
-    return found, missing
-
-
-def _devices(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    everything = devices.of(devices.known(node.state("devices")))
-    chosen = asked.sorted([one for one in everything if not asked.names or devices.is_named(one, asked.names)])
-    missing = [
-        f'device "{name}" not found'
-        for name in asked.names
-        if not any(devices.is_named(one, (name,)) for one in chosen)
-    ]
-    wide = asked.output == "wide"
-    found = Found(
-        items=chosen,
-        names=[f"device/{devices.name_of(one)}" for one in chosen],
-        head=devices.head(wide=wide),
-        rows=[devices.row(one, node.now(), wide=wide) for one in chosen],
-    )
-    return found, missing
-
-
-def _events(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    wanted = _wanted_events(node, asked)
-    with closing(asked.events.source(node)) as source:
-        chosen = list(asked.sorted([event for event in source.now() if wanted(event)]))
-    known = {event["metadata"]["name"] for event in chosen}
-    missing = [f'event "{name}" not found' for name in asked.names if name not in known]
-    namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
-    found = Found(
-        items=chosen,
-        names=[f"event/{event['metadata']['name']}" for event in chosen],
-        head=kube_events.head(namespaced=namespaced, wide=wide),
-        rows=[kube_events.row(event, now, namespaced=namespaced, wide=wide) for event in chosen],
-    )
-    return found, missing
-
-
-def _wanted_events(node: Session, asked: Asked) -> Callable[[Any], bool]:
-    chosen = asked.events.chosen(node, asked.namespace)
-    return lambda event: (
-        chosen(event) and (not asked.names or event["metadata"]["name"] in asked.names) and asked.wanted(event)
-    )
-
-
 def _watch_events(node: Session, asked: Asked) -> NoReturn:
-    wanted, source = _wanted_events(node, asked), asked.events.source(node)
+    wanted, source = wanted_events(node, asked), asked.events.source(node)
     found = [event for event in source.now() if wanted(event)]
     show = events.shower(node, asked.output, namespaced=asked.namespace is None, headers=asked.headers, counted=False)
     events.follow(source, found, wanted, show)
 
 
-def _cgroups(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    everything = cgroups.of(node)
-    chosen = [one for one in everything if not asked.names or asked.names_one_of(one["name"], one["pod"], one["uid"])]
-    known = {one[field] for one in chosen for field in ("name", "pod", "uid")}
-    missing = [f'cgroup "{name}" not found' for name in asked.names if name not in known]
-    wide = asked.output == "wide"
-    found = Found(
-        items=chosen,
-        names=[f"cgroup/{one['name']}" for one in chosen],
-        head=cgroups.head(wide=wide),
-        rows=[cgroups.row(one, wide=wide) for one in chosen],
-    )
-    return found, missing
+def _is_asked(asked: Asked, metadata: Mapping[str, Any]) -> bool:
+    return asked.namespace in (None, metadata["namespace"]) and (not asked.names or metadata["name"] in asked.names)
 
 
-_FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
-    "pods": _pods,
-    "containers": _containers,
-    "images": _images,
-    "devices": _devices,
-    "actors": _actors,
-    "cgroups": _cgroups,
-    "events": _events,
-}
-
-
-def _show(asked: Asked, found: Found, position: str) -> None:
-    if asked.output and asked.output not in ("wide", "name"):
-        if found.items or not asked.names:
-            show_object(_whole(asked, found, position), asked.output)
-    elif asked.output == "name":
-        for name in found.names:
+def _show(asked: Sequence[Asked], found: Sequence[Found], position: str) -> None:
+    first = asked[0]
+    if first.output and first.output not in ("wide", "name"):
+        if any(each.items for each in found) or not first.names:
+            show_object(_whole(asked, found, position), first.output)
+    elif first.output == "name":
+        for name in (name for each in found for name in each.names):
             click.echo(name)
-    elif found.rows:
-        table.show(found.head, found.rows, headers=asked.headers)
-    elif not asked.names:
-        where = f" in {asked.namespace} namespace" if asked.namespace and asked.type not in _NODE_WIDE else ""
+    elif any(each.rows for each in found):
+        _show_tables(asked, found)
+    elif not first.names:
+        namespaced = first.namespace and any(one.type not in _NODE_WIDE for one in asked)
+        where = f" in {first.namespace} namespace" if namespaced else ""
         click.echo(f"No resources found{where}.", err=True)
 
 
-def _whole(asked: Asked, found: Found, position: str) -> Any:
+def _show_tables(asked: Sequence[Asked], found: Sequence[Found]) -> None:
+    """A table for each type, parted by empty lines; several have the type before each name, as kubectl prints them."""
+    several, shown = len(asked) > 1, False
+    for one, each in zip(asked, found, strict=True):
+        if not each.rows:
+            continue
+        if shown:
+            click.echo()
+        table.show(each.head, _prefixed(one, each) if several else each.rows, headers=one.headers)
+        shown = True
+
+
+def _prefixed(asked: Asked, found: Found) -> Sequence[Sequence[str]]:
+    if "NAME" not in found.head or asked.type == "cgroups":
+        return found.rows  # the rows of cgroups name their last part only, as a tree
+    at, kind = found.head.index("NAME"), asked.type.removesuffix("s")
+    return [[*row[:at], f"{kind}/{row[at]}", *row[at + 1 :]] for row in found.rows]
+
+
+def _whole(asked: Sequence[Asked], found: Sequence[Found], position: str) -> Any:
     """The one object that was asked for by its name, else a List."""
-    if len(asked.names) == 1 and len(found.items) == 1:
-        return found.items[0]
+    items = [item for each in found for item in each.items]
+    if len(asked) == 1 and len(asked[0].names) == 1 and len(items) == 1:
+        return items[0]
     whole = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": position}}
-    return {**whole, "items": list(found.items)}
+    return {**whole, "items": items}

@@ -18,7 +18,7 @@ import click
 
 from chronolet.cli import completing, engines, output, selecting
 from chronolet.cli.engines import Engine
-from chronolet.cli.errors import Failure
+from chronolet.cli.errors import Failure, worded
 from chronolet.cli.logged import run_of
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
@@ -185,7 +185,7 @@ def _print(link: Link, found: Sequence[Source], asked: Asked) -> None:
 def _fail(error: Exception, asked: Asked) -> None:
     if not (asked.ignore_errors and isinstance(error, Failure | Refusal)):
         raise error
-    click.echo(f"error: {error}", err=True)
+    click.echo(worded(str(error)), err=True)
 
 
 def _output(link: Link, pod: str, part: Part, asked: Asked) -> Iterator[bytes]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
-from chronolet.cli.errors import Failure
+from chronolet.cli.errors import Failure, worded
 from chronolet.cli.options import global_options
 from chronolet.cli.services import Services
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
@@ -45,8 +47,32 @@ PLAINLY_SAID: dict[type[Exception], int] = {SettingsError: 2, StoreUnreachable: 
 _EXPECTED: tuple[type[Exception], ...] = (click.ClickException, Failure, *PLAINLY_SAID)
 
 
+class ReaderGone(Exception):  # noqa: N818 - no error: `chronolet log | head` has seen enough
+    """Nobody reads standard output, or standard error, any more."""
+
+
+@contextmanager
+def _reader_gone() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
 class LazyGroup(click.Group):
     """A group that imports a subcommand's module when it is asked for."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """As click does, with `ReaderGone`: click would end the process with status 1."""
+        with _reader_gone():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does, with `ReaderGone`."""
+        with _reader_gone():
+            answer = super().invoke(ctx)
+            sys.stdout.flush()
+            return answer
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -90,9 +116,10 @@ def status_of(arguments: Sequence[str], services: Services) -> int:
         sys.stdout.flush()
     except _EXPECTED as error:
         return _complain(error)
-    except BrokenPipeError:
-        # `chronolet log | head` has seen enough; Python must not stumble over the rest when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (ReaderGone, BrokenPipeError):
+        # Python must not stumble over what is left of the output when it ends.
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return 0
     except (KeyboardInterrupt, click.Abort):
         return 130
@@ -104,7 +131,7 @@ def _complain(error: Exception) -> int:
         click.echo(error.format_message(), err=True)
         return error.exit_code
     for line in _lines(error):
-        click.echo(f"error: {' '.join(line.split())}", err=True)
+        click.echo(worded(line), err=True)
     if isinstance(error, click.ClickException):
         return error.exit_code
     return error.status if isinstance(error, Failure) else PLAINLY_SAID.get(type(error), 1)

@@ -1,6 +1,6 @@
-"""How people name what they mean: `pods web db`, `pod/web pod/db`, `po/web`.
+"""How people name what they mean: `pods web db`, `pod/web pod/db`, `po/web`, `pods,events`.
 
-Comes in: words of the command line. Goes out: a type and names, or a usage error. Next: the commands about pods.
+Comes in: words of the command line. Goes out: types and names, or a usage error. Next: the commands about pods.
 """
 
 from __future__ import annotations
@@ -23,16 +23,36 @@ TYPES = {
 
 def types_and_names(words: Sequence[str], allowed: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The one type of these words, in the plural, and the names, each once."""
-    type_ = TYPES.get(words[0].partition("/")[0], "")
-    bare = words[0] in TYPES
-    if not bare and "/" not in words[0]:
-        raise click.UsageError(f"found {words[0]!r}, expected {' or '.join(allowed)}, as TYPE NAME or TYPE/NAME.")
-    names = tuple(dict.fromkeys(words[1:] if bare else (_name(word, type_) for word in words)))
-    if type_ not in allowed:
-        raise click.UsageError(f"found {words[0]!r}, expected {' or '.join(allowed)}, as TYPE NAME or TYPE/NAME.")
-    if not all(names) or (bare and type_ == "pods" and any("/" in name for name in names)):
+    found = asked_types(words, allowed)
+    if len(found) > 1:
+        raise click.UsageError(f"found {' '.join(words)!r}, expected a single type: {' or '.join(allowed)}.")
+    return found[0]
+
+
+def asked_types(words: Sequence[str], allowed: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each type of these words once, in the plural, with its names (none: all): `pods,events`, `pod/web event/x`."""
+    named: dict[str, tuple[str, ...]] = {}
+    if "/" in words[0]:
+        for word in words:
+            type_ = _allowed(word.partition("/")[0], word, allowed)
+            named[type_] = (*named.get(type_, ()), _name(word, type_))
+    else:
+        for kind in words[0].split(","):
+            named[_allowed(kind, words[0], allowed)] = tuple(words[1:])
+    if not all(all(names) and not _has_slash(type_, names) for type_, names in named.items()):
         raise click.UsageError(f"found {' '.join(words)!r}, expected pod NAME or pod/NAME.")
-    return type_, names
+    return tuple((type_, tuple(dict.fromkeys(names))) for type_, names in named.items())
+
+
+def _allowed(kind: str, word: str, allowed: Sequence[str]) -> str:
+    type_ = TYPES.get(kind, "")
+    if type_ not in allowed:
+        raise click.UsageError(f"found {word!r}, expected {' or '.join(allowed)}, as TYPE NAME or TYPE/NAME.")
+    return type_
+
+
+def _has_slash(type_: str, names: Sequence[str]) -> bool:
+    return type_ == "pods" and any("/" in name for name in names)
 
 
 def pod_name(word: str) -> str:

@@ -48,6 +48,8 @@ class Command(click.Command):
 
 
 _FLAGGED = "chronolet.flagged"
+_NAMESPACE = "chronolet.namespace"
+DEFAULT_NAMESPACE = "default"
 
 
 def given_as_flag(name: str) -> bool:
@@ -59,11 +61,12 @@ def global_options(function: Function) -> Function:
     """Take the flags that every command knows before the subcommand, too."""
 
     @functools.wraps(function)
-    def run(**flags: Any) -> Any:
-        click.get_current_context().meta["chronolet.flags"] = flags
+    def run(namespace: str | None = None, **flags: Any) -> Any:
+        meta = click.get_current_context().meta
+        meta["chronolet.flags"], meta[_NAMESPACE] = flags, namespace
         return function()
 
-    return _add(run, known.EVERYWHERE)
+    return _add(_namespace(run, "the pods' namespace, for commands that have one"), known.EVERYWHERE)
 
 
 def with_settings(*names: str) -> Callable[[Function], Function]:
@@ -116,14 +119,17 @@ def config_option(function: Function) -> Function:
 
 
 def namespace_option(function: Function) -> Function:
-    """`-n NAMESPACE`."""
-    return click.option(
-        "-n",
-        "--namespace",
-        default="default",
-        show_default=True,
-        help="the pods' namespace, where no manifest names it",
-    )(function)
+    """`-n NAMESPACE`, before the subcommand or behind it; `default` where it is nowhere."""
+
+    def said(context: click.Context, _: click.Parameter, value: str | None) -> str:
+        return value or context.meta.get(_NAMESPACE) or DEFAULT_NAMESPACE
+
+    return _namespace(function, "the pods' namespace, where no manifest names it", said)
+
+
+def _namespace(function: Function, text: str, callback: Any = None) -> Function:
+    flag = click.option("-n", "--namespace", callback=callback, show_default=DEFAULT_NAMESPACE, help=text)
+    return flag(function)
 
 
 def _add(function: Function, names: tuple[str, ...]) -> Function:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronolet.cli.errors import Failure
+from chronolet.cli.errors import Failure, not_found
 from chronolet.history.state import Moment
 from chronolet.node import api_pods as node_pods
 from chronolet.node.api_pods import api_pods
@@ -22,5 +22,5 @@ def api_pod(moment: Moment, node: str, namespace: str, name: str) -> Object:
     """One pod; a Failure if there is none."""
     pod = node_pods.api_pod(moment, node, f"{namespace}/{name}")
     if pod is None:
-        raise Failure(f'pod "{name}" not found in namespace "{namespace}"')
+        raise Failure(not_found("pods", name))
     return pod

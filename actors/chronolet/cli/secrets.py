@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from chronolet.cli.asking import Answer, wait_for_owner
-from chronolet.cli.errors import Failure
+from chronolet.cli.asking import NOT_FOUND, Answer, wait_for_owner
+from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.session import Session
 from chronolet.manifests.state import APPLY, State
 from chronolet.ports.secrets import Secret, SecretRefusal
@@ -44,8 +44,9 @@ def outcome(answers: Sequence[Answer]) -> tuple[dict[str, str], list[str]]:
                 done[key] = "unchanged"
             case manifests.SecretWithdrawn(secret=key):
                 done[key] = "deleted"
-            case manifests.SecretRefused(reason=reason):
-                refused.append(reason)
+            case manifests.SecretRefused(secret=key, reason=reason):
+                absent = reason.endswith(NOT_FOUND)
+                refused.append(not_found("secrets", key.partition("/")[2]) if absent else reason)
             case _:
                 pass
     return done, refused

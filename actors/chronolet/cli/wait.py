@@ -14,7 +14,7 @@ import click
 from chronolet.cli import selecting
 from chronolet.cli.awaited import CREATE, DELETE, AwaitedError, Test, awaited
 from chronolet.cli.completing import types_then_pods
-from chronolet.cli.errors import Failure
+from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.naming import TYPES, types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.progress import progress
@@ -66,9 +66,7 @@ def command(
         with progress(f"waiting for {', '.join(left.pods)}"):
             _follow(pods, left, seconds)
     late = [f"timed out waiting for the condition on pods/{key.partition('/')[2]}" for key in left.pods]
-    absent = [
-        f'pod "{key.partition("/")[2]}" not found in namespace "{namespace}"' for key in left.absent if awaits.present
-    ]
+    absent = [not_found("pods", key.partition("/")[2]) for key in left.absent if awaits.present]
     if late or absent:
         raise Failure(*absent, *late)
 
