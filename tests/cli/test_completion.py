@@ -47,7 +47,7 @@ def offered(folder: Path, line: str, **environment: str) -> list[str]:
 
 def wait_for_offer(folder: Path, line: str, expected: list[str], **environment: str) -> None:
     """Until bash offers this: names come late or not at all, for nobody waits long for them at a prompt."""
-    wait_until(lambda: offered(folder, line, **environment) == expected, f"{expected} after {line!r}")
+    wait_until(lambda: offered(folder, line, **environment) == expected, f"{expected} after {line!r}", 240)
 
 
 def test_bash_completes_commands_types_flags_and_choices(bin_folder: Path) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from chronolet_schemas.kube_events import Recorded
+from chronolet_schemas.kube_events import Recorded, SinksChanged
 from tests.cli.histories import SECOND, told
 from tests.cli.written import NODE, NOON, WrittenNode, columns
 
@@ -146,3 +146,19 @@ def test_without_events(node: WrittenNode) -> None:
     assert (said.status, said.out, said.err) == (0, "", "No events found in default namespace.\n")
     assert node.run("events", "-A").err == "No events found.\n"
     assert node.run("get", "events").err == "No resources found in default namespace.\n"
+
+
+@pytest.mark.parametrize("words", [["events"], ["get", "events"], ["get", "pods,events"]])
+def test_where_events_are_if_redis_is_not_to_have_them(kept: WrittenNode, words: list[str]) -> None:
+    kept.kept.entries.clear()
+    kept.write("kube_events/node", SinksChanged(sinks=("log", "webhook")))
+    said = kept.run(*words)
+    assert said.status == 0
+    assert said.err.splitlines()[0] == (
+        f"note: KubeEvents of node {NODE} are delivered to the node agent's own log output (its standard output, or "
+        "its service's journal), a webhook, and not kept in Redis (--event-sinks): chronolet events --all reads them "
+        "from the node's event log"
+    )
+    assert "note" not in kept.run(*words, "--all").err
+    kept.write("kube_events/node", SinksChanged(sinks=("log", "redis")))
+    assert "note" not in kept.run(*words).err

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import yaml
 
+from chronolet.cli.forms import spelled_out
 from chronolet_schemas import manifests, pod
 from chronolet_schemas.keys import Shard, shard_for
 from tests.cli.histories import SECOND, UID, accepted
@@ -23,6 +24,10 @@ def test_get_prints_what_a_jsonpath_finds(node: WrittenNode) -> None:
     outside = node.run("get", "pod/web", "-o", "jsonpath={.spec.containers[2].name}")
     assert (outside.status, outside.out) == (1, "")
     assert outside.err == "error: -o jsonpath: array index out of bounds: index 2, length 2\n"
+
+
+def test_a_jsonpath_cannot_steer_a_terminal() -> None:
+    assert spelled_out("a\x1b[2J\tb\r\n") == "a\\x1b[2J\tb\\r\n"
 
 
 def test_get_pods_is_kubectls_table(node: WrittenNode) -> None:
@@ -149,6 +154,23 @@ def test_get_actors_tells_owner_lag_and_what_waits(node: WrittenNode) -> None:
     assert sum(int(by_name[f"pod/{index}"][6]) for index in range(4)) == 2
     assert node.run("get", "actor", "pod/2", "-o", "name").out == "actor/pod/2\n"
     assert len(json.loads(node.run("get", "actors", "pod", "-o", "json").out)["items"]) == 4
+
+
+def test_a_dry_run_of_a_pod_that_cannot_start_fails_unless_asked_not_to(node: WrittenNode) -> None:
+    stuck = (
+        b"apiVersion: v1\nkind: Pod\nmetadata: {name: new}\n"
+        b"spec: {containers: [{name: a, image: b, envFrom: [{configMapRef: {name: c}}]}]}\n"
+    )
+    words = ("apply", "--dry-run", "-f", "-")
+    said = node.run(*words, stdin=stuck)
+    assert (said.status, said.out) == (1, "pod/new created (dry run)\n")
+    warning, error = said.err.splitlines()
+    assert warning.startswith("warning: standard input: spec.containers[0].envFrom")
+    assert error == (
+        "error: pod default/new cannot start because of the fields named above (dry run; --allow-unrunnable accepts it)"
+    )
+    allowed = node.run(*words, "--allow-unrunnable", stdin=stuck)
+    assert (allowed.status, allowed.err) == (0, f"{warning}\n")
 
 
 def test_what_get_shows_can_be_applied_and_changes_nothing(node: WrittenNode) -> None:

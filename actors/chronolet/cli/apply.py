@@ -39,10 +39,22 @@ from chronolet_schemas import manifests, podspec
     metavar="[client]",
     help="only say what would be done; needs neither agent nor Docker nor Redis",
 )
+@click.option(
+    "--allow-unrunnable",
+    is_flag=True,
+    help="with --dry-run: status 0 also for pods that cannot start because of fields that are not honoured",
+)
 @click.option("--strict", is_flag=True, help="refuse manifests with fields that are not honoured")
 @click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="print the pods instead")
 def command(
-    *, settings: Settings, namespace: str, files: Sequence[str], dry_run: str | None, strict: bool, output: str | None
+    *,
+    settings: Settings,
+    namespace: str,
+    files: Sequence[str],
+    dry_run: str | None,
+    allow_unrunnable: bool,
+    strict: bool,
+    output: str | None,
 ) -> None:
     """Apply manifests: create these pods, or change them."""
     found = read(files, namespace, settings.node)
@@ -52,6 +64,7 @@ def command(
         words, of_secrets, refused = _would(settings, pods, kept)
         secrets.show(of_secrets, output)
         show([pod for pod in pods if pod.key in words], words, output)
+        refused += [] if allow_unrunnable else _unrunnable(found)
         if refused:
             raise Failure(*refused)
         return
@@ -75,6 +88,14 @@ def tell_findings(found: Read, *, strict: bool) -> None:
         raise Failure(*lines)
     for line in lines:
         click.echo(f"warning: {line}", err=True)
+
+
+def _unrunnable(found: Read) -> list[str]:
+    """A line for each pod that could be applied, but not started."""
+    blocking = (finding for _, finding in found.findings if finding.severity == podspec.BLOCKING)
+    stuck = dict.fromkeys(finding.pod for finding in blocking if finding.pod)
+    why = "cannot start because of the fields named above (dry run; --allow-unrunnable accepts it)"
+    return [f"pod {key} {why}" for key in stuck]
 
 
 def _line(file: str, finding: podspec.Finding) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from chronolet.cli.kube_events import Chosen, Source, Stream, WholeLog
+from chronolet.cli.kube_events import Chosen, Source, Stream, WholeLog, elsewhere
 from chronolet.cli.naming import TYPES
 from chronolet.cli.session import Session
 from chronolet.node.values import SettingsError, duration
@@ -37,7 +37,11 @@ class Selection(NamedTuple):
 
     def source(self, node: Session) -> Source:
         """Where they are read."""
-        return WholeLog(node) if self.whole else Stream(node)
+        if self.whole:
+            return WholeLog(node)
+        if said := elsewhere(node):
+            click.echo(f"note: {said}", err=True)
+        return Stream(node)
 
 
 def _types(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...]:

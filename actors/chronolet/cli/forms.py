@@ -6,10 +6,12 @@ Next: `get`.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
 
+from chronolet.cli import table
 from chronolet.cli.errors import Failure
 from chronolet.cli.jsonpath import JsonPathError, parsed
 from chronolet.cli.plain import dump
@@ -45,6 +47,12 @@ def show_object(plain: Any, output: str) -> None:
         click.echo(dump(plain, output))
         return
     try:
-        click.echo(parsed(output.removeprefix(JSONPATH)).text(plain), nl=False)
+        text = parsed(output.removeprefix(JSONPATH)).text(plain)
+        click.echo(spelled_out(text) if sys.stdout.isatty() else text, nl=False)
     except JsonPathError as error:
         raise Failure(f"-o jsonpath: {error}") from error
+
+
+def spelled_out(text: str) -> str:
+    """The text without what could steer a terminal; ends of lines and tabulators are the template's own."""
+    return "".join(one if one in "\n\t" else table.plain(one) for one in text)

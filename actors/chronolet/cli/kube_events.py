@@ -18,6 +18,8 @@ from chronolet.cli.asking import follow
 from chronolet.cli.progress import progress
 from chronolet.cli.session import Session
 from chronolet.history.kube_events import recorded
+from chronolet.kube_events.actor import NODE
+from chronolet.kube_events.state import State
 from chronolet.kube_events.view import View
 from chronolet.ports.kube_sinks import api_event
 from chronolet_schemas.envelope import START, Entry, Position
@@ -27,6 +29,12 @@ Wanted = Callable[[Object], bool]
 
 _HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 _WIDE = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "SUBOBJECT", "SOURCE", "MESSAGE", "FIRST SEEN", "COUNT", "NAME")
+REDIS = "redis"
+_PLACES = {
+    "log": "the node agent's own log output (its standard output, or its service's journal)",
+    "webhook": "a webhook",
+    "kubernetes": "a Kubernetes API server",
+}
 _PAGE = 1_000
 _PATIENCE = 5_000
 
@@ -134,6 +142,18 @@ class WholeLog(Source):
 
     def _shown(self, post: Any) -> Object:
         return api_event(post, self._node.settings.node)
+
+
+def elsewhere(node: Session) -> str:
+    """Where the agent delivers KubeEvents if not to what `Stream` reads; empty if it does, or nothing is known."""
+    state: State = node.state("kube_events").states["kube_events"].get(NODE, State())
+    if not state.sinks or REDIS in state.sinks:
+        return ""
+    where = ", ".join(_PLACES.get(name, name) for name in sorted(state.sinks))
+    return (
+        f"KubeEvents of node {node.settings.node} are delivered to {where}, and not kept in Redis (--event-sinks): "
+        "chronolet events --all reads them from the node's event log"
+    )
 
 
 def last_seen(event: Object) -> int:

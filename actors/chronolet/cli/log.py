@@ -19,12 +19,14 @@ import msgpack
 from chronolet.cli import ages, table
 from chronolet.cli.asking import follow
 from chronolet.cli.errors import Failure
+from chronolet.cli.fields import in_camel_case, readable
 from chronolet.cli.options import Command, with_settings
 from chronolet.cli.session import Session, session
 from chronolet.history.entries import before, concerns_pod, position_before_last
 from chronolet.node.settings import Settings
 from chronolet.node.values import duration
-from chronolet_schemas.envelope import START, Entry, Position
+from chronolet_schemas import codec
+from chronolet_schemas.envelope import START, Entry, Event, Position
 
 _PATIENCE = 5_000
 """Milliseconds that one look for new entries waits: any entry ends it at once."""
@@ -123,7 +125,7 @@ def decoded(entry: Entry) -> Any:
 
 
 def as_json(entry: Entry) -> str:
-    """One JSON object."""
+    """One JSON object; times in its data are milliseconds."""
     fields = {
         "position": str(entry.position),
         "time": ages.rfc3339(entry.position.milliseconds, fraction=True),
@@ -132,9 +134,16 @@ def as_json(entry: Entry) -> str:
         "subject": entry.subject,
         "actor": entry.actor,
         "cause": entry.cause,
-        "data": decoded(entry),
+        "data": _data(entry),
     }
     return json.dumps(fields, default=repr)
+
+
+def _data(entry: Entry) -> Any:
+    try:
+        return in_camel_case(codec.decode(entry.type, entry.data, Event))
+    except codec.Undecodable:
+        return decoded(entry)
 
 
 def as_line(entry: Entry) -> str:
@@ -161,7 +170,8 @@ def _compact(data: Any, entry: Entry) -> str:
     if data.get("reason") == "ContainerStatusUnknown" and "exit_code" in data:
         data = {**data, "exit_code": "unknown"}  # the number is a kill's, and only stands for what nobody saw
     said = {("pod", entry.entity.partition("/")[2]), ("container", entry.subject.removeprefix("container/"))}
-    return " ".join(f"{name}={_short(value)}" for name, value in data.items() if (name, str(value)) not in said)
+    left = ((name, value) for name, value in data.items() if (name, str(value)) not in said)
+    return " ".join(f"{name}={_short(readable(name, value))}" for name, value in left)
 
 
 def _short(value: Any) -> str:

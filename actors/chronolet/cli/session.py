@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import click
 
+from chronolet.cli import ages
 from chronolet.cli.errors import Failure
 from chronolet.cli.progress import progress
 from chronolet.cli.services import Services
@@ -34,6 +35,8 @@ class Session:
     services: Services
     store: Store
     archive: ArchiveReader
+    unreadable: set[Position] = field(default_factory=set)
+    """Entries that the states which were asked for leave out: named once, when the command is done."""
 
     def now(self) -> int:
         """Milliseconds since the epoch."""
@@ -43,8 +46,7 @@ class Session:
         """These kinds' states now."""
         with progress("reading the node's log"):
             moment = state_at(self.store, self.archive, self.services.kinds(kinds))
-        for position in moment.unreadable:
-            click.echo(f"warning: log entry {position} cannot be read by this release and is left out", err=True)
+        self.unreadable.update(moment.unreadable)
         return moment
 
     def entries(self, after: Position = START) -> Iterator[Entry]:
@@ -59,11 +61,26 @@ def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
     with progress("waiting for the node agent's Redis"):
         store = _opened(settings, services, PATIENCE_SECONDS if patient else 0.0)
     try:
-        yield Session(settings, services, store, services.archive(settings, store))
+        node = Session(settings, services, store, services.archive(settings, store))
+        # When the command is done: behind all that it shows.
+        click.get_current_context().call_on_close(lambda: _name_unreadable(node.unreadable))
+        yield node
     except HistoryMissing as missing:
         raise Failure(str(missing)) from missing
     finally:
         store.close()
+
+
+def _name_unreadable(positions: set[Position]) -> None:
+    if not positions:
+        return
+    entries = "1 entry" if len(positions) == 1 else f"{len(positions)} entries"
+    newest = max(positions)
+    click.echo(
+        f"note: {entries} of the log (the newest: #{newest.n}, {ages.rfc3339(newest.milliseconds)}) cannot be decoded "
+        "by this release and had no effect on what is shown; the node agent passes over it, too; see `chronolet log`",
+        err=True,
+    )
 
 
 def _opened(settings: Settings, services: Services, patience: float) -> Store:
