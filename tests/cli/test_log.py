@@ -70,9 +70,9 @@ def test_times_are_readable_for_people_and_milliseconds_for_machines() -> None:
     assert started.endswith("id=c started_at=2027-01-15T08:00:01.234Z")
     assert "accepted_at=2027-01-15T08:00:00.000Z" in spec
     started, spec = (json.loads(line)["data"] for line in written.run("log", "-n", "2", "-o", "json").out.splitlines())
-    assert started == {**ABOUT, "id": "c", "startedAt": NOON + 1_234}  # type: ignore[comparison-overlap]
-    assert spec["containerHashes"] == {"my_app": "h"}, "keys of a map are no fields"  # type: ignore[index, comparison-overlap]
-    assert spec["manifest"]["spec"]["containers"][0]["imagePullPolicy"] == "IfNotPresent"  # type: ignore[index]
+    assert started == {**ABOUT, "id": "c", "startedAt": NOON + 1_234}
+    assert spec["containerHashes"] == {"my_app": "h"}, "keys of a map are no fields"
+    assert spec["manifest"]["spec"]["containers"][0]["imagePullPolicy"] == "IfNotPresent"
 
 
 def test_hashes_are_shortened_and_long_things_cut(node: WrittenNode) -> None:
