@@ -1,6 +1,8 @@
-"""The HTTP server: pages, health, and that it costs nothing while nobody asks."""
+"""The HTTP server: pages, health whatever clients do, and that it costs nothing while nobody asks."""
 
+import contextlib
 import http.client
+import select
 import socket
 import threading
 import time
@@ -11,8 +13,12 @@ import pytest
 
 from chronolet.node.health import Health
 from chronolet.node.http import Answer, HttpServer, Query, health_pages
+from chronolet.node.http_slots import CONNECTIONS
 from chronolet.node.values import SettingsError
 from tests.support import scratch
+
+PATIENCE = 60
+"""Seconds after which something hangs."""
 
 
 def failing(query: Query) -> Answer:
@@ -33,7 +39,7 @@ def server(health: Health) -> Iterator[HttpServer]:
 
 
 def get(server: HttpServer, path: str, method: str = "GET") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -85,18 +91,96 @@ def test_a_failing_page_and_a_rude_client_leave_the_server_serving(server: HttpS
     assert get(server, "/healthz") == (200, "ok")
 
 
-def test_idle_connections_do_not_take_all_slots_for_ever(server: HttpServer) -> None:
-    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(40)]
+def raw(server: HttpServer, request: bytes) -> bytes:
+    """All that the server sends until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        connection.sendall(request)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def test_idle_connections_never_keep_health_from_an_answer(server: HttpServer) -> None:
+    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) for _ in range(CONNECTIONS + 72)]
+    for _ in range(5):
+        assert get(server, "/healthz") == (200, "ok")
+    assert idle[0].recv(1) == b""  # the oldest had to go
     for one in idle:
         one.close()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            assert get(server, "/healthz") == (200, "ok")
-        except OSError:  # all slots are taken for the moment: turned away
-            continue
-        return
-    pytest.fail("no slot came free")
+
+
+def test_pages_that_take_long_never_keep_health_from_an_answer() -> None:
+    made, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow(_query: Query) -> Answer:
+        made.release()
+        assert go_on.wait(PATIENCE)
+        return Answer(200, b"slow")
+
+    server = HttpServer("127.0.0.1", 0, {**health_pages(Health()), "/pods": slow, "/metrics": slow})
+    server.start()
+    waiting = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) for _ in range(36)]
+    try:
+        for number, one in enumerate(waiting):
+            one.sendall(b"GET /pods HTTP/1.0\r\n\r\n" if number < 24 else b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert made.acquire(timeout=PATIENCE)
+        assert get(server, "/pods")[0] == get(server, "/metrics")[0] == 503
+        idle = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) for _ in range(CONNECTIONS)]
+        assert get(server, "/healthz") == (200, "ok")
+        go_on.set()
+        assert all(one.recv(65536).startswith(b"HTTP/1.1 200 ") for one in waiting)  # none was ended for the idle ones
+        for one in (*waiting, *idle):
+            one.close()
+    finally:
+        go_on.set()
+        server.stop()
+
+
+def test_a_head_has_one_deadline_however_often_a_byte_comes() -> None:
+    server = HttpServer("127.0.0.1", 0, health_pages(Health()), head_seconds=0.5)
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as dripping:
+            hang = time.monotonic() + PATIENCE
+            while not select.select([dripping], [], [], 0.05)[0]:
+                assert time.monotonic() < hang
+                dripping.sendall(b"G")
+            with contextlib.suppress(ConnectionResetError):
+                assert dripping.recv(1) == b""
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    ("request_head", "status"),
+    [
+        (b"GET http://[::1/healthz HTTP/1.0\r\n\r\n", 400),
+        (b"GET http://127.0.0.1:x/healthz HTTP/1.0\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
+        (b"GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 421),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n", 403),
+        (b"GET /healthz HTTP/1.0\r\n" + b"a: %s\r\n" % (b"x" * 9000) * 8 + b"\r\n", 431),
+        (b"NONSENSE\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nContent-Length: 20\r\n\r\nGET /fails HTTP/1.1\r\n", 200),
+    ],
+)
+def test_requests_that_are_refused_are_answered_and_not_logged(
+    server: HttpServer, capfd: pytest.CaptureFixture[str], request_head: bytes, status: int
+) -> None:
+    answer = raw(server, request_head)
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_a_connection_serves_one_request_after_the_other(server: HttpServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    connection.connect()
+    first = connection.sock
+    for _ in range(3):
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read() == b"ok"
+        assert connection.sock is first
+    connection.close()
 
 
 def test_a_taken_port_is_one_clear_line(server: HttpServer) -> None:
@@ -126,7 +210,7 @@ def test_it_listens_on_ipv6_too() -> None:
     server = HttpServer("::1", 0, health_pages(Health()))
     server.start()
     try:
-        connection = http.client.HTTPConnection("::1", server.port, timeout=5)
+        connection = http.client.HTTPConnection("::1", server.port, timeout=PATIENCE)
         connection.request("GET", "/healthz")
         assert connection.getresponse().read() == b"ok"
         connection.close()

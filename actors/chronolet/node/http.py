@@ -1,30 +1,41 @@
 """The node's HTTP server: /healthz, /readyz, /metrics, and whatever pages are added.
 
-Comes in: requests on a local address. Goes out: plain pages. It sleeps in one `select` until somebody asks. Next:
-`health`, `metrics`. Source: pkg/kubelet/server (the read-only part).
+Comes in: requests. Goes out: plain pages. It sleeps in one `select` until somebody asks; each connection has a thread,
+which has its client's whole head within a deadline or ends. Next: `http_guard` judges requests, `http_slots` keeps room
+for health; `health`, `metrics` make pages. Source: pkg/kubelet/server (the read-only part).
 """
 
 from __future__ import annotations
 
+import errno
 import selectors
 import socket
+import ssl
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedReader
 from socketserver import TCPServer
+from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
 
 import structlog
 
 from chronolet.node.health import Health, Page
+from chronolet.node.http_guard import Guard, Refused, Request
+from chronolet.node.http_heads import HEAD_SECONDS, WRITE_SECONDS, HeadReader, HeadTooLargeError, shaken
+from chronolet.node.http_slots import Lane, Slots, TooManyError
 from chronolet.node.values import SettingsError
 
 log = structlog.get_logger("chronolet.http")
 
-_REQUEST_SECONDS = 30
-_AT_ONCE = 32
+_BACKLOG = 128
+_STARVED_SECONDS = 0.05
+_STARVED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_HEALTH = ("/healthz", "/readyz")
 TEXT = "text/plain; charset=utf-8"
 
 
@@ -34,6 +45,7 @@ class Answer(NamedTuple):
     status: int
     body: bytes
     content_type: str = TEXT
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 Query = Mapping[str, list[str]]
@@ -62,9 +74,18 @@ def _page(health: Health, page: Page) -> Show:
 class HttpServer:
     """Serves pages from threads of its own until `stop`."""
 
-    def __init__(self, address: str, port: int, pages: Mapping[str, Show]) -> None:
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        pages: Mapping[str, Show],
+        *,
+        guard: Guard = Guard(),  # noqa: B008 - an immutable value
+        tls: ssl.SSLContext | None = None,
+        head_seconds: float = HEAD_SECONDS,
+    ) -> None:
         try:
-            self._server = _Server(address, port, pages)
+            self._server = _Server(address, port, _Served(pages, guard, tls, head_seconds))
         except OSError as error:
             raise SettingsError(
                 f"--address {address} --port {port}: cannot listen there: {error.strerror or error}; "
@@ -99,16 +120,25 @@ class HttpServer:
                 self._server.handle_request()
 
 
+class _Served(NamedTuple):
+    """What a server was given."""
+
+    pages: Mapping[str, Show]
+    guard: Guard
+    tls: ssl.SSLContext | None
+    head_seconds: float
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     timeout = 0
-    request_queue_size = _AT_ONCE
+    request_queue_size = _BACKLOG
 
-    def __init__(self, address: str, port: int, pages: Mapping[str, Show]) -> None:
-        self.pages = pages
+    def __init__(self, address: str, port: int, served: _Served) -> None:
+        self.served = served
+        self.slots = Slots()
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self.slots = threading.BoundedSemaphore(_AT_ONCE)
         super().__init__((address, port), _Handler)
 
     def server_bind(self) -> None:
@@ -116,21 +146,38 @@ class _Server(ThreadingHTTPServer):
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
+    def get_request(self) -> tuple[Any, Any]:
+        """A connection; with TLS its handshake comes later, in its own thread."""
+        try:
+            connection, client = self.socket.accept()
+        except OSError as error:
+            if error.errno in _STARVED:
+                # The connection stays readable: without a pause this thread would do nothing but ask.
+                self.slots.end_oldest()
+                time.sleep(_STARVED_SECONDS)
+            raise
+        if self.served.tls is None:
+            return connection, client
+        return self.served.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), client
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection, up to a limit: the next ones are turned away, not queued without end."""
-        if self.slots.acquire(blocking=False):
+        """A thread for each connection. A new one takes the place of the one that has kept us waiting the longest."""
+        if not self.slots.enter(request):
+            self.shutdown_request(request)
+            return
+        try:
             super().process_request(request, client_address)
-        else:
+        except RuntimeError as error:
+            log.warning("no thread for a connection", error=str(error))
             self.shutdown_request(request)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.slots.release()
+    def shutdown_request(self, request: Any) -> None:
+        """Its place comes free first: nobody may end what another connection has become."""
+        self.slots.leave(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
-        """A client that hangs up is none of our business; a page that fails is told to the operator."""
+        """A client that hangs up is none of our business; a page that fails is reported to the operator."""
         error = sys.exception()
         if not isinstance(error, OSError):
             log.error("a page failed", client=str(client_address), exc_info=error)
@@ -141,7 +188,24 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "chronolet"
     sys_version = ""
     protocol_version = "HTTP/1.1"
-    timeout = _REQUEST_SECONDS
+    default_request_version = "HTTP/1.0"  # not 0.9, whose answers have no status
+
+    def setup(self) -> None:
+        """Connections end by deadlines of their own: a time-out of the socket begins anew with each byte."""
+        super().setup()
+        self.rfile.close()
+        self._head = HeadReader(self.connection, self.server.served.head_seconds)
+        self._certified = shaken(self.connection, self.server.served.head_seconds)
+        self.rfile = BufferedReader(self._head)
+
+    def handle_one_request(self) -> None:
+        """One request, of which there may be several on a connection."""
+        try:
+            super().handle_one_request()
+        except HeadTooLargeError as error:
+            self.requestline, self.request_version, self.command = "", self.protocol_version, ""
+            self._send(Answer(431, f"{error}\n".encode()), body=True, close=True)
+        self._head.again()
 
     def do_GET(self) -> None:
         self._answer(body=True)
@@ -150,25 +214,58 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(body=False)
 
     def _answer(self, *, body: bool) -> None:
-        answer = self._page()
+        self.connection.settimeout(WRITE_SECONDS)
+        # What a request carries is never read: the next one cannot be found behind it.
+        close = "Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0").strip() != "0"
+        judged = self.server.served.guard.request(self.path, self.headers, self._address(), certified=self._certified)
+        if isinstance(judged, Refused):
+            asks = {"WWW-Authenticate": "Bearer"} if judged.status == HTTPStatus.UNAUTHORIZED else {}
+            self._send(Answer(judged.status, f"{judged.message}\n".encode(), headers=asks), body=body, close=True)
+        else:
+            self._send(self._page(judged), body=body, close=close)
+
+    def _address(self) -> str:
+        """Which of this machine's addresses the client has reached."""
+        found = str(self.connection.getsockname()[0])
+        return found.partition("%")[0].removeprefix("::ffff:")
+
+    def _send(self, answer: Answer, *, body: bool, close: bool) -> None:
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
         self.send_header("X-Content-Type-Options", "nosniff")
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        if close:
+            self.send_header("Connection", "close")  # the base class ends the connection, too
         self.end_headers()
         if body:
             self.wfile.write(answer.body)
 
-    def _page(self) -> Answer:
-        parts = urlsplit(self.path)
-        query = parse_qs(parts.query, keep_blank_values=True)
-        path = parts.path.rstrip("/")
-        if path in self.server.pages:
-            return self.server.pages[path](query)
-        above, _, below = path.rpartition("/")
-        if above in ("/healthz", "/readyz") and above in self.server.pages:
-            return self.server.pages[above]({**query, "/": [below]})
-        return Answer(404, f"{path or '/'}: not found; there is {', '.join(sorted(self.server.pages))}\n".encode())
+    def _page(self, asked: Request) -> Answer:
+        found = self._found(asked)
+        if found is None:
+            there = ", ".join(sorted(self.server.served.pages))
+            return Answer(404, f"{asked.path or '/'}: not found; there is {there}\n".encode())
+        try:
+            with self.server.slots.making(self.connection, _lane(asked.path)):
+                return found[0](found[1])
+        except TooManyError:
+            message = b"too many requests for such pages are being answered: ask again\n"
+            return Answer(503, message, headers={"Retry-After": "1"})
+
+    def _found(self, asked: Request) -> tuple[Show, Query] | None:
+        pages = self.server.served.pages
+        if asked.path in pages:
+            return pages[asked.path], asked.query
+        above, _, below = asked.path.rpartition("/")
+        return (pages[above], {**asked.query, "/": [below]}) if above in _HEALTH and above in pages else None
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Requests are counted by those who care, not logged."""
+
+
+def _lane(path: str) -> Lane:
+    if path.startswith(_HEALTH):
+        return "health"
+    return "metrics" if path.startswith("/metrics") else "pages"

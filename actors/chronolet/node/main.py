@@ -17,7 +17,7 @@ import structlog
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.process import Process
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
-from chronolet.node import log_format
+from chronolet.node import http_access, log_format
 from chronolet.node.collecting import piles_up
 from chronolet.node.http import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
@@ -128,7 +128,9 @@ def _served(node: Node) -> HttpServer:
     pages = {**health_pages(node.health), "/metrics": node.parts.metrics.page, **node.pages}
     if "prober" in settings.actors:
         pages["/metrics/probes"] = node.parts.metrics.probes.page
-    server = HttpServer(settings.address, settings.port, pages)
+    server = HttpServer(
+        settings.address, settings.port, pages, guard=http_access.guard(settings), tls=http_access.tls(settings)
+    )
     server.start()
     log.info("serving", address=settings.address, port=server.port)
     return server

@@ -15,6 +15,7 @@ from typing import Any
 from chronolet.kernel.redis_url import has_password
 from chronolet.node import kubelet_config
 from chronolet.node.gc_settings import problem_of_collection
+from chronolet.node.http_settings import check_http
 from chronolet.node.settings import REDIS_PASSWORD, SETTINGS, Settings
 from chronolet.node.share_settings import check_shares
 from chronolet.node.values import Secret, SettingsError, read_secret
@@ -57,6 +58,14 @@ def resolve(
         values["redis_password"] = _redis_password(flags, environ, values)
     settings = Settings(**values)
     _check_pulls(settings)
+    if settings.port:
+        check_http(
+            settings.address,
+            settings.tls_cert_file,
+            settings.tls_private_key_file,
+            settings.client_ca_file,
+            settings.http_token_file,
+        )
     check_shares(settings.cpu_cfs_quota_period, settings.qos_reserved)
     if problem := problem_of_collection(settings.container_policy, settings.image_policy):
         raise SettingsError(problem)

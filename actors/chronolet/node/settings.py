@@ -14,6 +14,7 @@ import msgspec
 from chronolet.kernel.redis_url import with_password
 from chronolet.node.event_settings import EVENT_SETTINGS
 from chronolet.node.gc_settings import GC_SETTINGS
+from chronolet.node.http_settings import HTTP_SETTINGS
 from chronolet.node.setting import Setting
 from chronolet.node.share_settings import SHARES
 from chronolet.node.values import (
@@ -78,6 +79,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     address: str = "127.0.0.1"
     port: int = 10255
     """0: no HTTP server."""
+    http_allowed_hosts: tuple[str, ...] = ()
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    client_ca_file: str = ""
+    http_token_file: Path | None = None
     pleg_relist_period: int = 10_000
     pleg_relist_threshold: int = 180_000
     kubelet_dir: Path = Path("/var/lib/kubelet")
@@ -298,24 +304,7 @@ SETTINGS: tuple[Setting, ...] = (
         duration,
         metavar="DURATION",
     ),
-    Setting(
-        "address",
-        "--address",
-        "CHRONOLET_ADDRESS",
-        "where the HTTP server listens [default: 127.0.0.1]",
-        text,
-        "address",
-        "ADDRESS",
-    ),
-    Setting(
-        "port",
-        "--port",
-        "CHRONOLET_PORT",
-        "the HTTP server's port, 0 for none [default: 10255]",
-        number(0, 65535),
-        "readOnlyPort",
-        "PORT",
-    ),
+    *HTTP_SETTINGS,
     Setting(
         "pleg_relist_period",
         "--pleg-relist-period",

@@ -1,0 +1,202 @@
+"""Who may read the pages: names, sites, tokens, certificates, and which addresses are refused without them."""
+
+import http.client
+import ssl
+import subprocess
+from collections.abc import Iterator
+from email.message import Message
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronolet.node import http_access
+from chronolet.node.health import Health
+from chronolet.node.http import Answer, HttpServer, health_pages
+from chronolet.node.http_guard import Guard, Refused, Request
+from chronolet.node.http_settings import is_loopback
+from chronolet.node.resolving import resolve
+from chronolet.node.values import SettingsError
+
+GUARD = Guard(names=frozenset({"node1", "node1.example.org"}))
+PATIENCE = 60
+
+
+def judged(guard: Guard, target: str, *headers: tuple[str, str], certified: bool = False) -> Request | Refused:
+    message = Message()
+    for name, value in headers:
+        message[name] = value
+    return guard.request(target, message, "10.0.0.7", certified=certified)
+
+
+def status(guard: Guard, target: str, *headers: tuple[str, str], certified: bool = False) -> int:
+    found = judged(guard, target, *headers, certified=certified)
+    return found.status if isinstance(found, Refused) else 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *["localhost", "LocalHost:10255", "127.0.0.1", "127.1.2.3:80", "[::1]:10255", "[::1]", "10.0.0.7:1"],
+        *["node1", "NODE1.example.org.:443", "localhost."],
+    ],
+)
+def test_names_of_this_node(host: str) -> None:
+    assert status(GUARD, "/pods", ("Host", host), ("Origin", f"https://{host}")) == 200
+    assert status(GUARD, f"http://{host}/pods", ("Host", host)) == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *["evil.example", "localhost.evil.example", "evil.example:10255", "10.0.0.8", "0", "", "[::2]", "node10"],
+        *["localhost@evil.example", "localhost evil", "[::1", "localhost:x", "[localhost]", "127.0.0.1.evil.example"],
+    ],
+)
+def test_names_of_others(host: str) -> None:
+    assert status(GUARD, "/pods", ("Host", host)) == 421
+    assert status(GUARD, "/healthz", ("Host", "localhost"), ("Origin", f"http://{host}")) == 403
+    assert status(Guard(names=frozenset("*")), "/pods", ("Host", host)) == 200
+
+
+def test_a_refusal_says_what_was_found_and_what_to_do() -> None:
+    assert judged(GUARD, "/pods", ("Host", "evil.example")) == Refused(
+        421,
+        "Host 'evil.example' is none of this node's names (10.0.0.7, localhost, node1, node1.example.org); "
+        "--http-allowed-hosts adds others",
+    )
+    assert judged(GUARD, "/pods", ("Origin", "null")) == Refused(
+        403, "Origin 'null' is another site, whose pages may not read this one"
+    )
+
+
+@given(st.text(), st.text(st.characters(max_codepoint=255)), st.text(st.characters(max_codepoint=255)))
+def test_any_request_is_judged(target: str, host: str, origin: str) -> None:
+    assert status(GUARD, target, ("Host", host.replace("\n", "").replace("\r", ""))) in (200, 400, 421)
+    assert status(GUARD, target, ("Origin", origin.replace("\n", "").replace("\r", ""))) in (200, 400, 403, 421)
+
+
+def test_a_token_or_a_certificate_opens_everything_and_health_is_open() -> None:
+    guard = Guard(token="s3cret", certificates=True)
+    assert status(guard, "/healthz") == status(guard, "/healthz/?verbose") == 200
+    assert judged(guard, "/pods") == Refused(
+        401, "unauthorized: expected Authorization: Bearer TOKEN or a client certificate"
+    )
+    assert status(guard, "/pods", ("Authorization", "Bearer s3cret")) == 200
+    assert status(guard, "/pods", certified=True) == 200
+    for wrong in ("Bearer s3cre", "Bearer s3cret2", "Bearer \u00ff", "Basic s3cret", "Bearer", "s3cret", ""):
+        assert status(guard, "/pods", ("Authorization", wrong)) == 401
+    twice = ("Authorization", "Bearer s3cret")
+    assert status(guard, "/pods", twice, twice) == 401
+    assert status(Guard(certificates=True), "/pods", ("Authorization", "Bearer ")) == 401
+    assert status(Guard(token="s3cret"), "/pods", certified=True) == 401
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1", "node1"])
+def test_an_address_that_others_reach_is_refused_without_protection(address: str) -> None:
+    certificate = {"tls_cert_file": "c", "tls_private_key_file": "k"}
+    for flags in ({}, certificate, {"http_token_file": "t"}):
+        with pytest.raises(SettingsError, match=r"others than this machine could read every pod there, expected --tls"):
+            resolve({"address": address, **flags}, {})
+    for more in ({"client_ca_file": "ca"}, {"http_token_file": "t"}):
+        assert resolve({"address": address, **certificate, **more}, {})[0].address == address
+    assert resolve({"address": address, "port": "0"}, {})[0].http_address == ""
+
+
+def test_settings_that_do_not_go_together() -> None:
+    with pytest.raises(SettingsError, match="found one of them, expected both or neither"):
+        resolve({"tls_cert_file": "c"}, {})
+    with pytest.raises(SettingsError, match="client certificates need TLS"):
+        resolve({"client_ca_file": "c"}, {})
+    with pytest.raises(SettingsError, match=r"found 'node:80', expected a name such as .*, without a port"):
+        resolve({"http_allowed_hosts": "a,node:80"}, {})
+    found = resolve({"http_allowed_hosts": "A.example,::1,*"}, {})[0].http_allowed_hosts
+    assert found == ("a.example", "::1", "*")
+    assert [is_loopback(one) for one in ("127.0.0.2", "::1", "localhost", "10.0.0.1")] == [True, True, True, False]
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority `ca`, and `server` and `client` that it signed; `other` signed itself."""
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def made(name: str, *more: str) -> None:
+        request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        files = ["-keyout", f"{name}.key", "-out", f"{name}.crt", "-days", "2", "-subj", f"/CN={name}"]
+        subprocess.run([*request, *files, *more], cwd=folder, check=True, capture_output=True, timeout=PATIENCE)
+
+    made("ca")
+    made("other")
+    for name in ("server", "client"):
+        made(name, "-CA", "ca.crt", "-CAkey", "ca.key", "-addext", "subjectAltName=IP:127.0.0.1")
+    return folder
+
+
+@pytest.fixture
+def server(certificates: Path) -> Iterator[HttpServer]:
+    (certificates / "token").write_text("s3cret\n")
+    settings, _ = resolve(
+        {
+            "tls_cert_file": str(certificates / "server.crt"),
+            "tls_private_key_file": str(certificates / "server.key"),
+            "client_ca_file": str(certificates / "ca.crt"),
+            "http_token_file": str(certificates / "token"),
+        },
+        {},
+    )
+    pages = {**health_pages(Health()), "/pods": lambda _: Answer(200, b"pods")}
+    guard, tls = http_access.guard(settings), http_access.tls(settings)
+    served = HttpServer("127.0.0.1", 0, pages, guard=guard, tls=tls)
+    served.start()
+    yield served
+    served.stop()
+
+
+def get(server: HttpServer, ca: Path, path: str, client: str = "", **headers: str) -> tuple[int, bytes]:
+    context = ssl.create_default_context(cafile=str(ca / "ca.crt"))
+    if client:
+        context.load_cert_chain(ca / f"{client}.crt", ca / f"{client}.key")
+    connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=PATIENCE, context=context)
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def test_over_tls_a_token_or_a_good_certificate_is_needed(server: HttpServer, certificates: Path) -> None:
+    assert get(server, certificates, "/healthz") == (200, b"ok")
+    assert get(server, certificates, "/pods")[0] == 401
+    assert get(server, certificates, "/pods", Authorization="Bearer wrong")[0] == 401
+    assert get(server, certificates, "/pods", Authorization="Bearer s3cret") == (200, b"pods")
+    assert get(server, certificates, "/pods", "client") == (200, b"pods")
+    with pytest.raises(OSError):  # noqa: PT011 - a TLS alert or a connection that is closed, as it comes
+        get(server, certificates, "/pods", "other")
+
+
+def test_a_client_that_never_shakes_hands_holds_nobody_up(server: HttpServer, certificates: Path) -> None:
+    silent = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE) for _ in range(40)]
+    for one in silent:
+        one.connect()
+    assert get(server, certificates, "/healthz") == (200, b"ok")
+    for one in silent:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"tls_cert_file": "nothing"}, "--tls-cert-file"),
+        ({"tls_private_key_file": "client.key"}, "--tls-private-key-file"),
+        ({"client_ca_file": "ca.key"}, "--client-ca-file"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(certificates: Path, change: dict[str, str], named: str) -> None:
+    files: dict[str, Any] = {"tls_cert_file": "server.crt", "tls_private_key_file": "server.key"}
+    settings, _ = resolve({name: str(certificates / file) for name, file in (files | change).items()}, {})
+    with pytest.raises(SettingsError, match=named) as error:
+        http_access.tls(settings)
+    assert "cannot be used" in str(error.value)
