@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
+MOST_DEVICES = 100_000
 HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 
 
@@ -34,7 +35,10 @@ class Devices:
     def set(self, health: str, ids: Sequence[str]) -> None:
         """Devices turn healthy or unhealthy; unknown ones are added. No ids stand for all."""
         with self.news:
-            self.health |= dict.fromkeys(ids or list(self.health), health)
+            changed = self.health | dict.fromkeys(ids or list(self.health), health)
+            if len(changed) > MOST_DEVICES:
+                raise ValueError(f"found {len(changed)} devices, expected at most {MOST_DEVICES}")
+            self.health = changed
             self._changed()
 
     def remove(self, ids: Sequence[str]) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -19,6 +20,8 @@ from chronolet_sample_plugin.life import Life, Manner
 from chronolet_sample_plugin.service import Service, say
 
 FOLDER, WATCHED = "/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins_registry"
+LONGEST_LINE = 65_536
+"""Characters of a command on standard input."""
 COMMANDS = """
 Commands, a line each on standard input:
 
@@ -134,10 +137,22 @@ def _end(lives: Iterable[Life]) -> None:
         life.over.set()
 
 
-def _listen(lines: Iterable[str], services: Sequence[Service], lives: Sequence[Life]) -> None:
-    for line in lines:
+def _listen(lines: TextIO, services: Sequence[Service], lives: Sequence[Life]) -> None:
+    for line in _bounded(lines):
         if line.strip():
             _obey(line, services, lives)
+
+
+def _bounded(lines: TextIO) -> Iterator[str]:
+    """The lines of standard input; one that is too long is dropped and reported, whatever its length."""
+    dropping = False
+    while line := lines.readline(LONGEST_LINE):
+        whole = line.endswith("\n") or len(line) < LONGEST_LINE
+        if whole and not dropping:
+            yield line
+        elif not dropping:
+            say(f"cannot do a command of more than {LONGEST_LINE} characters: it was dropped")
+        dropping = not whole
 
 
 def _obey(line: str, services: Sequence[Service], lives: Sequence[Life]) -> None:

@@ -117,7 +117,7 @@ class RegistrationRefused(ResourceEvent, frozen=True, kw_only=True):
 
     endpoint: str
     version: str
-    reason: Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint"]
+    reason: Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint", "too_many_plugins"]
     message: str
     refused_at: int
     times: int = 1

@@ -20,10 +20,12 @@ import grpc
 import pytest
 
 from chronolet.adapters import unix_sockets
+from chronolet.adapters.device_plugins import wire
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins, Patience
 from chronolet.ports.device_plugins import Listing, PluginRefusal, Registering
 from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode, Mount, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api
+from chronolet_schemas.protos import pluginregistration_pb2 as found
 from tests.support import scratch
 from tests.support.old_plugin import old_plugin
 from tests.support.sample_plugin import sample_plugin
@@ -241,10 +243,43 @@ def test_plugins_register_again_when_the_socket_is_made_anew(desk: Desk) -> None
 def test_a_registration_socket_that_somebody_removes_is_made_anew(desk: Desk) -> None:
     with desk.at_work(), sample_plugin(folder=desk.folder) as plugin:
         desk.next()
+        path = desk.folder / "example_com_thing.sock"
+        before = unix_sockets.identity(path)
         (desk.folder / "kubelet.sock").unlink()
         desk.next()
         plugin.wait_for("registered", times=2)
         assert desk.opened == 2
+        # Many plugins watch their own socket only: it is removed so that they register again.
+        assert unix_sockets.identity(path) not in (None, before)
+
+
+def test_the_sockets_of_plugins_are_removed_whenever_the_registration_socket_is_made(desk: Desk) -> None:
+    with desk.at_work():
+        left = desk.folder / "plugin.sock"
+        with sockets.socket(sockets.AF_UNIX) as plugin:
+            plugin.bind(str(left))
+            (desk.folder / "kubelet.sock").unlink()
+            scratch.wait_until(lambda: desk.opened == 2, "the new registration socket")
+            assert not left.exists()
+
+
+def test_a_plugin_in_a_container_names_the_watched_folder_as_it_sees_it() -> None:
+    folder, socket = "/srv/kubelet/plugins_registry", "/srv/kubelet/plugins_registry/gpu.sock"
+
+    def endpoint(named: str) -> str:
+        info = found.PluginInfo(type="DevicePlugin", name=RESOURCE, endpoint=named, supported_versions=["v1beta1"])
+        return wire.found_registering(info, socket, folder).endpoint
+
+    assert endpoint("") == endpoint("/var/lib/kubelet/plugins_registry/gpu.sock") == endpoint(socket) == socket
+    assert endpoint("/elsewhere/other.sock") == "/elsewhere/other.sock"
+    assert endpoint("other.sock") == "other.sock"
+
+
+def test_a_numa_node_of_minus_one_is_none() -> None:
+    device = api.Device(ID="a", health=HEALTHY)
+    for node in (-1, 0):
+        device.topology.nodes.add(ID=node)
+    assert wire.devices(api.ListAndWatchResponse(devices=[device]))[0].nodes == (0,)
 
 
 def test_a_registration_socket_that_a_living_process_serves_is_left_alone(desk: Desk) -> None:
@@ -505,3 +540,11 @@ def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk, hasty: Desk) 
 def test_a_path_that_is_too_long_for_a_socket_is_named(desk: Desk) -> None:
     with pytest.raises(PluginRefusal, match="longer than the 107 bytes"):
         desk.plugins.allocate(f"/tmp/{'x' * 110}.sock", [])
+
+
+def test_a_command_line_without_end_is_dropped(desk: Desk) -> None:
+    with sample_plugin(folder=_made(desk.folder)) as plugin:
+        plugin.write("healthy " + "x" * 200_000)
+        plugin.wait_for("cannot do a command of more than 65536 characters")
+        plugin.do("healthy thing-7")
+        assert not plugin.count("cannot do 'xxx"), "the rest of the line is no command"

@@ -115,6 +115,43 @@ def _names(news: FolderNews, number: int) -> bool:
     return any(file.name == f"{number}.yaml" for file in news.changed)
 
 
+def vanishing(monkeypatch: pytest.MonkeyPatch, remove: Callable[[Path], None]) -> None:
+    """Whatever is read disappears after it was looked at, and before it is opened."""
+    read = manifest_folder._content
+
+    def gone(path: Path) -> bytes:
+        if path.name.startswith("gone"):
+            remove(path)
+        return read(path)
+
+    monkeypatch.setattr(manifest_folder, "_content", gone)
+
+
+def test_a_file_that_disappears_before_it_is_read_was_removed(
+    folder: Path, watching: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "gone-1.yaml", b"x")
+    watch = watching()
+    vanishing(monkeypatch, lambda path: path.unlink(missing_ok=True))
+    put(folder, "gone-1.yaml", b"y")
+    put(folder, "gone-2.yaml", b"y")
+    put(folder, "stays.yaml", b"z")
+    wait_until(lambda: watch.contents("stays.yaml") == [b"z"] and watch.gone() != [], "the other file and the removal")
+    assert watch.gone() == ["gone-1.yaml"], "one that was never reported is not reported as gone"
+    assert not [file for one in watch.news for file in one.changed if file.error]
+
+
+def test_a_folder_that_disappears_while_it_is_read_removes_nothing(
+    folder: Path, watching: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "gone.yaml", b"x")
+    watch = watching()
+    vanishing(monkeypatch, lambda path: shutil.rmtree(path.parent))
+    put(folder, "gone.yaml", b"y")
+    wait_until(lambda: watch.errors() != [], "that it is unreadable")
+    assert watch.gone() == []
+
+
 def test_a_file_written_in_place_is_told_when_it_is_closed(folder: Path, watching: Watching) -> None:
     watch = watching()
     with (folder / "web.yaml").open("wb") as file:

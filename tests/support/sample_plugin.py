@@ -37,11 +37,15 @@ class SamplePlugin:
 
     def do(self, command: str) -> None:
         """A command, done when this returns."""
-        assert self.process.stdin is not None
         before = self.count(f"did {command}")
-        self.process.stdin.write(f"{command}\n")
-        self.process.stdin.flush()
+        self.write(command)
         scratch.wait_until(lambda: self.count(f"did {command}") > before, f"{command}; it said {self.said}")
+
+    def write(self, line: str) -> None:
+        """A line on its standard input."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
 
     def count(self, words: str) -> int:
         """How many of its lines have these words."""

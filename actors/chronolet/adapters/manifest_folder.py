@@ -10,11 +10,12 @@ A notification only makes it look; what it goes by is each file's time, size and
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -148,7 +149,10 @@ class _Watch:
             self._told.clear()
         suspects = [name for name, seen in found.items() if before is None or _differs(before.get(name), seen)]
         suspects = [name for name in suspects if not found[name].fresh]
-        changed = tuple(file for name in suspects if self._is_new(name, file := self._read(name)))
+        try:
+            changed = tuple(self._changed(suspects, found))
+        except OSError as error:
+            return self._unreadable(error)
         gone = [name for name in before or {} if name not in found]
         for name in gone:
             self._told.pop(name, None)
@@ -160,6 +164,21 @@ class _Watch:
             files=tuple(self._full(name) for name in found),
             complete=before is None,
         )
+
+    def _changed(self, suspects: Sequence[str], found: dict[str, _Seen]) -> Iterator[ManifestFile]:
+        """The files whose content is new. One that disappeared before it could be read leaves `found`: it was removed.
+
+        OSError if the folder itself is gone: that is no removal of its files.
+        """
+        folder = _inode(self._path)
+        for name in suspects:
+            file = self._read(name)
+            if file is None:
+                if not self._path.is_dir() or _inode(self._path) != folder:
+                    raise FileNotFoundError(errno.ENOENT, "the folder was removed or replaced while it was being read")
+                del found[name]
+            elif self._is_new(name, file):
+                yield file
 
     def _leave_fresh(self, found: dict[str, _Seen]) -> None:
         """Keep for the next look what may be half written; not what was written elsewhere and moved in."""
@@ -208,10 +227,13 @@ class _Watch:
     def _full(self, name: str) -> str:
         return _text(str(self._file(name)))
 
-    def _read(self, name: str) -> ManifestFile:
+    def _read(self, name: str) -> ManifestFile | None:
+        """The file's content, or why it cannot be read; None if it is not there any more."""
         path, content, error = self._file(name), b"", ""
         try:
             content = _content(path)
+        except FileNotFoundError:
+            return None
         except OSError as refused:
             error = refused.strerror or str(refused)
         return ManifestFile(path=_text(str(path)), name=_text(name), content=content, error=error)
@@ -245,6 +267,12 @@ def _fingerprint(status: os.stat_result) -> _Seen:
     # What has a time of the future is not fresh: it would be left until then.
     fresh = 0 <= now - status.st_mtime_ns <= _TICK_NANOSECONDS
     return _Seen(status.st_ctime_ns, status.st_size, status.st_ino, settled, fresh)
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    """Device and inode that the path leads to. OSError."""
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def _content(path: Path) -> bytes:

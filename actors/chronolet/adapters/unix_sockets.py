@@ -66,17 +66,27 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 
 def serve(
-    socket: Path, handlers: Sequence[grpc.GenericRpcHandler], opened: Callable[[], None], stop: threading.Event
+    socket: Path,
+    handlers: Sequence[grpc.GenericRpcHandler],
+    opened: Callable[[], None],
+    stop: threading.Event,
+    *,
+    prepare: Callable[[], None] = lambda: None,
+    most_calls: int = 64,
 ) -> None:
     """Make the socket anew and serve it until `stop`; `opened` is called each time that it listens, before the first
-    call of anybody is handled.
+    call of anybody is handled, and `prepare` each time before the socket is made.
+
+    `_AT_ONCE` calls are handled at a time, others wait; more than `most_calls` in all are refused.
 
     It is made anew, too, when somebody else has removed it. SocketError if that cannot be, or a living process serves
     it already: what a dead one left is removed.
     """
     while not stop.is_set():
         make_room(socket)
-        server = grpc.server(ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=socket.name), options=_SERVER_OPTIONS)
+        prepare()
+        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=socket.name)
+        server = grpc.server(pool, options=_SERVER_OPTIONS, maximum_concurrent_rpcs=most_calls)
         server.add_generic_rpc_handlers(handlers)
         try:
             server.add_insecure_port(f"unix:{socket}")

@@ -16,6 +16,7 @@ from functools import partial
 import structlog
 
 from chronolet.devices import registration, signals, wanted
+from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.ports.device_plugins import DevicePlugins, Listing, PluginRefusal, Registering
 from chronolet.ports.fenced_plugins import FencedPlugins
@@ -42,6 +43,7 @@ class Outside:
     resources: PodResourcesServer
     living: Callable[[], tuple[str, ...]]
     took: Callable[[str, float], None]
+    most_plugins: int = 256
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
@@ -135,25 +137,42 @@ class Asking:
 class Desk:
     """Where plugins register. What they are told is what the decider finds too.
 
-    Refusals are numbered here: one that is no news leaves no trace in the log, and so cannot be counted there.
+    Refusals are numbered here: one that is no news leaves no trace in the log, and so cannot be counted there. So are
+    resources, for the plugin gets its answer before the decider sees the call. One whose plugin has stopped counts for as
+    long as the decider keeps it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 256, clock: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
         self._refused: dict[str, int] = {}
+        self._most = most
+        self._clock = clock
+        self._stopped: dict[str, float | None] = {}
+        """When the plugin of each registered resource stopped, None while it serves."""
+        self._endpoints: dict[str, str] = {}
+        """Where each resource's plugin serves, as it said."""
 
     def opened(self, context: EffectContext) -> None:
         """The registration socket is new."""
         with self._lock:
             self._refused.clear()
+            self._stopped.clear()
+            self._endpoints.clear()
             context.send(signals.RegistryOpened())
 
     def register(self, context: EffectContext, asked: Registering) -> str:
         """What is wrong with a plugin, or nothing."""
-        refused = registration.refusal(
-            versions=asked.versions, resource=asked.resource, endpoint=asked.endpoint, folder=asked.folder
-        )
         with self._lock:  # they are told in the order of their numbers
+            limit = self._limit(asked.resource)
+            refused = registration.refusal(
+                versions=asked.versions,
+                resource=asked.resource,
+                endpoint=asked.endpoint,
+                folder=asked.folder,
+                limit=limit,
+            )
+            if refused is None:
+                self._stopped[asked.resource], self._endpoints[asked.resource] = None, asked.endpoint
             context.send(
                 signals.PluginRegistering(
                     by=asked.by,
@@ -163,9 +182,30 @@ class Desk:
                     folder=asked.folder,
                     options=asked.options,
                     times=self._times(asked.resource, refused),
+                    limit=limit,
                 )
             )
         return refused.message if refused is not None else ""
+
+    def stopped(self, resource: str) -> None:
+        """The resource's plugin cannot be reached any more."""
+        with self._lock:
+            if resource in self._stopped:
+                self._stopped[resource] = self._clock()
+
+    def left(self, context: EffectContext, endpoint: str) -> None:
+        """The socket of a plugin that was found by it is gone."""
+        for resource in [name for name, one in list(self._endpoints.items()) if one == endpoint]:
+            self.stopped(resource)
+        context.send(signals.PluginLeft(socket=endpoint))
+
+    def _limit(self, resource: str) -> int:
+        """The largest number of plugins if one more of this resource would exceed it, else 0."""
+        kept_since = self._clock() - STOP_GRACE_MILLISECONDS / 1000
+        for name, at in list(self._stopped.items()):
+            if at is not None and at < kept_since:
+                del self._stopped[name], self._endpoints[name]
+        return self._most if resource not in self._stopped and len(self._stopped) >= self._most else 0
 
     def _times(self, resource: str, refused: registration.Refusal | None) -> int:
         if refused is None:
@@ -182,7 +222,7 @@ class Watching:
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
-        self._desk = Desk()
+        self._desk = Desk(outside.most_plugins)
 
     def serve(self, effect: wanted.ServeRegistration, context: EffectContext) -> None:
         del effect
@@ -192,9 +232,7 @@ class Watching:
     def watch(self, effect: wanted.WatchPlugins, context: EffectContext) -> None:
         del effect
         plugins = FencedPlugins(self._outside.plugins, context)
-        plugins.watch(
-            partial(self._desk.register, context), lambda socket: context.send(signals.PluginLeft(socket=socket))
-        )
+        plugins.watch(partial(self._desk.register, context), partial(self._desk.left, context))
 
     def resources(self, effect: wanted.ServePodResources, context: EffectContext) -> None:
         del effect
@@ -215,6 +253,7 @@ class Watching:
         try:
             FencedPlugins(self._outside.plugins, context).lists(effect.socket, listed)
         except PluginRefusal as refusal:
+            self._desk.stopped(effect.resource)
             log.warning("a device plugin is gone", resource=effect.resource, error=str(refusal))
             context.send(
                 signals.EndpointStopped(

@@ -38,7 +38,11 @@ _SHOWN = 5
 def registering(state: State, message: signals.PluginRegistering, policy: Policy, now: int) -> Iterator[Event]:
     """A plugin wants to register: the newest counts."""
     found = refusal(
-        versions=message.versions, resource=message.resource, endpoint=message.endpoint, folder=message.folder
+        versions=message.versions,
+        resource=message.resource,
+        endpoint=message.endpoint,
+        folder=message.folder,
+        limit=message.limit,
     )
     if found is not None:
         yield from _refused(state, message, found, policy, now)

@@ -20,9 +20,11 @@ MOST_REFUSED = 64
 """So many different refusals are counted each by itself. All that are beyond them count as one more."""
 _THE_OTHERS = ""
 _LONGEST = 320
+LONGEST_SOCKET = 107
+"""Bytes of a socket's path, by the kernel."""
 """Characters of what a plugin says of itself, where it is told again: more than the longest name of a resource."""
 
-Reason = Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint"]
+Reason = Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint", "too_many_plugins"]
 
 
 class Refusal(NamedTuple):
@@ -32,8 +34,11 @@ class Refusal(NamedTuple):
     message: str
 
 
-def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: str) -> Refusal | None:
-    """None if the plugin may register. The version is looked at first."""
+def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: str, limit: int = 0) -> Refusal | None:
+    """None if the plugin may register. The version is looked at first.
+
+    `limit` is the largest number of plugins if it is reached already, else 0.
+    """
     if SUPPORTED_VERSION not in versions:
         said = _quoted(*versions) if len(versions) == 1 else f"[{_quoted(*versions)}]"
         supported = f"[{_quoted(SUPPORTED_VERSION)}]"
@@ -43,11 +48,24 @@ def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: st
         )
     if not is_extended(resource):
         return Refusal("invalid_resource_name", f"the ResourceName {_quoted(resource)} is invalid")
-    if socket_of(endpoint, folder) is None:
+    socket = socket_of(endpoint, folder)
+    if socket is None:
         return Refusal(
             "invalid_endpoint",
             f"the endpoint {_quoted(endpoint)} is invalid: expected the name of a socket in {folder} "
             f"other than {REGISTRY_SOCKET}",
+        )
+    if (length := len(socket.encode(errors="surrogateescape"))) > LONGEST_SOCKET:
+        return Refusal(
+            "invalid_endpoint",
+            f"the endpoint {_quoted(endpoint)} is invalid: the path of its socket in {folder} has {length} bytes, "
+            f"expected at most {LONGEST_SOCKET}",
+        )
+    if limit:
+        return Refusal(
+            "too_many_plugins",
+            f"the resource {_quoted(resource)} cannot be registered: {limit} device plugins are registered, "
+            f"the most that --max-device-plugins allows",
         )
     return None
 
@@ -64,8 +82,14 @@ def all_counted_as(resource: str) -> Sequence[str]:
 
 
 def socket_of(endpoint: str, folder: str) -> str | None:
-    """The absolute path of a plugin's socket; None if it is not a file below `folder`, or is the registry's own."""
+    """The absolute path of a plugin's socket; None if it is not a file below `folder`, or is the registry's own.
+
+    `/name.sock` is a file in the folder: the kubelet joins folder and endpoint, and plugins that cut the folder off
+    their socket's path without the last slash work there.
+    """
     path = PurePosixPath(folder, endpoint)
+    if path.parent == PurePosixPath("/") and not path.is_relative_to(folder):
+        path = PurePosixPath(folder, path.name)
     inside = path.is_relative_to(folder) and path != PurePosixPath(folder) and ".." not in path.parts
     return str(path) if inside and "\0" not in endpoint and path.name != REGISTRY_SOCKET else None
 

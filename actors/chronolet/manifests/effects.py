@@ -73,7 +73,7 @@ class Watching:
     def _tell(self, news: FolderNews, context: EffectContext) -> None:
         path = self._folder.path
         if news.error:
-            log.warning("manifest folder unreadable", path=path, error=news.error)
+            log.warning("manifest folder cannot be read; its pods stay as they are", path=path, error=news.error)
             context.send(signals.FolderUnreadable(path=path, error=news.error))
             return
         for gone in news.gone:

@@ -46,6 +46,7 @@ def kind(settings: Settings, store: Store, archive: ArchiveReader, figures: Devi
         resources=GrpcPodResources(folder / "pod-resources", log.resources, figures.asked),
         living=log.living,
         took=figures.allocate_took,
+        most_plugins=settings.max_device_plugins,
     )
     policy = Policy(
         node=settings.node,

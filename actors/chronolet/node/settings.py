@@ -88,6 +88,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pleg_relist_threshold: int = 180_000
     kubelet_dir: Path = Path("/var/lib/kubelet")
     """Below it lie device-plugins, plugins_registry and pod-resources."""
+    max_device_plugins: int = 256
     wait_for_resources: bool = True
     topology_manager_policy: Literal["none", "best-effort"] = "none"
     cdi_spec_dirs: tuple[Path, ...] = (Path("/etc/cdi"), Path("/var/run/cdi"))
@@ -338,6 +339,14 @@ SETTINGS: tuple[Setting, ...] = (
         "kubelet in a --root-dir other than /var/lib/chronolet]",
         folder,
         metavar="FOLDER",
+    ),
+    Setting(
+        "max_device_plugins",
+        "--max-device-plugins",
+        "CHRONOLET_MAX_DEVICE_PLUGINS",
+        "how many device plugins may be registered at a time; more are refused [default: 256]",
+        number(1, 10_000),
+        metavar="NUMBER",
     ),
     Setting(
         "wait_for_resources",

@@ -143,6 +143,14 @@ def test_bad_registrations_are_refused() -> None:
     assert not scene.now.resources
 
 
+def test_one_plugin_too_many_is_refused() -> None:
+    scene = Devices().registers(limit=2)
+    assert scene.only(devices.RegistrationRefused).reason == "too_many_plugins"
+    assert scene.told[0][0] == "DevicePluginRefused"
+    assert "--max-device-plugins" in scene.told[0][1]
+    assert not scene.now.resources
+
+
 def refused(scene: Devices, times: int, resource: str = GPU, **said: Any) -> tuple[int, int] | None:
     """One more refusal: how often it came, and how many calls were not told of before; None where it is no news."""
     scene.registers(resource, **({"versions": ("v0",)} | said), times=times)

@@ -52,6 +52,28 @@ def test_sockets_that_leave_the_folder(endpoint: str) -> None:
     assert socket_of(endpoint, FOLDER) is None
 
 
+def test_a_path_too_long_for_a_socket_is_refused_with_its_length() -> None:
+    path = len(FOLDER) + 1
+    assert of(endpoint="x" * (107 - path)) is None
+    for endpoint in ("x" * (108 - path), "x" * 300):
+        reason, message = of(endpoint=endpoint)  # type: ignore[misc]
+        assert reason == "invalid_endpoint"
+        assert f"has {path + len(endpoint)} bytes, expected at most 107" in message
+
+
+def test_more_plugins_than_allowed_are_refused() -> None:
+    words = (
+        'the resource "vendor.test/gpu" cannot be registered: 256 device plugins are registered, '
+        "the most that --max-device-plugins allows"
+    )
+    assert of(limit=256) == ("too_many_plugins", words)
+
+
+def test_a_socket_named_from_the_folders_last_slash_on_is_in_the_folder() -> None:
+    assert socket_of("/gpu.sock", FOLDER) == f"{FOLDER}/gpu.sock"
+    assert socket_of("/kubelet.sock", FOLDER) is None
+
+
 @pytest.mark.parametrize("endpoint", ["gpu.sock", "a/b.sock", f"{FOLDER}/gpu.sock"])
 def test_sockets_in_the_folder(endpoint: str) -> None:
     assert socket_of(endpoint, FOLDER) == f"{FOLDER}/{endpoint.removeprefix(FOLDER + '/')}"

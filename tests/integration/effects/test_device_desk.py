@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec import structs
+
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.adapters.pod_resources import GrpcPodResources
 from chronolet.devices import signals, wanted
@@ -53,6 +55,33 @@ def test_one_that_registers_and_a_new_socket_begin_anew() -> None:
     numbers = [one.times for one, _ in context.sent if isinstance(one, signals.PluginRegistering)]
     assert numbers == [1, 2, 1, 1, 1, 1]
     assert [one.times for one in told(context)] == [1, 2, 1, 1, 1]
+
+
+def named(resource: str) -> Registering:
+    return structs.replace(GOOD, resource=resource, endpoint=f"{resource[-1]}.sock")
+
+
+def test_resources_are_counted_until_the_decider_forgets_them() -> None:
+    now = [0.0]
+    desk, context = Desk(most=2, clock=lambda: now[0]), Context(entity="node", cause="")
+    assert not desk.register(context, named("a.test/a"))
+    assert not desk.register(context, named("a.test/b"))
+    assert "2 device plugins are registered" in desk.register(context, named("a.test/c"))
+    assert not desk.register(context, named("a.test/a")), "one that registers again is no more than it was"
+    desk.stopped("a.test/a")
+    desk.stopped("a.test/unknown")
+    now[0] = 299.0
+    assert desk.register(context, named("a.test/c")), "a stopped plugin is kept for five minutes"
+    now[0] = 301.0
+    assert not desk.register(context, named("a.test/c"))
+    desk.left(context, "b.sock")
+    now[0] = 602.0
+    assert not desk.register(context, named("a.test/d"))
+    desk.opened(context)
+    assert not desk.register(context, named("a.test/e"))
+    assert not desk.register(context, named("a.test/f"))
+    limits = [one.limit for one, _ in context.sent if isinstance(one, signals.PluginRegistering)]
+    assert limits == [0, 0, 2, 0, 2, 0, 0, 0, 0]
 
 
 def test_an_allocate_that_fails_is_measured_too() -> None:

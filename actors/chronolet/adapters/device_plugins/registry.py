@@ -27,6 +27,8 @@ log = structlog.get_logger("chronolet.devices")
 
 NAME = "kubelet.sock"
 DEPRECATION = "DEPRECATION"
+_MOST_CALLS = 1024
+"""Register calls at a time: one process may register hundreds of resources at once."""
 
 
 def serve(folder: Path, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
@@ -38,14 +40,14 @@ def serve(folder: Path, register: Register, opened: Callable[[], None], stop: th
         opened()
 
     try:
-        _clear(folder)
-        unix_sockets.serve(socket, (_handlers(folder, register, stop),), listening, stop)
+        # Each time: many plugins watch their own socket only, and register again when it is removed.
+        handlers = (_handlers(folder, register, stop),)
+        unix_sockets.serve(socket, handlers, listening, stop, prepare=lambda: _clear(folder), most_calls=_MOST_CALLS)
     except unix_sockets.SocketError as error:
         raise PluginRefusal("failed", str(error)) from error
 
 
 def _clear(folder: Path) -> None:
-    unix_sockets.make_room(folder / NAME)
     for entry in os.scandir(folder):
         if entry.name == DEPRECATION or unix_sockets.identity(entry.path):
             Path(entry.path).unlink(missing_ok=True)

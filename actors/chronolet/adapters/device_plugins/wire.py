@@ -6,6 +6,7 @@ Comes in: protobuf messages. Goes out: records of `chronolet_schemas.devices`, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from chronolet.ports.device_plugins import Registering
 from chronolet_schemas.devices import Answer, DeviceInfo, DeviceNode, Mount, PluginOptions
@@ -34,9 +35,23 @@ def found_registering(info: found.PluginInfo, socket: str, folder: str) -> Regis
         by="watcher",
         resource=info.name,
         versions=tuple(info.supported_versions),
-        endpoint=info.endpoint or socket,
+        endpoint=_found_endpoint(info.endpoint, socket, folder),
         folder=folder,
     )
+
+
+def _found_endpoint(named: str, socket: str, folder: str) -> str:
+    """Where a plugin serves that was found by its socket.
+
+    In a container the watched folder may be mounted elsewhere, and plugins name the path that they see: a path outside
+    the folder that ends in the found socket's name means that socket.
+    """
+    path = PurePosixPath(named)
+    if not named or (
+        path.is_absolute() and not path.is_relative_to(folder) and path.name == PurePosixPath(socket).name
+    ):
+        return socket
+    return named
 
 
 def options(said: api.DevicePluginOptions) -> PluginOptions:
@@ -48,10 +63,12 @@ def options(said: api.DevicePluginOptions) -> PluginOptions:
 
 def devices(said: api.ListAndWatchResponse) -> tuple[DeviceInfo, ...]:
     """A list, in its order, with whatever is wrong in it."""
-    return tuple(
-        DeviceInfo(id=one.ID, health=one.health, nodes=tuple(node.ID for node in one.topology.nodes))
-        for one in said.devices
-    )
+    return tuple(DeviceInfo(id=one.ID, health=one.health, nodes=_nodes(one)) for one in said.devices)
+
+
+def _nodes(said: api.Device) -> tuple[int, ...]:
+    """The NUMA nodes of a device. Plugins pass on the -1 of sysfs for a device that is near to none."""
+    return tuple(node.ID for node in said.topology.nodes if node.ID >= 0)
 
 
 def preference(available: Sequence[str], must_include: Sequence[str], size: int) -> api.PreferredAllocationRequest:
