@@ -51,6 +51,24 @@ class TailLost(Event, frozen=True, kw_only=True):
 
 
 @registered
+class LogLost(Event, frozen=True, kw_only=True):
+    """The server lacks entries that the state folder remembers: the whole of a former log, or the end of this one.
+
+    What runs was not touched; what the log does not know of it is adopted.
+    """
+
+    node: str
+    former_run: str
+    """The run of the log that lost them."""
+    had: str
+    """The position of the last entry that is remembered."""
+    found: str
+    """The position of the last entry that was there; `0-0` if the whole log was gone."""
+    entries: int
+    """How many are known to be missing."""
+
+
+@registered
 class ClockJumped(Event, frozen=True, kw_only=True):
     """Wall clock and monotonic clock parted by more than a second. Positive: the wall clock went forward."""
 

@@ -27,6 +27,7 @@ _CALLS = (
     *(
         "check",
         "begin",
+        "run",
         "renew",
         "retire",
         "heads",

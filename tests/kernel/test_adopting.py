@@ -22,11 +22,13 @@ class Adopting:
         self.rig = rig
         self.left = refusals
         self.runs: list[str] = []
+        self.lost: list[kernel.LogLost | None] = []
         self.owners: list[str] = []
 
-    def __call__(self, router: Router, run: str) -> str:
+    def __call__(self, router: Router, run: str, lost: kernel.LogLost | None) -> str:
         assert router.shards_of("chore") == (CHORE,)
         self.runs.append(run)
+        self.lost.append(lost)
         self.owners.append(self.rig.store.heads([CHORE])[CHORE].token)
         if self.left:
             self.left -= 1

@@ -10,6 +10,7 @@ from chronolet.keeper.effects import Keeping
 from chronolet.keeper.policy import Policy
 from chronolet.keeper.state import State
 from chronolet.kernel.kind import Job, Kind
+from chronolet_schemas import kernel
 
 _ARCHIVE_SECONDS = 600.0
 
@@ -22,6 +23,7 @@ def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[S
         state=State,
         format=2,
         decider=decider(policy or Policy()),
+        subscribes={kernel.LogLost: lambda _: ("node",)},
         at_start=("node",),
         watches_clock=True,
         commits_when_full=True,

@@ -1,7 +1,7 @@
 """The keeper's decisions: archive, trim what an older archive file holds; a failed job is asked for again later.
 
-Comes in: measurements and results of `effects`. Goes out: keeper events, and kernel events about the disk. Next:
-`effects`, by what is outstanding.
+Comes in: measurements and results of `effects`, `kernel.LogLost`. Goes out: keeper events, kernel events about the
+disk, a KubeEvent about a lost log. Next: `effects`, by what is outstanding.
 
     idle -> archiving -> idle -> trimming -> idle          (a job that fails: idle, not before `retry_at`)
 """
@@ -18,8 +18,8 @@ from chronolet.keeper import signals, wanted
 from chronolet.keeper.policy import Policy, trim_limit
 from chronolet.keeper.state import State
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
-from chronolet_schemas import keeper, kernel
-from chronolet_schemas.envelope import Event, Position
+from chronolet_schemas import keeper, kernel, kube_events
+from chronolet_schemas.envelope import START, Event, Position
 
 Result = signals.ArchiveDone | signals.TrimDone | signals.JobRefused | EffectFailed
 
@@ -33,6 +33,8 @@ def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Eve
             return (kernel.BallastGivenUp(freed_bytes=message.freed_bytes, error=message.error),)
         case signals.BallastBack() if state.ballast_gone:
             return (kernel.BallastRestored(size_bytes=message.size_bytes),)
+        case kernel.LogLost():
+            return (_log_lost(message),)
         case signals.ArchiveDone() | signals.TrimDone() | signals.JobRefused() | EffectFailed() if (
             message.intent == _intent(state)
         ):
@@ -73,6 +75,18 @@ def _may_go(state: State, measured: signals.LogMeasured) -> Position:
 
 def _position(text: str) -> Position:
     return Position.parse(text or "0-0")
+
+
+def _log_lost(lost: kernel.LogLost) -> Event:
+    """For those who read the node's KubeEvents; the kernel's own event stands before it in the log."""
+    what = "The whole log was lost" if lost.found == str(START) else f"The log lost its end after {lost.found}"
+    return kube_events.Recorded(
+        object_kind="Node",
+        name=lost.node,
+        severity="Warning",
+        reason="LogLost",
+        message=f"{what}: {lost.entries} entries up to {lost.had} are gone; containers were not touched",
+    )
 
 
 def _answered(policy: Policy, state: State, result: Result, now: int) -> Sequence[Event]:

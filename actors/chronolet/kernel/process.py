@@ -26,6 +26,7 @@ from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.host import Services
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.lease import TTL_MILLISECONDS, Lease, LifeLock
+from chronolet.kernel.log_end import LogMemory
 from chronolet.kernel.notices import HostFailed, LeaseRegained, Retire
 from chronolet.kernel.observer import Observer
 from chronolet.kernel.recovery import History
@@ -55,6 +56,8 @@ class Setup:
     history: History | None = None
     """Archive and stream as one; None reads the stream only."""
     locks: Path | None = None
+    log_end: Path | None = None
+    """The file that remembers how far the log went; None remembers nothing."""
     address: str = ""
     faults: Faults = field(default_factory=NoFaults)
     observer: Observer = field(default_factory=Observer)
@@ -81,6 +84,7 @@ class Process:
         self.lease = Lease(setup.store, self.id, info, ttl_milliseconds=setup.lease_milliseconds)
         self._claims = Claims(setup.store, self.id, setup.locks, lease_milliseconds=setup.lease_milliseconds)
         self._lock = LifeLock(setup.locks, self.id) if setup.locks else None
+        self._memory = LogMemory(setup.node, setup.log_end)
         self._supervisor: pykka.ActorRef[Supervisor] | None = None
 
     def start(self) -> None:
@@ -113,6 +117,7 @@ class Process:
             self._supervisor.actor_stopped.wait()
         elif self.lease.answered():
             self._drop_lease()
+        self._memory.stop()
         self.phase = "retired"
         self.lease.stop()
         self._timers.stop()
@@ -129,6 +134,7 @@ class Process:
 
     def _supervise(self) -> None:
         self._supervisor = Supervisor.start(self._surrounding(), self._fatal)
+        self._memory.start()
 
     def _check(self) -> None:
         for warning in self._setup.store.check():
@@ -168,6 +174,7 @@ class Process:
             claims=self._claims,
             router=self._begin,
             phase=self._enter,
+            memory=self._memory,
             adopt=setup.adopt,
         )
 

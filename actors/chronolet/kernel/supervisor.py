@@ -25,6 +25,7 @@ from chronolet.kernel.failures import Failures
 from chronolet.kernel.host import Host, Services
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.lease import Lease
+from chronolet.kernel.log_end import LogMemory, complain
 from chronolet.kernel.loss import is_behind, known, lacks
 from chronolet.kernel.notices import (
     Again,
@@ -55,9 +56,9 @@ HISTORY_AGAIN_SECONDS = 30.0
 
 log = structlog.get_logger("chronolet.kernel")
 
-Adopt = Callable[[Router, str], str]
-"""Given the router and the log's run, before the first shards of that run are taken: sends what is to be decided before
-anything else. Empty when that is done; else why it has to wait, and then it is asked again.
+Adopt = Callable[[Router, str, kernel.LogLost | None], str]
+"""Given the router, the log's run and what that log has lost, before the first shards are taken: sends what is to be
+decided before anything else. Empty when that is done; else why it has to wait, and then it is asked again.
 """
 
 
@@ -73,6 +74,8 @@ class Surrounding(NamedTuple):
     """Begins the log where there is none, and knows the number of shards that it fixed."""
     phase: Callable[[str], None]
     """Told the name of each phase of a start."""
+    memory: LogMemory
+    """Of the log's end."""
     adopt: Adopt | None = None
 
 
@@ -100,6 +103,9 @@ class Supervisor(pykka.ThreadingActor):
         self._said_of_adoption = ""
         self._router = given.router()
         self._run = self._store.run()
+        self._lost = self._log_lost()
+        self._untold = self._lost
+        """The same, until a host tells of it."""
         self._reader = self._new_reader()
 
     def on_start(self) -> None:
@@ -191,7 +197,7 @@ class Supervisor(pykka.ThreadingActor):
         if self._given.adopt is None or self._has_adopted():  # the former for the type checker
             return True
         self._given.phase("adopting")
-        why = self._given.adopt(self._router, self._run)
+        why = self._given.adopt(self._router, self._run, self._lost)
         if why and why != self._said_of_adoption:  # once, however long it takes
             self._said_of_adoption = why
             log.warning("waiting to adopt what runs", error=why)
@@ -240,7 +246,8 @@ class Supervisor(pykka.ThreadingActor):
         """What the new host tells first."""
         had, found = self._had.get(shard, 0), claim.head.version
         lost = kernel.TailLost(had_version=had, found_version=found) if had > found else None
-        return [note for note in (claim.former, lost, self._failures.note(shard)) if note is not None]
+        whole = self._untold if self._given.kinds[shard.kind].watches_clock else None
+        return [note for note in (claim.former, whole, lost, self._failures.note(shard)) if note is not None]
 
     def _start_host(self, shard: Shard, recovered: Recovered) -> None:
         seat = Seat(recovered)
@@ -249,6 +256,8 @@ class Supervisor(pykka.ThreadingActor):
         self._had.pop(shard, None)
         self._claims.no_longer_left(shard)
         self._failures.told(shard)
+        if self._given.kinds[shard.kind].watches_clock:
+            self._untold = None
 
     # -- losing them ---------------------------------------------------------------------------------------------
     def _failed(self, seat: Seat, error: BaseException) -> None:
@@ -303,6 +312,7 @@ class Supervisor(pykka.ThreadingActor):
     def _lose_tail(self) -> None:
         """Stop everything; the next tick begins anew with what the server has."""
         log.error("the server has lost a part of the log: loading everything again")
+        self._remember()
         for shard, (seat, _) in list(self._hosted.items()):
             self._had[shard] = seat.ledger.version
             self._let_go(shard)
@@ -315,8 +325,22 @@ class Supervisor(pykka.ThreadingActor):
         self._stands_by = False
         self._router = self._given.router()
         self._run = self._store.run()
+        if (lost := self._log_lost()) is not None:
+            self._lost = self._untold = lost
+            self._adopted_run = ""
         self._reader = self._new_reader()
         self._reload = False
+
+    def _log_lost(self) -> kernel.LogLost | None:
+        lost = self._given.memory.lost(self._store, self._run)
+        if lost is not None:
+            complain(lost)
+        return lost
+
+    def _remember(self) -> None:
+        """How far the log goes, as far as this process knows."""
+        known_to_be = [seat.ledger.at for seat, _ in self._hosted.values()]
+        self._given.memory.keep(self._run, max([*known_to_be, self._reader.at or START]))
 
     # -- time passes ---------------------------------------------------------------------------------------------
     def _time_has_passed(self, message: Tick | Look | Upkeep) -> None:
@@ -327,17 +351,29 @@ class Supervisor(pykka.ThreadingActor):
                 if self._has_adopted():  # the runtime is not to be asked so often
                     self._take_free()
             case Upkeep():
-                # An idle process has no step that would be refused by a server that was emptied under it.
                 self._look_for_loss()
                 self._nudge_all()
                 self._store.forget_dead()
                 self._claims.sweep()
 
     def _tick(self) -> None:
+        valid = self._given.lease.valid()
+        self._given.services.around.observer.lease_valid(valid)
         if self._reload:
             self._begin_anew()
-        self._given.services.around.observer.lease_valid(self._given.lease.valid())
+        elif valid and self._replaced():
+            self._lose_tail()
+            return
+        elif self._hosted:  # whoever is to tell of a loss has begun
+            self._remember()
         self._take_free()
+
+    def _replaced(self) -> bool:
+        """Whether the server has another log: an idle process has no step that it would refuse."""
+        try:
+            return self._store.run() != self._run
+        except (StoreUnreachable, StoreBroken):
+            return False  # lease and reader say so
 
     def _nudge_all(self) -> None:
         for seat, _ in self._hosted.values():
@@ -353,6 +389,7 @@ class Supervisor(pykka.ThreadingActor):
 
     def _retire(self) -> None:
         self._retired = True
+        self._remember()
         tokens = [(shard, seat.ledger.token) for shard, (seat, _) in self._hosted.items()]
         for seat, _ in self._hosted.values():
             seat.stopping.set()  # all at once: each may have to wait for a call that the server does not answer

@@ -22,7 +22,7 @@ from chronolet.ports.host import Host
 from chronolet.ports.runtime import ContainerState, Refusal, Runtime
 from chronolet.ports.secrets import FoundSecret, Secrets
 from chronolet.ports.specs import KeptSpec, Specs
-from chronolet_schemas import codec, manifests, pleg, pod, registry
+from chronolet_schemas import codec, kernel, manifests, pleg, pod, registry
 from chronolet_schemas.envelope import Command
 from chronolet_schemas.keys import Shard
 
@@ -48,7 +48,7 @@ class Adoption:
         self._secrets = secrets
         self._host = host
 
-    def adopt(self, router: Router, run: str) -> str:
+    def adopt(self, router: Router, run: str, _lost: kernel.LogLost | None = None) -> str:
         """Send what the log has to know; empty when that is done, else what has to be waited for."""
         (shard,) = router.shards_of("manifests")
         if self._store.heads((shard,))[shard].version:

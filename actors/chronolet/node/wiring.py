@@ -61,6 +61,7 @@ def _process(having: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults) -> 
             shards=SHARDS,
             history=lambda after: entries(store, archive, after),
             locks=settings.root_dir / "locks",
+            log_end=settings.root_dir / "log-end",
             address=settings.http_address,
             faults=faults,
             observer=having.metrics,

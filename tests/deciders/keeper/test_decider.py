@@ -182,6 +182,23 @@ def test_the_ballast_is_told_once_each_way() -> None:
     story.when(back).then()
 
 
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [("0-0", "The whole log was lost: 7 entries up to 9-7"), ("4-3", "The log lost its end after 4-3")],
+)
+def test_a_lost_log_is_a_kube_event(found: str, words: str) -> None:
+    lost = kernel.LogLost(node="n", former_run="r", had="9-7", found=found, entries=7)
+    (recorded,) = scene().when(lost).recorded
+    assert (recorded.object_kind, recorded.name, recorded.reason, recorded.severity) == (
+        "Node",
+        "n",
+        "LogLost",
+        "Warning",
+    )
+    assert recorded.message.startswith(words)
+    assert recorded.message.endswith("7 entries up to 9-7 are gone; containers were not touched")
+
+
 def test_an_event_of_a_later_release_changes_nothing() -> None:
     state = State(jobs=3)
     assert DECIDER.evolve(state, kernel.ClockJumped(by_milliseconds=5)) is state

@@ -1,0 +1,131 @@
+"""The log's end is remembered outside of the server: what the server lost while nobody looked is found at the start."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from chronolet.kernel.log_end import BLOCK_BYTES, LogMemory
+from chronolet.kernel.process import Process
+from chronolet_schemas import kernel
+from chronolet_schemas.envelope import Position
+from tests.kernel import chore
+from tests.kernel.chore import Tell
+from tests.kernel.rig import Rig, request
+from tests.kernel.test_adopting import Adopting
+from tests.support import scratch
+
+
+def watching(rig: Rig, path: Path, **more: Any) -> Process:
+    return rig.process(chore.kind(watches_clock=True), log_end=path, **more)
+
+
+def tell(rig: Rig, count: int) -> None:
+    before = len(rig.events(chore.Told))
+    for _ in range(count):
+        rig.send(Tell(request=request(), key="a"))
+    rig.wait(chore.Told, before + count)
+
+
+def test_a_clean_end_remembers_all_and_nothing_is_missed(rig: Rig, tmp_path: Path) -> None:
+    path = tmp_path / "log-end"
+    process = watching(rig, path)
+    tell(rig, 5)
+    process.retire()
+    assert path.stat().st_size == BLOCK_BYTES
+    assert str(rig.log()[-1].position) in path.read_text()
+    watching(rig, path)
+    tell(rig, 1)
+    assert rig.events(kernel.LogLost) == []
+
+
+def test_a_tail_that_is_gone_at_the_start_is_an_error_and_an_event(rig: Rig, tmp_path: Path) -> None:
+    path, adopting = tmp_path / "log-end", Adopting(rig)
+    first = watching(rig, path)
+    tell(rig, 2)
+    kept, found = rig.remember(), rig.log()[-1].position
+    tell(rig, 3)
+    had = rig.log()[-1].position
+    scratch.wait_until(lambda: path.exists() and str(had) in path.read_text(), "the end remembered, while at work")
+    first.retire()
+    rig.forget(kept)
+    with capture_logs() as said:
+        second = watching(rig, path, adopt=adopting)
+        (lost,) = rig.wait(kernel.LogLost)
+    assert lost == kernel.LogLost(node="n", former_run=first.run, had=str(had), found=str(found), entries=3)
+    assert adopting.lost == [lost]
+    (line,) = [line for line in said if line["event"].startswith("the end of the log was lost")]
+    assert (line["log_level"], line["entries"]) == ("error", 3)
+    second.retire()
+    watching(rig, path)
+    tell(rig, 1)
+    assert rig.events(kernel.LogLost) == [lost], "it was told twice"
+
+
+def test_what_others_have_added_since_does_not_hide_the_gap(rig: Rig, tmp_path: Path) -> None:
+    path = tmp_path / "log-end"
+    watching(rig, path).retire()
+    kept = rig.remember()
+    watching(rig, path)
+    tell(rig, 2)
+    rig.retire()
+    rig.forget(kept)
+    rig.process(chore.kind())
+    tell(rig, 5)
+    rig.retire()
+    watching(rig, path)
+    (lost,) = rig.wait(kernel.LogLost)
+    assert lost.entries >= 1
+
+
+def test_a_server_that_is_emptied_under_an_idle_process_is_noticed_within_a_tick(rig: Rig, tmp_path: Path) -> None:
+    empty = rig.remember()
+    process = watching(rig, tmp_path / "log-end")
+    tell(rig, 2)
+    before, entries = process.run, len(rig.log())
+    with capture_logs() as said:
+        rig.forget(empty)
+        (lost,) = rig.wait(kernel.LogLost)
+    assert (lost.former_run, lost.found, lost.entries) == (before, "0-0", entries)
+    assert process.run != before
+    (line,) = [line for line in said if line["event"].startswith("the whole log was lost")]
+    assert line["log_level"] == "error"
+    assert "state folder" in line["kept"]
+    tell(rig, 1)
+    assert len(rig.events(kernel.LogLost)) == 1
+
+
+def test_without_a_file_nothing_is_remembered_beyond_the_process(rig: Rig) -> None:
+    process = rig.process(chore.kind(watches_clock=True))
+    kept = rig.remember()
+    tell(rig, 2)
+    process.retire()
+    rig.forget(kept)
+    rig.process(chore.kind(watches_clock=True))
+    tell(rig, 1)
+    assert rig.events(kernel.LogLost) == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"garbage", b'{"node":"n","run":"r","at":"x"}', b'{"node":"m","run":"r","at":"1-1"}']
+)
+def test_a_file_that_says_nothing_about_this_log(rig: Rig, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "log-end"
+    path.write_bytes(content)
+    process = watching(rig, path)
+    tell(rig, 1)
+    assert rig.events(kernel.LogLost) == []
+    process.retire()
+    assert str(rig.log()[-1].position) in path.read_text()
+
+
+def test_a_disk_that_takes_nothing_is_said_once(tmp_path: Path) -> None:
+    memory = LogMemory("n", tmp_path / "no-such-folder" / "log-end")
+    with capture_logs() as said:
+        memory.start()
+        memory.keep("r", Position(1, 1))
+        scratch.wait_until(lambda: bool(said), "the complaint")
+        memory.keep("r", Position(1, 2))
+        memory.stop()
+    assert [line["event"] for line in said] == ["the log's end is not remembered"]
