@@ -1,13 +1,15 @@
 """Runs vector files against the product's own deciders and helpers.
 
 In: paths of vector files. Out: one line for each case that fails, last line `N passed, M failed`; exit status 1 if any
-failed. A driver turns a case into calls of the product and answers with what differs; a kind that no driver has fails
-by its name. No expectation is known here.
+failed, 2 if a file is not a vector file. A driver turns a case into calls of the product and returns what differs. A
+case that has no driver, or whose driver raises, is one failure with the case's name; the other cases still run. No
+expectation is known here.
 """
 
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +20,17 @@ from tests.conformance.drivers import DRIVERS
 from tests.conformance.outcome import Case
 
 VECTORS = Path(__file__).parent / "vectors"
+
+
+class NotVectors(Exception):  # noqa: N818 - it says what the file is
+    """A file holds no cases that could be run."""
+
+
+class _File(msgspec.Struct):
+    """A vector file; other fields are notes."""
+
+    subsystem: str
+    cases: list[dict[str, Any]]
 
 
 class Result(NamedTuple):
@@ -33,42 +46,55 @@ class Result(NamedTuple):
 
 
 def results(path: Path) -> Iterator[Result]:
-    """Every case of a file."""
-    vectors: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-    subsystem = vectors["subsystem"]
-    for case in vectors["cases"]:
-        yield Result(subsystem, case["kind"], case["name"], problems(subsystem, case))
+    """Every case of a file. Raises NotVectors for a file that has none."""
+    try:
+        vectors = msgspec.json.decode(path.read_bytes(), type=_File)
+    except (OSError, msgspec.DecodeError) as error:
+        raise NotVectors(f"{path}: {error}") from error
+    if not vectors.cases:
+        raise NotVectors(f"{path}: found no case, expected at least one")
+    for case in vectors.cases:
+        yield Result(
+            vectors.subsystem,
+            str(case.get("kind", "no kind")),
+            str(case.get("name", "no name")),
+            problems(vectors.subsystem, case),
+        )
 
 
 def problems(subsystem: str, case: Case) -> Sequence[str]:
-    """What differs from the expectation of one case."""
-    driver = DRIVERS.get((subsystem, case["kind"]))
+    """What differs from the expectation of one case, or why it could not be run."""
+    kind = case.get("kind")
+    driver = DRIVERS.get((subsystem, kind)) if isinstance(kind, str) else None
     if driver is None:
-        return [f"nothing implements {case['kind']} yet"]
+        return [f"nothing implements {kind} yet"]
     try:
         return list(driver(case))
     except NotImplementedError as missing:
         return [str(missing)]
+    except Exception as error:  # noqa: BLE001 - whatever ends one case must not end the others
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return [f"could not be run: {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the files named, all copies under `vectors` if none is."""
-    paths = [Path(one) for one in arguments] or sorted(VECTORS.glob("*.json"))
+    """Run the files named, or all copies under `vectors` if none is named."""
     passed = failed = 0
-    for path in paths:
-        for result in results(path):
-            if result.problems:
-                failed += 1
-                sys.stdout.write(f"{result}\n")
-            else:
-                passed += 1
+    unreadable: list[NotVectors] = []
+    for path in [Path(one) for one in arguments] or sorted(VECTORS.glob("*.json")):
+        try:
+            for result in results(path):
+                if result.problems:
+                    failed += 1
+                    sys.stdout.write(f"{result}\n")
+                else:
+                    passed += 1
+        except NotVectors as error:
+            unreadable.append(error)
+            sys.stderr.write(f"conformance: {error}\n")
     sys.stdout.write(f"{passed} passed, {failed} failed\n")
-    return 1 if failed else 0
+    return 2 if unreadable else int(failed > 0)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
-        sys.stderr.write(f"conformance: {type(error).__name__}: {error}\n")
-        sys.exit(2)
+    sys.exit(main(sys.argv[1:]))

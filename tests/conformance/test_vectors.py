@@ -6,8 +6,10 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pytest
 
 from tests.conformance.runner import VECTORS, problems, results
 
@@ -112,6 +114,26 @@ def test_an_unknown_kind_fails_by_its_name() -> None:
     assert problems("pod_lifecycle", {"kind": "levitation", "name": "x"}) == ["nothing implements levitation yet"]
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"name": "x", "kind": "restart_decision"},
+        {"name": "x", "kind": "restart_decision", "given": None, "expect": {}},
+        {"name": "x", "kind": "crash_loop_back_off", "given": {}, "steps": [{}], "expect": {}},
+        {"name": "x", "kind": ["a list"]},
+        {},
+    ],
+)
+def test_a_case_that_cannot_be_run_is_one_failure_and_the_others_run(tmp_path: Path, broken: dict[str, Any]) -> None:
+    vectors = msgspec.json.decode((VECTORS / "pod_lifecycle.json").read_bytes())
+    good = next(one for one in vectors["cases"] if one["kind"] == "restart_decision")
+    path = tmp_path / "v.json"
+    path.write_bytes(msgspec.json.encode({"subsystem": "pod_lifecycle", "cases": [broken, good]}))
+    first, second = results(path)
+    assert (first.name, len(first.problems)) == (broken.get("name", "no name"), 1)
+    assert not second.problems
+
+
 def test_the_last_line_counts(tmp_path: Path) -> None:
     case = {
         "name": "one",
@@ -136,12 +158,19 @@ def test_the_last_line_counts(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_is_no_vector_file_is_one_clear_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [None, b"", b"[]", b'{"subsystem": "pleg", "cases": []}'])
+def test_a_file_that_is_no_vector_file_is_one_clear_line(tmp_path: Path, content: bytes | None) -> None:
+    """And the files next to it run."""
+    path = tmp_path / "none.json"
+    if content is not None:
+        path.write_bytes(content)
     run = subprocess.run(
-        [sys.executable, "-m", "tests.conformance.runner", str(tmp_path / "missing.json")],
+        [sys.executable, "-m", "tests.conformance.runner", str(path), str(VECTORS / "image_gc.json")],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert str(path) in run.stderr
+    assert run.stdout == "44 passed, 0 failed\n"
