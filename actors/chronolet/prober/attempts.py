@@ -11,6 +11,6 @@ from chronolet_schemas.prober import Outcome
 MOST_ATTEMPTS = 3
 
 
-def asks_again(result: Outcome, attempt: int, most: int = MOST_ATTEMPTS) -> bool:
+def asks_again(result: Outcome, attempt: int) -> bool:
     """After the attempt of that number, counted from 1."""
-    return result == "error" and attempt < most
+    return result == "error" and attempt < MOST_ATTEMPTS

@@ -5,7 +5,8 @@ Comes in: adapters. Goes out: one record. Next: `worker`, `effects`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from chronolet.ports.probes import Prober, Result
@@ -40,3 +41,5 @@ class Outside:
     prober: Prober
     results: Results
     figures: Figures
+    began: float = field(default_factory=time.monotonic)
+    """When the process began to probe, by `time.monotonic`."""

@@ -37,10 +37,20 @@ def spread(seed: str, period: int) -> int:
     return zlib.crc32(seed.encode()) % period
 
 
-def begins_at(probe: RunProbe, now: int) -> int:
-    """When a worker that begins now probes first."""
+def begins_at(probe: RunProbe, now: int, *, process_age: int | None = None) -> int:
+    """When a worker that begins now probes first.
+
+    `process_age` is for how long its process has run, in milliseconds; None means longer than any period. While that
+    is less than a period, a container that could be probed before the process began waits for a part of the period,
+    since many workers begin together when a process does (worker.go, run). One that has started since is probed at
+    once, where the kubelet makes it wait too. A run that was probed before keeps its times, which are spread already.
+    """
     delay = probe.definition.initial_delay_seconds * 1000
-    return next_at(probe.from_at, anchored=probe.anchored, delay=delay, period=probe.period_milliseconds, now=now)
+    period = probe.period_milliseconds
+    age = period if process_age is None else process_age
+    if not probe.anchored and age < period and probe.from_at < now - age:
+        return now + spread(f"{probe.id}/{probe.probe}", period)
+    return next_at(probe.from_at, anchored=probe.anchored, delay=delay, period=period, now=now)
 
 
 def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) -> int:

@@ -72,8 +72,9 @@ class ProbeWorker(SharedActor):
 
     def on_start(self) -> None:
         """Set the first tick; from then on the monotonic clock alone counts."""
-        now = _now()
-        self._tick_at(time.monotonic() + (schedule.begins_at(self._effect, now) - now) / 1000)
+        now, clock = _now(), time.monotonic()
+        age = round((clock - self._outside.began) * 1000)
+        self._tick_at(clock + (schedule.begins_at(self._effect, now, process_age=age) - now) / 1000)
 
     def on_receive(self, message: Tick | Found) -> None:
         match message:

@@ -7,6 +7,7 @@ shipped fake of the runtime. Long times are made shorter, all alike.
 from __future__ import annotations
 
 import contextlib
+import errno
 import queue
 import socket
 import ssl
@@ -17,22 +18,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chronolet.adapters import http_texts
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
-from chronolet.adapters.probes import Probing
+from chronolet.adapters.probes import Probing, dial
 from chronolet.adapters.probes.http import head
 from chronolet.ports.probes import ExecTarget, GrpcTarget, HttpTarget, Reading, Target, TcpTarget
 from chronolet.ports.requests import Request
 from chronolet.ports.runtime import Refusal
-from chronolet.prober.attempts import asks_again
+from chronolet.prober.attempts import MOST_ATTEMPTS
 from chronolet.prober.targets import target
 from chronolet_schemas import kube_events
 from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, Probe
 from tests.conformance.drivers.probes import Ticks
+from tests.conformance.drivers.scripted_prober import ScriptedProber
 from tests.conformance.outcome import Case, differences
 from tests.support.probing import Server, running
 
@@ -58,12 +61,13 @@ def _asked(asked: Target, seconds: float = 5.0, runtime: FakeRuntime | None = No
 
 
 def _told(reading: Reading) -> dict[str, Any]:
-    """As the vectors write it: an error stands beside a result."""
+    """As the vectors write it: an error stands next to a result. The decider says what is published, and the events."""
+    decided = _decided(reading.result, reading.output)
     return {
         "result": "unknown" if reading.result == "error" else reading.result,
-        "published": "success" if reading.result == "warning" else reading.result,
+        "published": decided["result"],
         "error": reading.result == "error",
-        "events": ["ProbeWarning"] if reading.result == "warning" else [],
+        "events": decided["events"],
         "output": "" if reading.result == "error" else reading.output,
         "output_bytes": len(reading.output),
         "body_bytes_kept": len(reading.output),
@@ -146,8 +150,29 @@ def _tcp_probe(case: Case) -> Iterable[str]:
         port = listener.getsockname()[1]
         if not case["given"]["connects"]:
             listener.close()
-        reading = _asked(TcpTarget(host=_HERE, port=port))
+        with mock.patch.object(dial, "socket", _Sockets(fail_to_close=case["given"].get("close_error", False))):
+            reading = _asked(TcpTarget(host=_HERE, port=port))
     return differences(case["expect"], _told(reading))
+
+
+class _ClosesWithAnError(socket.socket):
+    """Closed all the same: Linux frees the descriptor before it reports an error of `close`."""
+
+    def close(self) -> None:
+        was_open = self.fileno() >= 0
+        super().close()
+        if was_open:
+            raise OSError(errno.EIO, "the connection could not be closed")
+
+
+class _Sockets:
+    """The module `socket` as the product's dialling sees it."""
+
+    def __init__(self, *, fail_to_close: bool) -> None:
+        self.socket = _ClosesWithAnError if fail_to_close else socket.socket
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(socket, name)
 
 
 def _grpc_probe(case: Case) -> Iterable[str]:
@@ -162,11 +187,24 @@ def _grpc_probe(case: Case) -> Iterable[str]:
     return differences(case["expect"], _told(reading))
 
 
+class _Failing(health_pb2_grpc.HealthServicer):  # type: ignore[misc] # generated without types
+    """Answers every call with an error of this name."""
+
+    def __init__(self, code: str) -> None:
+        self._code = grpc.StatusCode[code]
+
+    def Check(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - the service's name
+        del request
+        context.abort(self._code, "as the case says")
+
+
 @contextlib.contextmanager
 def _health_server(given: Case) -> Iterator[int]:
     with ThreadPoolExecutor(1) as workers:
         server = grpc.server(workers)
-        if "status" in given:
+        if "rpc_error" in given:
+            health_pb2_grpc.add_HealthServicer_to_server(_Failing(given["rpc_error"]), server)
+        else:
             servicer = health.HealthServicer()
             servicer.set("", health_pb2.HealthCheckResponse.ServingStatus.Value(given["status"]))
             health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
@@ -197,22 +235,21 @@ def _exec_probe(case: Case) -> Iterable[str]:
 
 
 def _handler_retries(case: Case) -> Iterable[str]:
-    """What the worker does with its attempts, and what the decider makes of the last one."""
+    """What a ProbeWorker does with its attempts, and what the decider makes of the outcome that it sends."""
     given = case["given"]
-    attempts = 1
-    while asks_again(given["attempt_outcomes"][attempts - 1], attempts, given["max_attempts"]):
-        attempts += 1
-    outcome = given["attempt_outcomes"][attempts - 1]
-    return differences(case["expect"], {"attempts": attempts, **_decided(outcome)})
+    assert given["max_attempts"] == MOST_ATTEMPTS, "the product has one limit"
+    scripted = ScriptedProber(given["attempt_outcomes"])
+    outcome = scripted.outcome()
+    return differences(case["expect"], {"attempts": scripted.attempts, **_decided(outcome.outcome, outcome.output)})
 
 
-def _decided(outcome: str) -> dict[str, Any]:
-    """Of a readiness probe whose every outcome counts."""
+def _decided(outcome: str, output: str = "") -> dict[str, Any]:
+    """What the decider makes of an outcome of a readiness probe each of whose outcomes counts."""
     numbers = {"initial_delay_seconds": 0, "period_seconds": 1, "success_threshold": 1, "failure_threshold": 1}
     ticks = Ticks({"probe_type": "readiness", "pod_restart_policy": "Always", **numbers})
     container = {"id": "c-1", "state": "running", "started": True, "started_at_seconds": 0}
     step = {"t_seconds": 1, "pod_phase": "Running", "container": container, "handler_result": outcome}
-    published = ticks.tick(step)["published"]
+    published = ticks.tick(step | {"output": output})["published"]
     recorded = [event.reason for event in ticks.said if isinstance(event, kube_events.Recorded)]
     return {"result": published, "error": outcome == "error", "events": recorded}
 

@@ -6,7 +6,7 @@ probed, was found started, exited, waits, is to go; the worker an outcome, if it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from chronolet.adapters.http_texts import url
@@ -22,7 +22,17 @@ from chronolet.prober.state import State
 from chronolet.prober.targets import target
 from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Event, Message
-from chronolet_schemas.podspec import Container, ContainerPort, HTTPGetAction, ObjectMeta, Pod, PodSpec, Probe
+from chronolet_schemas.podspec import (
+    Container,
+    ContainerPort,
+    HTTPGetAction,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    Probe,
+    RestartPolicy,
+)
+from tests.conformance.drivers.probed_pods import ProbedPod
 from tests.conformance.outcome import Case, as_sets, differences
 
 _NAMES: dict[str, prober.ProbeName] = {"liveness": "Liveness", "readiness": "Readiness", "startup": "Startup"}
@@ -48,7 +58,13 @@ class Ticks:
             said += self._told(message, now)
         at_work = [one for one in _at_work(self.state) if one.from_at <= now]
         for effect in at_work:
-            outcome = signals.ProbeOutcome(intent=effect.intent, outcome=step["handler_result"], at=now, milliseconds=1)
+            outcome = signals.ProbeOutcome(
+                intent=effect.intent,
+                outcome=step["handler_result"],
+                at=now,
+                milliseconds=1,
+                output=step.get("output", ""),
+            )
             said += self._told(outcome, now)
         self.said = said
         state = self.state or State()
@@ -109,23 +125,30 @@ class Ticks:
             )
 
     def _request(self, container: Case) -> pod.ProbingRequested:
+        """What the pod asks for once this container runs."""
         given = self._given
-        sidecar = given.get("container_is_restartable_init", False)
-        return _requested(
-            id=container["id"],
-            started_at=container["started_at_seconds"] * 1000,
-            restarts="Always" if sidecar else given["pod_restart_policy"],
-            started=container["started"],
-            probe=self._probe,
-            definition=Probe(
-                initial_delay_seconds=given["initial_delay_seconds"],
-                period_seconds=given["period_seconds"],
-                success_threshold=given["success_threshold"],
-                failure_threshold=given["failure_threshold"],
-            ),
-            period_milliseconds=given["period_seconds"] * 1000,
-            **_who(container),
+        mine = Probe(
+            initial_delay_seconds=given["initial_delay_seconds"],
+            period_seconds=given["period_seconds"],
+            success_threshold=given["success_threshold"],
+            failure_threshold=given["failure_threshold"],
         )
+        probes = {given["probe_type"]: mine}
+        if not container["started"]:
+            probes.setdefault("startup", Probe())  # what else would it wait for?
+        run: dict[str, Any] = {"id": container["id"], "started_at": container["started_at_seconds"] * 1000}
+        passed = (Probing(probe="Startup", digest="old", result="success", **run),) if container["started"] else ()
+        state = _pod_of(
+            probes,
+            role="restartable_init" if given.get("container_is_restartable_init") else "app",
+            policy=given["pod_restart_policy"],
+            phase="running",
+            probing=passed,
+            attempt=_who(container)["attempt"],
+            **run,
+        )
+        asked = [one for one in probing.steps(state, (probing.KIND,)) if isinstance(one, pod.ProbingRequested)]
+        return next(one for one in asked if one.probe == self._probe)
 
 
 def _who(container: Case | None) -> dict[str, Any]:
@@ -141,23 +164,27 @@ def _worker_sequence(case: Case) -> Iterable[str]:
 
 
 def _start_jitter(case: Case) -> Iterable[str]:
-    """Of containers that ran for longer than a period before an agent of this age: what begins with it, or after it,
-    begins at times of its own, and needs no lots drawn. From the pod's request to the first time of the worker.
+    """Containers that ran before an agent of this age are first probed at times spread over a period, for any age of
+    theirs: some had run for ten periods when it began, some for a part of one. From the pod's request to the first time
+    of the worker.
     """
-    given, now = case["given"], 1_700_000_000_000
+    given, now = case["given"], _NOW
     period = given["period_seconds"] * 1000
-    began = now - given["kubelet_age_seconds"] * 1000 - 10 * period
-    sleeps = [
-        schedule.begins_at(worker, now) - now
-        for n in range(1_000)
-        for worker in _begun(_requested(id=f"k{n}", started_at=began, period_milliseconds=period, **_who(None)), now)
-    ]
-    found = {
-        "random_sleep": len(sleeps) == 1_000 and len(set(sleeps)) > len(sleeps) // 2,
-        "sleep_min_seconds": min(sleeps) // 1000,
-        "sleep_max_seconds": -(-max(sleeps) // 1000),
-    }
-    return differences(case["expect"], found)
+    agent_began = now - given["kubelet_age_seconds"] * 1000
+    for ran, began in (("long", agent_began - 10 * period), ("a moment", agent_began - period // 2)):
+        asked = (
+            _requested(id=f"k{n}", started_at=began, period_milliseconds=period, **_who(None)) for n in range(1_000)
+        )
+        age = given["kubelet_age_seconds"] * 1000
+        sleeps = [
+            schedule.begins_at(worker, now, process_age=age) - now for one in asked for worker in _begun(one, now)
+        ]
+        found = {
+            "random_sleep": len(sleeps) == 1_000 and len(set(sleeps)) > len(sleeps) // 2,
+            "sleep_min_seconds": min(sleeps) // 1000,
+            "sleep_max_seconds": -(-max(sleeps) // 1000),
+        }
+        yield from differences(case["expect"], found, f"containers that had run for {ran}: ")
 
 
 _NOW = 1_700_000_000_000
@@ -175,26 +202,29 @@ def _container_status_flags(case: Case) -> Iterable[str]:
 
 
 def _pod_with(given: Case) -> PodState:
-    """A pod of one container, of which the prober has said what is `cached`."""
-    role = given.get("role", "app")
-    probes: dict[str, Any] = {f"{name}_probe": Probe() for name in given["probes"]}
-    definition = Container(name="app", restart_policy="Always" if role == "restartable_init" else None, **probes)
-    containers: dict[str, Any] = {_ROLES[role]: (definition,)}
-    manifest = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(**containers))
-    ((kind, _),) = definitions(manifest)
+    """A pod of one container, of which the prober has reported what is `cached`."""
     run: dict[str, Any] = {"id": "k0", "started_at": _NOW - 5_000}
-    known = tuple(
-        Probing(probe=_NAMES[name], digest="d", result=result, **run) for name, result in given["cached"].items()
-    )
     exited = Exit(attempt=0, id="k0", exit_code=given.get("exit_code", 1), reason="Error")
-    one = PodContainer(
-        name="app",
-        kind=kind,
+    return _pod_of(
+        {name: Probe() for name in given["probes"]},
+        role=given.get("role", "app"),
         phase=_PHASES[given["state"]],
         exit=exited if given["state"] == "terminated" else None,
-        probing=known,
+        probing=tuple(
+            Probing(probe=_NAMES[name], digest="d", result=result, **run) for name, result in given["cached"].items()
+        ),
         **run,
     )
+
+
+def _pod_of(probes: Mapping[str, Probe], *, role: str, policy: RestartPolicy = "Always", **fields: Any) -> PodState:
+    """A pod of one container with these probes; `fields` are what its state says of the container."""
+    defined: dict[str, Any] = {f"{name}_probe": probe for name, probe in probes.items()}
+    definition = Container(name="app", restart_policy="Always" if role == "restartable_init" else None, **defined)
+    containers: dict[str, Any] = {_ROLES[role]: (definition,)}
+    manifest = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(restart_policy=policy, **containers))
+    ((kind, _),) = definitions(manifest)
+    one = PodContainer(name="app", kind=kind, **fields)
     return PodState(pod=_POD, uid="u1", digest="d", manifest=manifest, containers=(one,))
 
 
@@ -236,85 +266,28 @@ def _requested(**changes: Any) -> pod.ProbingRequested:
 
 
 def _worker_set(case: Case) -> Iterable[str]:
-    """The entities that are there and probe or will probe, when all containers have come to run."""
-    workers: dict[str, _Worker] = {}
+    """The probes that follow from pods whose containers all run."""
+    pods: dict[str, ProbedPod] = {}
     for number, step in enumerate(case["steps"]):
-        op = step["op"]
-        if op == "add_pod":
-            for one in _workers(step["pod"]):
-                workers.setdefault(one.name, one)
-        elif op == "stop_liveness_and_startup":
-            _tell(workers, {step["uid"]}, _stop)
-        else:
-            gone = {one.uid for one in workers.values()} - set(step.get("desired_uids", ()))
-            _tell(workers, gone if op == "cleanup_pods" else {step["uid"]}, _withdraw)
-        found = {"workers": sorted(name for name, one in workers.items() if one.at_work)}
+        match step["op"]:
+            case "add_pod":
+                described = step["pod"]
+                if described["uid"] in pods:
+                    pods[described["uid"]].add(described)
+                else:
+                    pods[described["uid"]] = ProbedPod(described)
+            case "stop_liveness_and_startup":
+                pods[step["uid"]].stop()
+            case "cleanup_pods":
+                for uid in pods.keys() - set(step["desired_uids"]):
+                    pods.pop(uid).remove()
+            case "remove_pod":
+                if step["uid"] in pods:
+                    pods.pop(step["uid"]).remove()
+            case other:
+                raise NotImplementedError(f"nothing implements the step {other} yet")
+        found = {"workers": sorted(name for one in pods.values() for name in one.workers())}
         yield from differences(as_sets(step["expect"], "workers"), found, f"step {number}: ")
-
-
-class _Worker:
-    """One probe of a container that runs."""
-
-    def __init__(self, uid: str, container: str, probe: prober.ProbeName, *, sidecar: bool) -> None:
-        self.uid, self.container, self.probe = uid, container, probe
-        self.name = f"{uid}/{container}/{probe.lower()}"
-        self._state: State | None = DECIDER.initial
-        self.tell(
-            _requested(
-                id="k0",
-                started_at=1_000,
-                restarts="Always" if sidecar else "Never",
-                started=probe != "Startup",
-                probe=probe,
-                period_milliseconds=1_000,
-                **self.who,
-            )
-        )
-
-    @property
-    def who(self) -> dict[str, Any]:
-        return {"pod": _POD, "uid": self.uid, "container": self.container, "attempt": 0}
-
-    @property
-    def at_work(self) -> bool:
-        return self._state is not None and bool(DECIDER.outstanding(self._state))
-
-    def tell(self, message: Any) -> None:
-        for event in DECIDER.decide(self._state, message, 1_000) if self._state else ():
-            self._state = DECIDER.evolve(self._state or DECIDER.initial, event)
-
-
-def _workers(described: Case) -> Iterator[_Worker]:
-    """One for each probe that the pod's helper would have asked for."""
-    for field in ("init_containers", "containers"):
-        for one in described.get(field, ()):
-            sidecar = one.get("restartable", False)
-            probes: dict[str, Any] = {f"{name}_probe": Probe() for name in one["probes"]}
-            definition = Container(name=one["name"], restart_policy="Always" if sidecar else None, **probes)
-            containers: dict[str, Any] = {field: (definition,)}
-            spec = PodSpec(**containers)
-            for probe in _asked(spec, one["name"]):
-                yield _Worker(described["uid"], one["name"], probe, sidecar=sidecar)
-
-
-def _asked(spec: PodSpec, name: str) -> Iterable[prober.ProbeName]:
-    manifest = Pod(metadata=ObjectMeta(name="web"), spec=spec)
-    ((kind, _),) = definitions(manifest)
-    return probing.wanted(PodState(manifest=manifest), PodContainer(name=name, kind=kind))
-
-
-def _tell(workers: Mapping[str, _Worker], uids: Collection[str], message: Callable[[_Worker], Message]) -> None:
-    for one in workers.values():
-        if one.uid in uids:
-            one.tell(message(one))
-
-
-def _stop(one: _Worker) -> Message:
-    return pod.ContainerStopRequested(id="k0", grace_period_seconds=30, deadline=0, reason="Deleted", **one.who)
-
-
-def _withdraw(one: _Worker) -> Message:
-    return pod.ProbingWithdrawn(probe=one.probe, **one.who)
 
 
 def _probe_spec(case: Case) -> Iterable[str]:

@@ -82,6 +82,19 @@ def test_a_worker_begins_with_the_first_probe_or_goes_on_at_its_times() -> None:
     assert [schedule.begins_at(worker, now) for now in (9_000, 9_001, 33_000)] == [9_000, 19_000, 39_000]
 
 
+def test_a_young_process_spreads_what_ran_before_it_and_probes_what_has_started_since_at_once() -> None:
+    scene = probing.probed(definition=replace(probing.DEFINITION, initial_delay_seconds=7))
+    (worker,) = scene.effects.values()
+    assert isinstance(worker, RunProbe)
+    period, now = worker.period_milliseconds, worker.from_at + 3_000
+    ran_before = [schedule.begins_at(replace(worker, id=f"k{n}"), now, process_age=2_999) - now for n in range(100)]
+    assert len(set(ran_before)) > 50
+    assert all(0 <= wait < period for wait in ran_before)
+    assert schedule.begins_at(worker, now, process_age=3_000) == now, "it could not be probed earlier"
+    assert schedule.begins_at(worker, now, process_age=period) == now
+    assert schedule.begins_at(replace(worker, anchored=True), now, process_age=1) == worker.from_at + period
+
+
 def test_what_the_outcomes_count_as() -> None:
     words: dict[prober.Outcome, str] = {
         "success": "success",

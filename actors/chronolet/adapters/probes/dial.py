@@ -6,6 +6,7 @@ dials: it lets go when its time is over.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -109,7 +110,13 @@ class Dial:
         raw, self._raw = self._raw, None
         if raw is not None:
             self._loop.unwatch(raw.fileno())
-            raw.close()
+            closed(raw)
+
+
+def closed(raw: socket.socket) -> None:
+    """Close it. An error of closing says nothing of the container, and the descriptor is free all the same."""
+    with contextlib.suppress(OSError):
+        raw.close()
 
 
 def _nobody(_: object) -> None: ...

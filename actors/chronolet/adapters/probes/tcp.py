@@ -9,7 +9,7 @@ import socket
 
 from chronolet.adapters import http_texts
 from chronolet.adapters.probes.attempts import Done, LoopAttempt
-from chronolet.adapters.probes.dial import Dial, judged
+from chronolet.adapters.probes.dial import Dial, closed, judged
 from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.names import Names
 from chronolet.ports.probes import May, TcpTarget
@@ -29,7 +29,7 @@ class TcpAttempt(LoopAttempt):
 
     def _connected(self, raw: socket.socket) -> None:
         self._loop.unwatch(raw.fileno())
-        raw.close()
+        closed(raw)
         self._end("success", "")
 
     def _failed(self, error: OSError) -> None:

@@ -1,0 +1,132 @@
+"""A prober whose attempts end at once, each as a case says, for the product's own ProbeWorker.
+
+In: the outcomes of the attempts. Out: how many the worker made, and the outcome that it sent. Next: `probe_handlers`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chronolet.ports.probes import May, Reading, Result, Target
+from chronolet.prober.outside import Outside
+from chronolet.prober.signals import ProbeOutcome
+from chronolet.prober.wanted import RunProbe
+from chronolet.prober.worker import begin
+from chronolet_schemas.envelope import Signal
+from chronolet_schemas.podspec import Probe, TCPSocketAction
+from chronolet_schemas.prober import RawResult
+
+_PERIOD = 3_600_000
+
+
+class _Context:
+    """Collects what the worker sends; no call is fenced off."""
+
+    def __init__(self) -> None:
+        self.entity, self.cause, self.token = "default/web/app/Readiness", "1-1", "t"
+        self.cancelled = threading.Event()
+        self.sent: list[Signal] = []
+
+    def fence(self, point: str) -> None: ...
+
+    def done(self, point: str) -> None: ...
+
+    def send(self, signal: Signal, *, cause: str = "") -> None:
+        del cause
+        self.sent.append(signal)
+
+
+class _Begun:
+    """An attempt, or a timer, that is over as soon as it is made."""
+
+    began = True
+
+    def cancel(self) -> None: ...
+
+
+class ScriptedProber:
+    """The prober's thread is the caller's."""
+
+    def __init__(self, outcomes: Sequence[Result]) -> None:
+        self._outcomes = list(outcomes)
+        self._queue: deque[Callable[[], object]] = deque()
+        self.attempts = 0
+
+    def outcome(self) -> ProbeOutcome:
+        """What a worker sends after its first tick."""
+        context = _Context()
+        effect = RunProbe(
+            subject="worker",
+            intent="c-1/0/0",
+            pod="default/web",
+            uid="u1",
+            container="app",
+            probe="Readiness",
+            attempt=0,
+            id="c-1",
+            definition=Probe(tcp_socket=TCPSocketAction(port=1), timeout_seconds=60),
+            period_milliseconds=_PERIOD,
+            ip="127.0.0.1",
+            from_at=0,
+            anchored=False,
+        )
+        outside = Outside(self, self, self, began=time.monotonic() - _PERIOD)
+        end = begin(outside)(effect, context, _raise)
+        self._run()
+        end()
+        self._run()
+        (sent,) = context.sent
+        assert isinstance(sent, ProbeOutcome)
+        return sent
+
+    def _run(self) -> None:
+        while self._queue:
+            self._queue.popleft()()
+
+    # -- the prober --------------------------------------------------------------------------------------------------
+
+    def soon(self, action: Callable[[], object]) -> None:
+        self._queue.append(action)
+
+    def at(self, when: float, action: Callable[[], None]) -> _Begun:
+        """Only the first tick comes; the next one is an hour away."""
+        if when <= time.monotonic() + 1:
+            self.soon(action)
+        return _Begun()
+
+    def begin(
+        self,
+        target: Target,
+        timeout_seconds: float,
+        done: Callable[[Reading], None],
+        may: May,
+        *,
+        who: str = "",
+        first: bool = False,
+    ) -> _Begun:
+        del target, timeout_seconds, may, who, first
+        result = self._outcomes[self.attempts]
+        self.attempts += 1
+        reading = Reading(result=result, output="as the case says", started=time.monotonic(), seconds=0.0)
+        self.soon(lambda: done(reading))
+        return _Begun()
+
+    def stop(self) -> None: ...
+
+    # -- results and figures -----------------------------------------------------------------------------------------
+
+    def add(self, result: RawResult) -> None: ...
+
+    def begins(self, probe: RunProbe) -> None: ...
+
+    def began(self, probe: RunProbe, late_seconds: float) -> None: ...
+
+    def probed(self, probe: RunProbe, result: Result, seconds: float) -> None: ...
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
