@@ -16,7 +16,7 @@ import ssl
 from chronolet.adapters import http_texts
 from chronolet.adapters.probes.answer import Answer, Malformed
 from chronolet.adapters.probes.attempts import Done, LoopAttempt
-from chronolet.adapters.probes.dial import Dial, judged
+from chronolet.adapters.probes.dial import Dial, closed, judged
 from chronolet.adapters.probes.loop import READABLE, WRITABLE, Loop
 from chronolet.adapters.probes.names import Names
 from chronolet.ports.probes import HttpTarget, May
@@ -67,7 +67,7 @@ class HttpAttempt(LoopAttempt):
             try:
                 raw = _tls().wrap_socket(raw, do_handshake_on_connect=False, server_hostname=name)
             except (OSError, ValueError) as error:  # gone again already, or a name that TLS cannot have
-                raw.close()
+                closed(raw)
                 self._fail(self._broken(error) if isinstance(error, OSError) else f"tls: {error}")
                 return
         self._raw = raw
@@ -170,7 +170,7 @@ class HttpAttempt(LoopAttempt):
         raw, self._raw = self._raw, None
         if raw is not None:
             self._loop.unwatch(raw.fileno())
-            raw.close()
+            closed(raw)
 
 
 @functools.lru_cache(maxsize=4096)
