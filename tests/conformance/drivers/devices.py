@@ -5,21 +5,29 @@ Plugins, requests and the agent's restarts are brought about by signals and even
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from chronolet.adapters.device_plugins.wire import answer_message
 from chronolet.devices import allocation, capacity, signals, topology, wanted
+from chronolet.devices.actor import NODE
+from chronolet.devices.checkpoint import exported
 from chronolet.devices.claims import Policy
 from chronolet.devices.decider import decider
 from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
 from chronolet.devices.registration import SUPPORTED_VERSION
 from chronolet.devices.state import State
+from chronolet.history.state import Moment
 from chronolet.kernel.decider import Decider, Due
 from chronolet.kernel.states import EntityImage, decode_states, encode_states
+from chronolet.node.api_pods import api_pods
+from chronolet.pod.state import Container
+from chronolet.pod.state import State as PodState
 from chronolet.rules.device_options import merged
 from chronolet.rules.extended_resources import is_extended
-from chronolet_schemas import devices, pod
-from chronolet_schemas.envelope import Event
+from chronolet_schemas import devices, pod, podspec
+from chronolet_schemas.envelope import Event, Position
 from tests.conformance.outcome import Case, differences
 
 FOLDER = "/plugins"
@@ -302,56 +310,59 @@ _RELATIONS = {
 }
 
 
+_RESOURCE = "r.test/r"
+
+
 def _recorded_device_checks(case: Case) -> Iterable[str]:
-    """By the helper: what it says of devices that the container has been given before."""
+    """A container that the log knows devices of asks again, or one that an agent with a new log found running."""
     given = case["given"]
-    recorded = given["recorded"]
-    request = allocation.Request(
-        uid="p1",
-        container="c",
-        resource="r.test/r",
-        requested=given["requested"],
-        recorded=None if recorded is None else tuple(recorded),
-        running=given.get("container_running_in_runtime", False) and not given["all_sources_ready"],
-    )
-    problem = allocation.problem_of(request, given.get("healthy", ()) if given["registered"] else None)
-    found: dict[str, Any] = {"ok": problem is None, "new_devices": []}
-    if problem is not None:
-        found["error"] = problem.error
+    node, recorded = Node(), given["recorded"]
+    if given["registered"]:
+        node.lists(_RESOURCE, [devices.DeviceInfo(id=one, health="Healthy") for one in given["healthy"]])
+    found_running = given.get("container_running_in_runtime", False) and not given["all_sources_ready"]
+    if recorded is not None and not found_running:
+        node.holds("p1", "c", _RESOURCE, recorded)
+    held = {_RESOURCE: tuple(recorded)} if found_running else {}
+    said = node.asks("p1", "c", {_RESOURCE: given["requested"]}, held=held)
+    refused = [one for one in said if isinstance(one, devices.DevicesRefused)]
+    chosen = [one for one in said if isinstance(one, devices.DevicesChosen)]
+    new = sorted({device for one in chosen for device in one.devices} - set(recorded or ()))
+    found: dict[str, Any] = {"ok": not refused, "new_devices": new}
+    if refused:
+        found["error"] = refused[0].reason
     return differences(case["expect"], found)
 
 
 def _checkpoint(case: Case) -> Iterable[str]:
+    """The log is the checkpoint; what a restart keeps of it is compared in the form of the kubelet's file."""
     given = case["given"]
-    if "checkpoint_exists" in given:
-        # The log is the checkpoint: no restart takes away what it says.
-        node = Node()
-        node.holds("p1", "c", "r.test/r", ["d1"])
-        kept = node.state.used
-        node.restart()
-        return differences(case["expect"], {"extended_resource_capacity_reset": node.state.used != kept})
     node = Node()
-    for name, ids in given["registered_healthy"].items():
+    for name, ids in given.get("registered_healthy", {_RESOURCE: ["d1"]}).items():
         node.lists(name, [devices.DeviceInfo(id=one, health="Healthy") for one in ids])
-    for one in given["allocations"]:
+    for one in given.get("allocations", [{"pod": "p1", "container": "c", "resource": _RESOURCE, "devices": ["d1"]}]):
         node.holds(one["pod"], one["container"], one["resource"], one["devices"])
-    before = _held(node.state)
+    before, known = _entries(node.state), sorted(capacity.capacity(node.state))
     node.restart()
     if "new_request" in given:
         said = node.asks("p9", "c", given["new_request"])
         refused = [one for one in said if isinstance(one, devices.DevicesRefused)]
         return differences(case["expect"], {"ok": not refused, "error": refused[0].reason if refused else ""})
+    after = _entries(node.state)
     found = {
-        "after_restart_allocations_equal": bool(before) and _held(node.state) == before,
+        "after_restart_allocations_equal": bool(before) and after == before,
         "allocated": {name: list(ids) for name, ids in capacity.allocated(node.state).items()},
         "healthy_after_restart": {name: list(ids) for name, ids in capacity.allocatable(node.state).items()},
-        "still_known_plugin_resources": sorted(one for one in given["registered_healthy"] if node.state.known(one)),
+        "still_known_plugin_resources": sorted(one for one in known if node.state.known(one)),
+        "extended_resource_capacity_reset": after != before or sorted(capacity.capacity(node.state)) != known,
     }
     return differences(case["expect"], found)
 
 
-def _held(state: State) -> dict[str, Any]:
-    return {key: claim.devices() for key, claim in state.claims.items()}
+def _entries(state: State) -> list[Any]:
+    """Who has what, by the file that `chronolet checkpoint` prints."""
+    text = exported(state, lambda answer: answer_message(answer).SerializeToString(deterministic=True))
+    entries: list[Any] = json.loads(text)["Data"]["PodDeviceEntries"] or []
+    return entries
 
 
 # -- choice --------------------------------------------------------------------------------------------------------
@@ -446,13 +457,21 @@ def _run_container_options(case: Case) -> Iterable[str]:
 
 
 def _allocated_resource_status(case: Case) -> Iterable[str]:
+    """As the pod's status in /pods shows it."""
     given = case["given"]
     node = Node()
-    node.lists("r.test/r", _listed([{"id": name, "health": word} for name, word in given["health"].items()]))
-    node.holds("p1", "c", "r.test/r", given["recorded"])
-    held = node.state.claims["p1/c"].devices()["r.test/r"]
-    found = [{"id": one, "health": capacity.health(node.state, "r.test/r", one)} for one in held]
-    return differences(case["expect"], {"status": found})
+    node.lists(_RESOURCE, _listed([{"id": name, "health": word} for name, word in given["health"].items()]))
+    node.holds("p1", "c", _RESOURCE, given["recorded"])
+    manifest = podspec.Pod(
+        metadata=podspec.ObjectMeta(name="p1"), spec=podspec.PodSpec(containers=(podspec.Container(name="c"),))
+    )
+    one = PodState(pod="default/p1", uid="p1", manifest=manifest, containers=(Container(name="c", kind="app"),))
+    moment = Moment(position=Position(1, 1), states={"pod": {"default/p1": one}, "devices": {NODE: node.state}})
+    (shown,) = api_pods(moment, "node")
+    (container,) = shown["status"]["containerStatuses"]
+    (resource,) = container["allocatedResourcesStatus"]
+    status = [{"id": each["resourceID"], "health": each["health"]} for each in resource["resources"]]
+    return differences(case["expect"], {"status": status})
 
 
 def _default_value(case: Case) -> Iterable[str]:
