@@ -34,24 +34,18 @@ PULL_FAILED = ("ErrImagePull", "RegistryUnavailable")
 again at its next sync (images/image_manager.go, EnsureImageExists)."""
 
 
-def wait_seconds(back_off: BackOff | None, finished_at: int, maximum_seconds: int = MAXIMUM_SECONDS) -> int:
+def wait_seconds(back_off: BackOff | None, finished_at: int) -> int:
     """How long a restart waits, counted from the end of the last run; 0 the first time and after a long good run."""
-    if back_off is None or _expired(back_off, finished_at, maximum_seconds):
+    if back_off is None or _expired(back_off, finished_at):
         return 0
     return back_off.seconds
 
 
-def advanced(
-    back_off: BackOff | None,
-    finished_at: int,
-    now: int,
-    initial_seconds: int = INITIAL_SECONDS,
-    maximum_seconds: int = MAXIMUM_SECONDS,
-) -> BackOff:
+def advanced(back_off: BackOff | None, finished_at: int, now: int) -> BackOff:
     """The back-off after a restart at `now` of what finished at `finished_at`: doubled, or begun anew."""
-    if back_off is None or _expired(back_off, finished_at, maximum_seconds):
-        return BackOff(seconds=initial_seconds, updated_at=now)
-    return BackOff(seconds=min(back_off.seconds * 2, maximum_seconds), updated_at=now)
+    if back_off is None or _expired(back_off, finished_at):
+        return BackOff(seconds=INITIAL_SECONDS, updated_at=now)
+    return BackOff(seconds=min(back_off.seconds * 2, MAXIMUM_SECONDS), updated_at=now)
 
 
 def image_wait_seconds(failures: int, reason: str = PULL_FAILED[0]) -> int:
@@ -83,5 +77,5 @@ def mount_wait_milliseconds(failures: int) -> int:
     return min(_FIRST_MOUNT_MS << min(failures - 1, 8), _LONGEST_MOUNT_MS)
 
 
-def _expired(back_off: BackOff, finished_at: int, maximum_seconds: int) -> bool:
-    return finished_at - back_off.updated_at > 2 * maximum_seconds * 1000
+def _expired(back_off: BackOff, finished_at: int) -> bool:
+    return finished_at - back_off.updated_at > 2 * MAXIMUM_SECONDS * 1000

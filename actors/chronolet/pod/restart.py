@@ -13,9 +13,11 @@ from chronolet_schemas.podspec import RestartPolicy
 Seen = Literal["never_seen", "created", "unknown", "running", "exited"]
 
 
-def restart_decision(policy: RestartPolicy, seen: Seen, exit_code: int = 0, *, pod_being_deleted: bool = False) -> bool:
-    """True if the container should be started now. A container that never came to run is started under any policy."""
-    if pod_being_deleted or seen == "running":
+def restart_decision(policy: RestartPolicy, seen: Seen, exit_code: int = 0) -> bool:
+    """True if the container of a pod that is to run should be started now. A container that never came to run is
+    started under any policy.
+    """
+    if seen == "running":
         return False
     if seen != "exited" or policy == "Always":
         return True

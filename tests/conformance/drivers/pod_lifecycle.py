@@ -4,35 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from unittest import mock
 
+from chronolet.kernel.decider import Due
 from chronolet.pod import actions, backoff, conditions
 from chronolet.pod.hashes import container_hash
 from chronolet.pod.phase import Status, pod_phase
-from chronolet.pod.restart import restart_decision
+from chronolet_schemas import pleg, pod
 from chronolet_schemas.podspec import Container, Pod
 from tests.conformance.outcome import Case, as_sets, differences
+from tests.deciders.pod.life import POD, T0, Life, running
 
 
 def _restart_decision(case: Case) -> Iterable[str]:
     given = case["given"]
-    restart = restart_decision(
-        given["restart_policy"],
-        given["container_state"],
-        given.get("exit_code", 0),
-        pod_being_deleted=given["pod_being_deleted"],
-    )
+    restart = _starts_in_a_deleted_pod(given) if given["pod_being_deleted"] else _starts_app(given)
     return differences(case["expect"], {"restart": restart})
 
 
+def _starts_app(given: Case) -> bool:
+    """Of a pod whose sandbox is ready, and whose one container is so."""
+    seen = actions.ContainerView(seen=given["container_state"], exit_code=given.get("exit_code", 0))
+    view = actions.PodView(
+        policy=given["restart_policy"],
+        apps=["app"],
+        init=[],
+        ephemeral=[],
+        host_network=False,
+        sandboxes=[actions.SandboxView(ready=True, attempt=0, ip="10.0.0.1")],
+        containers={} if seen.seen == "never_seen" else {"app": seen},
+    )
+    return "app" in actions.pod_actions(view).app_to_start
+
+
+def _starts_in_a_deleted_pod(given: Case) -> bool:
+    """Its one container ends after the deletion was requested."""
+    life = running(restart_policy=given["restart_policy"]).withdraw().dies(code=given["exit_code"])
+    ended = len(life.history)
+    life.end()
+    assert life.state is None, "the pod is not gone"
+    return any(isinstance(one, pod.ContainerStartRequested | pod.RestartScheduled) for one in life.history[ended:])
+
+
 def _pod_actions(case: Case) -> Iterable[str]:
-    pod, status = case["given"]["pod"], case["given"]["status"]
+    spec, status = case["given"]["pod"], case["given"]["status"]
     found = actions.pod_actions(
         actions.PodView(
-            policy=pod["restart_policy"],
-            apps=[one["name"] for one in pod["containers"]],
-            init=[_init(one) for one in pod.get("init_containers", ())],
-            ephemeral=[one["name"] for one in pod.get("ephemeral_containers", ())],
-            host_network=pod.get("host_network", False),
+            policy=spec["restart_policy"],
+            apps=[one["name"] for one in spec["containers"]],
+            init=[_init(one) for one in spec.get("init_containers", ())],
+            ephemeral=[one["name"] for one in spec.get("ephemeral_containers", ())],
+            host_network=spec.get("host_network", False),
             sandboxes=[
                 actions.SandboxView(ready=one["state"] == "ready", attempt=one["attempt"], ip=one["ip"])
                 for one in status["sandboxes"]
@@ -71,18 +93,53 @@ def _container(one: dict[str, Any]) -> actions.ContainerView:
 
 
 def _crash_loop_back_off(case: Case) -> Iterable[str]:
-    initial, maximum = case["given"]["initial_seconds"], case["given"]["maximum_seconds"]
-    back_off = None
-    for number, step in enumerate(case["steps"]):
-        now, finished = step["t_seconds"] * 1000, step["last_exit_finished_at_seconds"] * 1000
-        left = finished // 1000 + backoff.wait_seconds(back_off, finished, maximum) - now // 1000
-        values: dict[str, Any] = {"in_back_off": left > 0, "restarts": left <= 0}
-        if left > 0 and back_off is not None:
-            values |= {"wait_left_seconds": left, "current_back_off_seconds": back_off.seconds}
-        else:
-            back_off = backoff.advanced(back_off, finished, now, initial, maximum)
-            values["next_back_off_seconds"] = back_off.seconds
-        yield from differences(step["expect"], values, f"step {number}: ")
+    """A pod whose container exits; what its decider does at each time. The product has one initial and one maximal
+    back-off; a case with others sets them.
+    """
+    given = case["given"]
+    with (
+        mock.patch.object(backoff, "INITIAL_SECONDS", given["initial_seconds"]),
+        mock.patch.object(backoff, "MAXIMUM_SECONDS", given["maximum_seconds"]),
+    ):
+        life, reported = running(), None
+        for number, step in enumerate(case["steps"]):
+            now, finished_at = (T0 + 1000 * step[key] for key in ("t_seconds", "last_exit_finished_at_seconds"))
+            if finished_at != reported:
+                life.when(_died(life, finished_at), at=now)
+                reported = finished_at
+            elif life.due is not None and life.due <= now:
+                life.when(Due(at=life.due), at=now)
+            yield from differences(step["expect"], _back_off(life, now), f"step {number}: ")
+            if "container/app" in life.effects:
+                life.start()
+
+
+def _died(life: Life, finished_at: int) -> pleg.ContainerDied:
+    one = life.state.container("app")
+    return pleg.ContainerDied(
+        pod=POD,
+        uid="u1",
+        container="app",
+        attempt=one.attempt,
+        id=one.id,
+        exit_code=1,
+        reason="Error",
+        started_at=one.started_at,
+        finished_at=finished_at,
+    )
+
+
+def _back_off(life: Life, now: int) -> dict[str, Any]:
+    """What the pod's container does at that time."""
+    one = life.state.container("app")
+    waits = one.phase == "backing_off"
+    found: dict[str, Any] = {"in_back_off": waits, "restarts": "container/app" in life.effects}
+    if waits:
+        return found | {
+            "wait_left_seconds": (one.retry_at - now) // 1000,
+            "current_back_off_seconds": one.waited_seconds,
+        }
+    return found | {"next_back_off_seconds": one.back_off.seconds}
 
 
 def _crash_loop_back_off_keys(case: Case) -> Iterable[str]:
@@ -109,11 +166,11 @@ _MISSING = Status(state="missing")
 
 
 def _pod_phase(case: Case) -> Iterable[str]:
-    pod = case["given"]["pod"]
+    spec = case["given"]["pod"]
     phase = pod_phase(
-        pod["restart_policy"],
-        [_status(pod["statuses"], one) for one in pod.get("init_containers", ())],
-        [_status(pod["statuses"], one) for one in pod["containers"]],
+        spec["restart_policy"],
+        [_status(spec["statuses"], one) for one in spec.get("init_containers", ())],
+        [_status(spec["statuses"], one) for one in spec["containers"]],
         pod_is_terminal=case["given"]["pod_is_terminal"],
     )
     return differences(case["expect"], {"phase": phase})
