@@ -10,15 +10,17 @@ from msgspec.structs import replace
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.container_gc import plan, policy, signals, wanted
 from chronolet.container_gc.decider import DECIDER
+from chronolet.container_gc.effects import Collecting
 from chronolet.container_gc.inventory import Inventory
 from chronolet.container_gc.state import State
 from chronolet.container_gc.verdicts import Pods
 from chronolet.ports import labels
 from chronolet.ports.pod_logs import LogFolder, LogLink, NoPodLogs
-from chronolet.ports.runtime import ContainerState
+from chronolet.ports.runtime import ContainerState, Refusal
 from chronolet_schemas import container_gc, kube_events
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.pleg import SANDBOX
+from tests.conformance.drivers.context import Context
 from tests.conformance.outcome import Case, as_sets, differences
 
 _FIRST = 1_700_000_000_000
@@ -33,16 +35,44 @@ class _Node(FakeRuntime, NoPodLogs):
         self, listed: Sequence[ContainerState] = (), folders: Sequence[str] = (), links: Sequence[LogLink] = ()
     ) -> None:
         super().__init__()
-        self._listed = listed
+        self._listed = {one.id: one for one in listed}
         self._folders = folders
         self._links = links
+        self._fails: Mapping[str, Sequence[str]] = {}
+        self.stopped: list[str] = []
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
-        return [one for one in self._listed if labels.items() <= one.labels.items()]
+        return [one for one in self._listed.values() if labels.items() <= one.labels.items()]
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
         del timeout_seconds
-        return next(one for one in self._listed if one.id == container_id_or_name)
+        self._may("stop_fails_ids", container_id_or_name)
+        return self._listed.get(container_id_or_name)
+
+    def kill(self, container_id: str, signal: str = "KILL") -> None:
+        del signal
+        self.stopped.append(container_id)
+
+    def wait(self, container_id: str, timeout_seconds: float) -> bool:
+        del timeout_seconds
+        return container_id in self.stopped
+
+    def remove_dead(self, container_id: str) -> None:
+        self._may("remove_fails_ids", container_id)
+        del self._listed[container_id]
+
+    def fails(self, given: Case) -> None:
+        """From now on what the case says fails: looking at a container is the first part of stopping it."""
+        self._fails = {key: given.get(key, ()) for key in ("stop_fails_ids", "remove_fails_ids")}
+
+    def _may(self, key: str, container_id: str) -> None:
+        if container_id in self._fails.get(key, ()):
+            raise Refusal("failed", f"{container_id}: as the case says")
+
+    @property
+    def remaining(self) -> set[str]:
+        """The ids of what is still there."""
+        return set(self._listed)
 
     def folders(self) -> Sequence[LogFolder]:
         return [LogFolder(name=one) for one in self._folders]
@@ -95,7 +125,7 @@ def _evict_containers(case: Case) -> Iterable[str]:
     given = case["given"]
     node = _Node([_state(one, container=one["container_name"]) for one in given["containers"]])
     look = _look(node, _policy(given["policy"]))
-    return _evicted(case, look, given["containers"], "container", _FIRST + given["now_seconds"] * 1000)
+    return _evicted(case, node, look, given["containers"], _FIRST + given["now_seconds"] * 1000)
 
 
 def _evict_sandboxes(case: Case) -> Iterable[str]:
@@ -104,23 +134,23 @@ def _evict_sandboxes(case: Case) -> Iterable[str]:
     containers = [_state(one, container="app", sandbox_id=one["sandbox_id"]) for one in given["containers"]]
     # Whatever becomes of the containers is no part of the case: none of them goes.
     unlimited = container_gc.Policy(max_per_container=-1, min_age_milliseconds=_LATER * 10_000)
-    look = _look(_Node([*sandboxes, *containers]), unlimited)
-    return _evicted(case, look, given["sandboxes"], "sandbox", _FIRST + _LATER * 1000)
+    node = _Node([*sandboxes, *containers])
+    return _evicted(case, node, _look(node, unlimited), given["sandboxes"], _FIRST + _LATER * 1000)
 
 
-def _evicted(case: Case, look: signals.Looked, there: Sequence[Case], what: str, now: int) -> Iterable[str]:
-    """The plan, and what comes of it when the runtime answers as the case says."""
-    given, pods = case["given"], _pods(case["given"])
-    stages = plan.judged(look, pods, look.policy, now)
-    victims = plan.victims(stages)
-    decided = _run(_state_with(pods), look, now)
-    assert (decided.victims if decided else ()) == victims, "the decider plans otherwise"
-    removed, stopped = _carried_out(victims, given, now)
-    assert all(one.what == what for one in victims)
+def _evicted(case: Case, node: _Node, look: signals.Looked, there: Sequence[Case], now: int) -> Iterable[str]:
+    """The run that the decider begins, carried out by the product's worker on a runtime that fails as the case says."""
+    pods = _pods(case["given"])
+    judged = plan.victims(plan.judged(look, pods, look.policy, now))
+    begun = _run(_state_with(pods), look, now)
+    victims = begun.victims if begun else ()
+    assert victims == judged, "gc plan says otherwise"
+    node.fails(case["given"])
+    removed = _carried_out(node, begun, now)
     found = {
         "removed_ids": sorted(removed),
-        "remaining_ids": sorted(one["id"] for one in there if one["id"] not in removed),
-        "stopped_before_removal_ids": sorted(stopped),
+        "remaining_ids": sorted(one["id"] for one in there if one["id"] in node.remaining),
+        "stopped_before_removal_ids": sorted(node.stopped),
     }
     return differences(as_sets(case["expect"], *found), found)
 
@@ -149,29 +179,18 @@ def _run(state: State, look: signals.Looked, now: int) -> container_gc.RunStarte
     return next((one for one in events if isinstance(one, container_gc.RunStarted)), None)
 
 
-def _carried_out(victims: tuple[container_gc.Victim, ...], given: Case, now: int) -> tuple[list[str], list[str]]:
-    """The ids that are removed, and those that are stopped before."""
-    stop_fails, remove_fails = given.get("stop_fails_ids", ()), given.get("remove_fails_ids", ())
+def _carried_out(node: _Node, begun: container_gc.RunStarted | None, now: int) -> list[str]:
+    """The ids that the decider records as removed."""
     removed: list[str] = []
-    stopped: list[str] = []
-    if not victims:
-        return removed, stopped
-    begun = container_gc.RunStarted(run=1, trigger="period", at=now, victims=victims)
+    if begun is None:
+        return removed
+    worker = Collecting(Inventory(node, node, "node", container_gc.Policy()), period_seconds=60)
     state = _folded(DECIDER.initial, [begun])
     while effect := _removal(state):
-        victim = effect.victim
-        if victim.stop:
-            stopped.append(victim.id)
-        fails = victim.id in remove_fails or (victim.stop and victim.id in stop_fails)
-        answer: Any = (
-            signals.RemovalRefused(subject=effect.subject, intent=effect.intent, error="refused")
-            if fails
-            else signals.RemovalDone(subject=effect.subject, intent=effect.intent)
-        )
-        events = DECIDER.decide(state, answer, now)
+        events = DECIDER.decide(state, worker.remove(effect, Context()), now)
         removed += [one.id for one in events if isinstance(one, container_gc.Removed)]
         state = _folded(state, events)
-    return removed, stopped
+    return removed
 
 
 def _removal(state: State) -> wanted.Remove | None:

@@ -19,6 +19,7 @@ from chronolet.ports.kube_sinks import api_event
 from chronolet.rules.kube_event import event_name
 from chronolet_schemas import codec, kube_events, registry
 from chronolet_schemas.envelope import Event, Position
+from tests.conformance.drivers.context import Context
 from tests.conformance.outcome import Case, differences
 
 T0 = 1_700_000_000_000
@@ -104,14 +105,6 @@ def _key_equality(case: Case) -> Iterable[str]:
 
 
 # -- sinks -------------------------------------------------------------------------------------------------------------
-class _Context:
-    """An effect's surroundings that allow everything."""
-
-    def fence(self, point: str) -> None: ...
-
-    def done(self, point: str) -> None: ...
-
-
 class _Server:
     """Answers calls as a case says; the last answer repeats."""
 
@@ -161,7 +154,7 @@ def _sink_retry(case: Case) -> Iterable[str]:
     while effects := node.decider.outstanding(node.state):
         (deliver,) = effects
         assert isinstance(deliver, wanted.Deliver)
-        said += node.told(delivery.deliver(deliver, _Context()), at)  # type: ignore[arg-type]
+        said += node.told(delivery.deliver(deliver, Context()), at)
         due = node.decider.due(node.state)
         if due is None:
             continue

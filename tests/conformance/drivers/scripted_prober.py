@@ -5,7 +5,6 @@ In: the outcomes of the attempts. Out: how many the worker made, and the outcome
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,28 +15,11 @@ from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe
 from chronolet.prober.worker import begin
-from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import RawResult
+from tests.conformance.drivers.context import Context
 
 _PERIOD = 3_600_000
-
-
-class _Context:
-    """Collects what the worker sends; no call is fenced off."""
-
-    def __init__(self) -> None:
-        self.entity, self.cause, self.token = "default/web/app/Readiness", "1-1", "t"
-        self.cancelled = threading.Event()
-        self.sent: list[Signal] = []
-
-    def fence(self, point: str) -> None: ...
-
-    def done(self, point: str) -> None: ...
-
-    def send(self, signal: Signal, *, cause: str = "") -> None:
-        del cause
-        self.sent.append(signal)
 
 
 class _Begun:
@@ -58,7 +40,7 @@ class ScriptedProber:
 
     def outcome(self) -> ProbeOutcome:
         """What a worker sends after its first tick."""
-        context = _Context()
+        context = Context()
         effect = RunProbe(
             subject="worker",
             intent="c-1/0/0",

@@ -1,0 +1,25 @@
+"""What the kernel gives an effect's worker: here every call is allowed, and what the worker sends is collected."""
+
+from __future__ import annotations
+
+import threading
+
+from chronolet_schemas.envelope import Signal
+
+
+class Context:
+    """An `EffectContext` of no particular entity."""
+
+    entity, cause, token = "node", "1-1", "t"
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+        self.sent: list[Signal] = []
+
+    def fence(self, point: str) -> None: ...
+
+    def done(self, point: str) -> None: ...
+
+    def send(self, signal: Signal, *, cause: str = "") -> None:
+        del cause
+        self.sent.append(signal)
