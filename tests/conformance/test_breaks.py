@@ -1,0 +1,115 @@
+"""Breaks the product on purpose, once in each place that a driver used to stand in for: the vectors must notice.
+
+A break that no case notices means that a driver decides what the product should decide.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from chronolet.adapters.probes import health, tcp
+from chronolet.container_gc import effects as collecting
+from chronolet.devices import claims, evolve
+from chronolet.pod import probing, starting
+from chronolet.prober import decider, schedule, telling, worker
+from chronolet_schemas import devices
+from tests.conformance.runner import VECTORS, problems
+
+
+class Break(NamedTuple):
+    """One place of the product, what stands there instead, and a case that has to fail for it."""
+
+    module: Any
+    name: str
+    instead: Any
+    subsystem: str
+    case: str
+
+
+def _forget_claims(state: Any, event: devices.RegistryOpened) -> Any:
+    return msgspec.structs.replace(_OPENED(state, event), claims=type(state)().claims)
+
+
+def _no_release(raw: socket.socket) -> None:
+    raw.close()
+
+
+_OPENED = evolve._CHANGES[devices.RegistryOpened]
+_FORGETFUL = {**evolve._CHANGES, devices.RegistryOpened: _forget_claims}
+_WANTED = probing.wanted
+
+BREAKS: dict[str, Break] = {
+    "a restart does not wait": Break(
+        starting, "wait_seconds", lambda *_: 0, "pod_lifecycle", "backoff_polled_while_waiting"
+    ),
+    "a warning is published as a failure": Break(
+        decider,
+        "counts_as",
+        lambda outcome: "success" if outcome == "success" else "failure",
+        "probes",
+        "http_status_304",
+    ),
+    "a warning is not reported": Break(
+        telling, "tell", lambda *_: (), "probes", "http_redirect_other_host_not_followed"
+    ),
+    "errors are not tried again": Break(worker, "asks_again", lambda *_: False, "probes", "error_then_success"),
+    "an error of the health service is taken for one of the asking": Break(
+        health, "_checked", lambda *_: ("error", ""), "probes", "grpc_unimplemented"
+    ),
+    "an error of closing ends the attempt": Break(
+        tcp, "closed", _no_release, "probes", "tcp_close_error_after_connect_still_success"
+    ),
+    "a restart loses who has which devices": Break(
+        evolve,
+        "_CHANGES",
+        _FORGETFUL,
+        "devices",
+        "checkpoint_round_trip",
+    ),
+    "a present checkpoint is not kept": Break(
+        evolve,
+        "_CHANGES",
+        _FORGETFUL,
+        "devices",
+        "present_checkpoint_does_not_reset_capacity",
+    ),
+    "recorded devices are not checked": Break(
+        claims, "problem_of", lambda *_: None, "devices", "recorded_but_now_unhealthy"
+    ),
+    "sidecars are not probed": Break(
+        probing,
+        "wanted",
+        lambda state, one: _WANTED(state, one) if one.kind == "app" else {},
+        "probes",
+        "sidecar_probes_get_workers_plain_init_does_not",
+    ),
+    "the end of a pod does not end its probes": Break(
+        decider, "_stopping", lambda *_: (), "probes", "stop_liveness_and_startup_only"
+    ),
+    "what is in an unknown state is removed without a stop": Break(
+        collecting, "_stop", lambda *_: None, "container_gc", "unknown_state_is_stopped_first"
+    ),
+    "young containers are probed at once": Break(
+        schedule, "spread", lambda *_: 0, "probes", "first_probe_jitter_on_young_kubelet"
+    ),
+}
+
+
+def _case(subsystem: str, name: str) -> dict[str, Any]:
+    cases = msgspec.json.decode((VECTORS / f"{subsystem}.json").read_bytes())["cases"]
+    found: list[dict[str, Any]] = [one for one in cases if one["name"] == name]
+    (case,) = found
+    return case
+
+
+@pytest.mark.parametrize("what", BREAKS)
+def test_a_break_of_the_product_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = BREAKS[what]
+    case = _case(broken.subsystem, broken.case)
+    assert not problems(broken.subsystem, case), "it has to pass while nothing is broken"
+    monkeypatch.setattr(broken.module, broken.name, broken.instead)
+    assert problems(broken.subsystem, case)
