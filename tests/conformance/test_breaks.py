@@ -17,6 +17,7 @@ from chronolet.devices import claims, evolve
 from chronolet.pod import probing, starting
 from chronolet.prober import decider, schedule, telling, worker
 from chronolet_schemas import devices
+from chronolet_schemas.envelope import Event
 from tests.conformance.runner import VECTORS, problems
 
 
@@ -39,7 +40,7 @@ def _no_release(raw: socket.socket) -> None:
 
 
 _OPENED = evolve._CHANGES[devices.RegistryOpened]
-_FORGETFUL = {**evolve._CHANGES, devices.RegistryOpened: _forget_claims}
+_FORGETFUL: dict[type[Event], Any] = {**evolve._CHANGES, devices.RegistryOpened: _forget_claims}
 _WANTED = probing.wanted
 
 BREAKS: dict[str, Break] = {

@@ -14,11 +14,9 @@ Seen = Literal["never_seen", "created", "unknown", "running", "exited"]
 
 
 def restart_decision(policy: RestartPolicy, seen: Seen, exit_code: int = 0) -> bool:
-    """True if the container of a pod that is to run should be started now. A container that never came to run is
-    started under any policy.
+    """True if a container that does not run, of a pod that is to run, should be started now. One that never came to
+    run is started under any policy.
     """
-    if seen == "running":
-        return False
     if seen != "exited" or policy == "Always":
         return True
     return policy == "OnFailure" and exit_code != 0
