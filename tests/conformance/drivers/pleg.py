@@ -211,13 +211,16 @@ def _told_at(state: State, message: Any, now: int) -> State:
 
 
 def _evented_cache_update(case: Case) -> Iterable[str]:
-    """What is cached is an end; a status that tells of a later start replaces it, one of an earlier start does not."""
+    """What is cached is the end of a run. A later status is of the next run and replaces it; an earlier one is of the run
+    that has ended, which ran at that time, and does not.
+    """
     given = case["given"]
     cached_at = _FIRST + given["cached_at_seconds"] * 1000
     status_at = _FIRST + given["status_timestamp_seconds"] * 1000
     ended = _listed("exited", started_at=_FIRST, finished_at=cached_at)
     state = _told_at(DECIDER.initial, ended, cached_at)
-    after = _told_at(state, _listed("running", started_at=status_at), status_at)
+    started_at = status_at if status_at > cached_at else _FIRST
+    after = _told_at(state, _listed("running", started_at=started_at), status_at)
     return differences(case["expect"], {"updated": after.containers["k1"].state == "running"})
 
 

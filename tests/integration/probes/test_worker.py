@@ -102,7 +102,7 @@ class World:
             ip="127.0.0.1",
             **fields,
         )
-        outside = Outside(self.probes.prober, self.told, self.told)
+        outside = Outside(self.probes.prober, self.told, self.told, began=time.monotonic() - 3600)
         end = begin(outside)(effect, context, self.errors.append)
 
         def cancel() -> None:
