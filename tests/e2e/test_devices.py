@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -113,21 +114,14 @@ def test_plugins_of_the_first_days_work_as_they_are(node: Node) -> None:
     for times in (1, 2):
         with sample_plugin("--resource", dies, *mortal, folder=folder(node)) as one:
             assert one.end() == 3
-        node.journal.wait_for(
-            "that its death is reported",
-            lambda times=times: (
-                len(
-                    [
-                        one
-                        for one in node.journal.events(kube_events.Recorded, reason="DevicePluginDiedOfOptions")
-                        if dies in one.message
-                    ]
-                )
-                >= times
-            ),
-        )
+        node.journal.wait_for("that its death is reported", functools.partial(_died_of_options, node, dies, times))
     with plugin(node, dies, *mortal) as one:
         assert one.count("crashes") == 0
+
+
+def _died_of_options(node: Node, resource: str, times: int) -> bool:
+    reported = node.journal.events(kube_events.Recorded, reason="DevicePluginDiedOfOptions")
+    return sum(1 for one in reported if resource in one.message) >= times
 
 
 @pytest.mark.parametrize(

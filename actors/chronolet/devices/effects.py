@@ -138,8 +138,8 @@ class Desk:
     """Where plugins register. What they are told is what the decider finds too.
 
     Refusals are numbered here: one that is no news leaves no trace in the log, and so cannot be counted there. So are
-    resources, for the plugin gets its answer before the decider sees the call. One whose plugin has stopped counts for as
-    long as the decider keeps it.
+    resources, for the plugin gets its answer before the decider sees the call. One whose plugin has stopped counts for
+    as long as the decider keeps it.
     """
 
     def __init__(self, most: int = 256, clock: Callable[[], float] = time.monotonic) -> None:

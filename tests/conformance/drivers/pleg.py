@@ -211,8 +211,8 @@ def _told_at(state: State, message: Any, now: int) -> State:
 
 
 def _evented_cache_update(case: Case) -> Iterable[str]:
-    """What is cached is the end of a run. A later status is of the next run and replaces it; an earlier one is of the run
-    that has ended, which ran at that time, and does not.
+    """What is cached is the end of a run. A later status is of the next run and replaces it; an earlier one is of the
+    run that has ended, which ran at that time, and does not.
     """
     given = case["given"]
     cached_at = _FIRST + given["cached_at_seconds"] * 1000
