@@ -210,7 +210,8 @@ class RawResult(Message, frozen=True, kw_only=True):
     """One entry of the stream `probe_results`, in this order of fields; all are text there.
 
     `outcome` is an Outcome, `code` empty where there is none, `late_milliseconds` (with a fraction) how much later than
-    its time it began; `output` is cut to 1,024 characters.
+    its time it began; `output` is cut to 1,024 characters. `read_late_milliseconds`: so late the agent noticed how it
+    ended; `stalled_milliseconds`: the longest delay of agent or machine meanwhile.
     """
 
     pod: str
@@ -224,3 +225,5 @@ class RawResult(Message, frozen=True, kw_only=True):
     milliseconds: str
     late_milliseconds: str
     output: str
+    read_late_milliseconds: str = ""
+    stalled_milliseconds: str = ""

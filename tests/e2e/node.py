@@ -69,6 +69,8 @@ class Node:
             "DOCKER_HOST": engine.host,
             "CHRONOLET_CGROUP_ROOT": engine.cgroup_root(name),
             **ROOMY,
+            # What a busy machine does to probes is the subject of test_overload.
+            "CHRONOLET_PROBE_OVERLOAD_PROTECTION": "false",
             # The machine's disk may be as full as it likes.
             "CHRONOLET_PINNED_IMAGES": "chronolet/*",
         }
@@ -104,6 +106,7 @@ class Node:
             "docker": self.engine.host,
             "cgroup_root": self.engine.cgroup_root(self.name),
             "node_capacity": ROOMY["CHRONOLET_NODE_CAPACITY"],
+            "probe_overload_protection": "false",
             "pod_manifest_path": str(self.folder),
             "port": "0",
         }

@@ -288,3 +288,13 @@ def test_what_is_kept_and_what_goes(tmp_path: Path) -> None:
         max_age_milliseconds=48 * 3_600_000,
         pinned=("busybox:*", "redis", "chronolet/pause:1"),
     )
+
+
+def test_how_healthy_containers_are_protected_from_an_overloaded_machine() -> None:
+    found = resolve({}, {})[0]
+    assert (found.probe_overload_protection, found.probe_unjudged_limit) == (True, 60_000)
+    policy = found.probe_kill_policy
+    assert (policy.kills_per_minute, policy.hold_milliseconds, policy.interval) == (10, 60_000, 6_000)
+    assert resolve({"probe_overload_protection": "false"}, {})[0].probe_kill_policy.kills_per_minute == 0
+    with pytest.raises(SettingsError, match=r"--probe-kills-per-minute: found '0', expected a whole number from 1"):
+        resolve({"probe_kills_per_minute": "0"}, {})

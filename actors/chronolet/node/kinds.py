@@ -73,7 +73,14 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
         "pod": lambda: pod.kind(pod_effects.jobs(_pods_outside(parts, run)), settings.takes_part),
         "pleg": lambda: _pleg(parts, run),
         "prober": lambda: prober.kind(
-            prober_effects.jobs(ProbersOutside(parts.probing, parts.results, parts.metrics.probes))
+            prober_effects.jobs(
+                ProbersOutside(
+                    parts.probing,
+                    parts.results,
+                    parts.metrics.probes,
+                    unjudged_limit=settings.probe_unjudged_limit if settings.probe_overload_protection else None,
+                )
+            )
         ),
         "container_gc": lambda: collecting.container_gc(settings, runtime, run),
         "image_gc": lambda: collecting.image_gc(settings, runtime, parts.images),
@@ -128,7 +135,7 @@ def _pleg(parts: Parts, run: Run) -> Kind[Any]:
         boot_id=boot_id(),
         endpoint=settings.docker,
     )
-    return pleg.kind(jobs, settings.node)
+    return pleg.kind(jobs, settings.node, settings.probe_kill_policy)
 
 
 def _kube_events(settings: Settings, pause: int) -> Kind[Any]:

@@ -13,15 +13,23 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from chronolet.node.http import Answer, Query
-from chronolet.ports.probes import Result
 from chronolet.prober.actor import key as prober_key
 from chronolet.prober.wanted import RunProbe
+from chronolet_schemas.prober import Outcome
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LATENESS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0)
 _DURATION = ("probe_type", "container", "pod", "namespace")
 _TOTAL = ("result", "pod_uid", *_DURATION)
-_WORDS: dict[Result, str] = {"success": "successful", "warning": "successful", "failure": "failed", "error": "unknown"}
+_WORDS: dict[Outcome, str] = {
+    "success": "successful",
+    "warning": "successful",
+    "failure": "failed",
+    "unknown": "failed",
+    "error": "unknown",
+    "unjudged": "unjudged",
+}
+"""The kubelet's words for `result`, but for the last one, which is ours."""
 
 
 class _Series:
@@ -83,7 +91,7 @@ class ProbeFigures:
         if late_seconds * 1000 >= probe.period_milliseconds:
             self._spaced.inc()
 
-    def probed(self, probe: RunProbe, result: Result, seconds: float) -> None:
+    def probed(self, probe: RunProbe, result: Outcome, seconds: float) -> None:
         """See `Figures`."""
         word, key = _WORDS[result], prober_key(probe.pod, probe.container, probe.probe)
         with self._lock:

@@ -15,6 +15,7 @@ from chronolet.kernel.redis_url import with_password
 from chronolet.node.event_settings import EVENT_SETTINGS
 from chronolet.node.gc_settings import GC_SETTINGS
 from chronolet.node.http_settings import HTTP_SETTINGS
+from chronolet.node.probe_settings import PROBE_SETTINGS
 from chronolet.node.setting import Setting
 from chronolet.node.share_settings import SHARES
 from chronolet.node.values import (
@@ -32,6 +33,7 @@ from chronolet.node.values import (
     text,
     url,
 )
+from chronolet.pleg.holding_back import Policy as ProbeKillPolicy
 from chronolet.pod.admission import NEEDS
 from chronolet.pod.probing import KIND as PROBER
 from chronolet_schemas import container_gc, image_gc
@@ -140,6 +142,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     image_gc_period: int = 300_000
     image_usage_period: int = 30_000
     pinned_images: tuple[str, ...] = ()
+    probe_overload_protection: bool = True
+    probe_unjudged_limit: int = 60_000
+    probe_kill_hold: int = 60_000
+    probe_kills_per_minute: int = 10
 
     @property
     def takes_part(self) -> frozenset[str]:
@@ -183,6 +189,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             min_age_milliseconds=self.minimum_image_ttl_duration,
             max_age_milliseconds=self.image_maximum_gc_age,
             pinned=(*self.pinned_images, self.pod_infra_container_image),
+        )
+
+    @property
+    def probe_kill_policy(self) -> ProbeKillPolicy:
+        """How stops for failed probes wait while the machine is overloaded."""
+        return ProbeKillPolicy(
+            kills_per_minute=self.probe_kills_per_minute if self.probe_overload_protection else 0,
+            hold_milliseconds=self.probe_kill_hold,
         )
 
     @property
@@ -375,6 +389,7 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="FOLDERS",
     ),
     *SHARES,
+    *PROBE_SETTINGS,
     Setting(
         "log_format",
         "--log-format",

@@ -12,6 +12,8 @@ from typing import Literal, Protocol
 import msgspec
 
 from chronolet.ports.requests import Request
+from chronolet.rules.judgement import NO_DELAY, Delay
+from chronolet_schemas.prober import Shortage
 
 
 class HttpTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +66,9 @@ MAY_NOT = "the probe was given up: this process may have lost its lease"
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """How one attempt went. `code` is an exit code or an HTTP status, None where there was none.
 
-    `started` is by the clock of `time.monotonic`: it may have waited for its turn before.
+    `started` is by the clock of `time.monotonic`: it may have waited for its turn before. `timed_out`: there was no
+    answer in time. `engine_seconds`: for so long the engine through which it is asked did not answer. `delay` is what
+    was measured of this process and this machine meanwhile.
     """
 
     result: Result
@@ -72,6 +76,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     code: int | None = None
     started: float
     seconds: float
+    timed_out: bool = False
+    engine_seconds: float = 0.0
+    delay: Delay = NO_DELAY
 
 
 class Attempt(Protocol):
@@ -118,6 +125,9 @@ class Prober(Protocol):
         command carries the name; with the `first`, all that still runs in the container under it is ended, for it is
         what a process that was killed has left.
         """
+
+    def short_of(self) -> tuple[Shortage, ...]:
+        """What this machine was short of in the last seconds. On the prober's thread only."""
 
     def stop(self) -> None:
         """End: nothing is called any more, nothing is held, and no command runs on, as far as it can be ended soon."""

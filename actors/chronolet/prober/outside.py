@@ -9,9 +9,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chronolet.ports.probes import Prober, Result
+from chronolet.ports.probes import Prober
 from chronolet.prober.wanted import RunProbe
-from chronolet_schemas.prober import RawResult
+from chronolet_schemas.prober import Outcome, RawResult
 
 
 class Results(Protocol):
@@ -30,16 +30,19 @@ class Figures(Protocol):
     def began(self, probe: RunProbe, late_seconds: float) -> None:
         """A probe has begun, so long after its time."""
 
-    def probed(self, probe: RunProbe, result: Result, seconds: float) -> None:
+    def probed(self, probe: RunProbe, result: Outcome, seconds: float) -> None:
         """A probe has ended, after all tries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Of one process."""
+    """Of one process. `unjudged_limit` (milliseconds): for so long a time-out that a stall explains is not judged; None
+    where every time-out is, as by the kubelet, and no kill waits.
+    """
 
     prober: Prober
     results: Results
     figures: Figures
     began: float = field(default_factory=time.monotonic)
     """When the process began to probe, by `time.monotonic`."""
+    unjudged_limit: int | None = None

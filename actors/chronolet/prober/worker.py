@@ -5,6 +5,7 @@ Answers to pkg/kubelet/prober/worker.go (run) and prober.go (runProbeWithRetries
 here.
 
     waiting -> (its time) asking -> (an error, up to three times) asking again -> told -> waiting
+    told: a time-out that a stall explains is unjudged, as long as `patience` lasts
     asking -> ended, for its container has died or the probe is not wanted any more: only written down
 """
 
@@ -14,6 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from chronolet.kernel.effects import Fenced
 from chronolet.kernel.kind import EffectContext, Ended
 from chronolet.kernel.shared_actors import SharedActor
@@ -21,10 +24,12 @@ from chronolet.ports.probes import Attempt, Prober, Reading, Target, Timer
 from chronolet.prober import schedule, signals
 from chronolet.prober.attempts import asks_again
 from chronolet.prober.outside import Outside
-from chronolet.prober.streak import Streak
+from chronolet.prober.patience import Patience
+from chronolet.prober.streak import Streak, counts_as
 from chronolet.prober.targets import target
 from chronolet.prober.wanted import RunProbe
-from chronolet_schemas.prober import RawResult
+from chronolet.rules.judgement import explained_by, stalled
+from chronolet_schemas.prober import Outcome, RawResult, Shortage
 
 FIRST_ATTEMPTS = 2
 """So many look for commands that a killed process has left: the engine may have begun its last one a moment later."""
@@ -60,9 +65,14 @@ class ProbeWorker(SharedActor):
         self._period = effect.period_milliseconds / 1000
         self._timeout = float(effect.definition.timeout_seconds)
         self._streak = Streak(effect.definition)
+        self._patience = Patience(
+            outside.unjudged_limit or 0, count=effect.unjudged, passed=effect.unjudged_milliseconds
+        )
         self._timer: Timer | None = None
         self._attempt: Attempt | None = None
         self._due = 0.0
+        self._behind = 0.0
+        self._given = self._timeout
         self._tries = 0
         self._asked = 0
         self._started = 0.0
@@ -94,7 +104,7 @@ class ProbeWorker(SharedActor):
         if attempt.began:
             self._started = self._due if self._tries == 1 else self._started
             since = time.monotonic() - self._started
-            self._write(Reading(result="error", output=GIVEN_UP, started=self._started, seconds=since), since)
+            self._write(Reading(result="error", output=GIVEN_UP, started=self._started, seconds=since), since, "error")
 
     def on_failure(self, _type: type[BaseException] | None, error: BaseException | None, _traceback: Any) -> None:
         """The kernel begins another one, after a pause."""
@@ -116,7 +126,7 @@ class ProbeWorker(SharedActor):
             return
         if not self._may():
             return  # the lease may come back; if the effect is not wanted any more, the end is on its way
-        self._due, self._tries = at, 0
+        self._due, self._behind, self._tries = at, behind, 0
         self._ask()
 
     def _may(self) -> bool:
@@ -135,10 +145,10 @@ class ProbeWorker(SharedActor):
         if isinstance(self._target, str):
             self._found(Reading(result="error", output=self._target, started=time.monotonic(), seconds=0.0))
             return
-        left = self._timeout if self._tries == 1 else self._left()
+        self._given = self._timeout if self._tries == 1 else self._left()
         self._asked += 1
         self._attempt = self._prober.begin(
-            self._target, left, self._tell_found, self._may, who=self._who, first=self._asked <= FIRST_ATTEMPTS
+            self._target, self._given, self._tell_found, self._may, who=self._who, first=self._asked <= FIRST_ATTEMPTS
         )
 
     def _left(self) -> float:
@@ -172,43 +182,89 @@ class ProbeWorker(SharedActor):
             self._context.send(signals.ProbeLate(intent=self._effect.intent, late_milliseconds=round(late * 1000)))
 
     def _conclude(self, reading: Reading) -> None:
-        effect = self._effect
         since = time.monotonic() - self._started
-        self._outside.figures.probed(effect, reading.result, since)
-        at = self._write(reading, since)
-        if self._streak.is_news(reading.result, at):
+        delay = replace(reading.delay, late=round(self._behind * 1000))
+        reading = replace(reading, delay=delay)
+        explained = explained_by(delay, round(self._given * 1000)) if self._may_be_unjudged(reading) else ()
+        outcome: Outcome = "unjudged" if explained else reading.result
+        self._outside.figures.probed(self._effect, outcome, since)
+        at = self._write(reading, since, outcome)
+        if outcome == "unjudged":
+            self._tell_unjudged(reading, at, since, explained)
+        else:
+            self._tell_judged(reading, at, since)
+
+    def _may_be_unjudged(self, reading: Reading) -> bool:
+        protects = self._outside.unjudged_limit is not None
+        return protects and reading.result == "failure" and reading.timed_out and not self._patience.is_over(_clock())
+
+    def _tell_unjudged(self, reading: Reading, at: int, since: float, explained: tuple[Shortage, ...]) -> None:
+        now = _clock()
+        if self._patience.unjudged(now):
             outcome = signals.ProbeOutcome(
-                intent=effect.intent,
+                intent=self._effect.intent,
+                outcome="unjudged",
+                at=at,
+                milliseconds=round(since * 1000),
+                output=reading.output,
+                short_of=explained,
+                stalled_milliseconds=stalled(reading.delay),
+                unjudged=self._patience.count,
+                unjudged_milliseconds=self._patience.passed(now),
+            )
+            self._context.send(outcome)
+
+    def _tell_judged(self, reading: Reading, at: int, since: float) -> None:
+        succeeded = counts_as(reading.result) == "success"
+        recovered = succeeded and self._patience.succeeded()
+        short_of = self._short_of(reading)
+        if self._streak.is_news(reading.result, at, short=bool(short_of)) or recovered:
+            outcome = signals.ProbeOutcome(
+                intent=self._effect.intent,
                 outcome=reading.result,
                 at=at,
                 milliseconds=round(since * 1000),
                 output=reading.output,
                 code=reading.code,
+                short_of=short_of,
             )
             self._context.send(outcome)
 
-    def _write(self, reading: Reading, since: float) -> int:
+    def _short_of(self, reading: Reading) -> tuple[Shortage, ...]:
+        """Of interest where a container may be stopped for it."""
+        kills = self._effect.probe != "Readiness" and reading.result == "failure"
+        return self._prober.short_of() if kills and self._outside.unjudged_limit is not None else ()
+
+    def _write(self, reading: Reading, since: float, outcome: Outcome) -> int:
         """For the stream of raw outcomes; when it began, in milliseconds."""
         milliseconds = round(since * 1000)
         at = _now() - milliseconds
-        self._outside.results.add(_raw(self._effect, reading, at, milliseconds, self._started - self._due))
+        late = self._started - self._due
+        self._outside.results.add(_raw(self._effect, reading, outcome, at=at, milliseconds=milliseconds, late=late))
         return at
 
 
-def _raw(effect: RunProbe, reading: Reading, at: int, milliseconds: int, late: float) -> RawResult:
+def _raw(effect: RunProbe, reading: Reading, outcome: Outcome, *, at: int, milliseconds: int, late: float) -> RawResult:
     return RawResult(
         pod=effect.pod,
         uid=effect.uid,
         container=effect.container,
         probe=effect.probe,
         id=effect.id,
-        outcome=reading.result,
+        outcome=outcome,
         code="" if reading.code is None else str(reading.code),
         at=str(at),
         milliseconds=str(milliseconds),
         late_milliseconds=f"{late * 1000:.1f}",
         output=reading.output,
+        read_late_milliseconds=str(reading.delay.read_late),
+        stalled_milliseconds=str(stalled(reading.delay)),
     )
+
+
+def _clock() -> int:
+    """In milliseconds; nobody sets it."""
+    return time.monotonic_ns() // 1_000_000
 
 
 def _now() -> int:

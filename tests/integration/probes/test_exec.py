@@ -63,7 +63,18 @@ def test_a_command_whose_time_is_up_is_killed(probes: Probes, runtime: FakeRunti
     runtime.refuse("kill_exec", Refusal("unavailable", "away"))
     reading = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
     assert (reading.result, reading.output, reading.code) == ("failure", 'command "lasts" timed out', None)
+    assert (reading.timed_out, reading.engine_seconds) == (True, 0.0)
     assert len(runtime.execs.all) == 1
+    wait_until(lambda: not at_work(runtime), "the end of the command")
+
+
+def test_of_a_command_that_the_engine_does_not_speak_of_nobody_knows_whether_it_ended(
+    probes: Probes, runtime: FakeRuntime, container: str
+) -> None:
+    runtime.refuse("inspect_exec", Refusal("timeout", "it does not answer"))
+    reading = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
+    assert (reading.result, reading.timed_out, reading.engine_seconds) == ("failure", True, 0.2)
+    assert reading.delay.engine == 200
     wait_until(lambda: not at_work(runtime), "the end of the command")
 
 

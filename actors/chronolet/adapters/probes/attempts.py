@@ -33,13 +33,17 @@ class LoopAttempt(ABC):
         self._deadline.cancel()
         self._let_go()
 
-    def _end(self, result: Result, output: str, code: int | None = None) -> None:
+    def _end(self, result: Result, output: str, code: int | None = None, *, timed_out: bool = False) -> None:
         done = self._done
         if done is None:
             return
         self.cancel()
         seconds = time.monotonic() - self._started
-        done(Reading(result=result, output=output, code=code, started=self._started, seconds=seconds))
+        done(
+            Reading(
+                result=result, output=output, code=code, started=self._started, seconds=seconds, timed_out=timed_out
+            )
+        )
 
     def _is_over(self) -> bool:
         """To be asked before each call: whether there may be none."""
@@ -49,7 +53,7 @@ class LoopAttempt(ABC):
         return True
 
     def _expire(self) -> None:
-        self._end("failure", self._said_late())
+        self._end("failure", self._said_late(), timed_out=True)
 
     @abstractmethod
     def _said_late(self) -> str:

@@ -76,7 +76,9 @@ def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: A
         if refusal.kind != "timeout" and time.monotonic() < until:
             asking.tell("error", str(refusal))
         elif look.sees_it_run():
-            asking.tell("failure", late)
+            asking.asks_engine()
+            unanswered = 0.0 if look.engine_answers() else timeout_seconds
+            asking.tell("failure", late, timed_out=True, engine_seconds=unanswered)
         else:
             asking.tell("error", f"the runtime took more than {timeout_seconds:g}s to begin the command")
         if refusal.kind in ("timeout", "unavailable", "failed"):
@@ -120,6 +122,14 @@ class _Look:
         if not self._runs:
             self()
         return self._runs
+
+    def engine_answers(self) -> bool:
+        """One that does not answer may not have said, either, that the command has ended."""
+        try:
+            self._runtime.inspect_exec(self._exec_id)
+        except Refusal as refusal:
+            return refusal.kind not in ("timeout", "unavailable")
+        return True
 
 
 def _end(runtime: Runtime, exec_id: str) -> None:

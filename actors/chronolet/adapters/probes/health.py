@@ -42,12 +42,14 @@ def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
 
     def work(asking: Asking) -> None:
         asking.begun(_refused("DEADLINE_EXCEEDED", "", timeout_seconds))
-        asking.tell(*_checked(target, timeout_seconds, asking))
+        result, output, timed_out = _checked(target, timeout_seconds, asking)
+        asking.tell(result, output, timed_out=timed_out)
 
     return work
 
 
-def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tuple[Result, str]:
+def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tuple[Result, str, bool]:
+    """Result, output, and whether there was no answer in time."""
     import grpc  # noqa: PLC0415 - see above
     from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
 
@@ -62,20 +64,21 @@ def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tupl
             try:
                 answer = call.result()
             except grpc.FutureCancelledError:
-                return "error", "cancelled"
+                return "error", "cancelled", False
             except grpc.RpcError as error:
                 code, details = error.code().name, error.details() or ""
                 if not _unconnected(code, details):
-                    return "failure", _refused(code, details, timeout_seconds)
+                    return "failure", _refused(code, details, timeout_seconds), code == "DEADLINE_EXCEEDED"
                 left = until - time.monotonic() - _PAUSE_SECONDS
                 if left <= 0 or asking.cancelled.wait(_PAUSE_SECONDS):
-                    return "failure", _not_connected(address, details, timeout_seconds)
+                    late = "refused" not in details.lower()
+                    return "failure", _not_connected(address, details, timeout_seconds), late
             else:
                 status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
                 if answer.status == health_pb2.HealthCheckResponse.SERVING:
-                    return "success", "service healthy"
-                return "failure", f"service unhealthy (responded with {json.dumps(status)})"
-    return "error", MAY_NOT
+                    return "success", "service healthy", False
+                return "failure", f"service unhealthy (responded with {json.dumps(status)})", False
+    return "error", MAY_NOT, False
 
 
 def _unconnected(code: str, details: str) -> bool:

@@ -76,7 +76,7 @@ class HttpAttempt(LoopAttempt):
 
     def _not_connected(self, error: OSError) -> None:
         why = http_texts.dial_failed(self._request.host, self._request.port, error)
-        self._end(judged(error), http_texts.failed(self._request, why))
+        self._end(judged(error), http_texts.failed(self._request, why), timed_out=isinstance(error, TimeoutError))
 
     # -- on the connection -------------------------------------------------------------------------------------------
 

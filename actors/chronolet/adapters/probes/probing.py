@@ -12,15 +12,20 @@ import time
 from collections.abc import Callable
 from typing import assert_never
 
+from msgspec.structs import replace
+
+from chronolet.adapters.probes.delays import Delays, Mark
 from chronolet.adapters.probes.execs import clearing, exec_work
 from chronolet.adapters.probes.health import health_work, prepare
 from chronolet.adapters.probes.http import HttpAttempt
 from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.names import Names
+from chronolet.adapters.probes.pressure import Pressure
 from chronolet.adapters.probes.tcp import TcpAttempt
 from chronolet.adapters.probes.threads import Lane, ThreadAttempt
 from chronolet.ports.probes import Attempt, ExecTarget, GrpcTarget, HttpTarget, May, Reading, Target, TcpTarget, Timer
 from chronolet.ports.runtime import Runtime
+from chronolet_schemas.prober import Shortage
 
 EXECS_AT_ONCE = max(2 * (os.cpu_count() or 1), 4)
 """More than the machine can run make each of them slow, until healthy ones run out of time: the others wait."""
@@ -40,6 +45,8 @@ class Probing:
         self._runtime = runtime
         self._loop = Loop()
         self._names = Names(self._loop)
+        self._pressure = Pressure()
+        self._delays = Delays(self._loop, self._pressure)
         self._execs = Lane(self._loop, "exec probe", execs_at_once, EXEC_LONGEST_SECONDS)
         self._grpcs = Lane(self._loop, "grpc probe", GRPCS_AT_ONCE, GRPC_LONGEST_SECONDS)
 
@@ -59,11 +66,17 @@ class Probing:
         who: str = "",
         first: bool = False,
     ) -> Attempt:
+        self._delays.wake()
+        began = _Began(self._delays.mark())
+
+        def ended(reading: Reading) -> None:
+            done(replace(reading, delay=self._delays.since(began.mark, reading, timeout_seconds)))
+
         match target:
             case HttpTarget():
-                return HttpAttempt(self._loop, self._names, target, timeout_seconds, done, may=may)
+                return HttpAttempt(self._loop, self._names, target, timeout_seconds, ended, may=may)
             case TcpTarget():
-                return TcpAttempt(self._loop, self._names, target, timeout_seconds, done, may=may)
+                return TcpAttempt(self._loop, self._names, target, timeout_seconds, ended, may=may)
             case GrpcTarget():
                 lane, work, before = self._grpcs, health_work(target, timeout_seconds), prepare
             case ExecTarget():
@@ -71,9 +84,17 @@ class Probing:
                 before = clearing(self._runtime, target, who, may) if first else _nothing
             case _:
                 assert_never(target)
-        attempt = ThreadAttempt(lane, self._loop, work, timeout_seconds, done, may=may, who=who, before=before)
+
+        def begin() -> None:
+            before()
+            began.mark = self._delays.mark()
+
+        attempt = ThreadAttempt(lane, self._loop, work, timeout_seconds, ended, may=may, who=who, before=begin)
         lane.submit(attempt)
         return attempt
+
+    def short_of(self) -> tuple[Shortage, ...]:
+        return self._delays.short_of()
 
     def stop(self) -> None:
         until = time.monotonic() + STOP_SECONDS
@@ -83,8 +104,16 @@ class Probing:
                 self._loop.soon(end)
             ended.wait(STOP_SECONDS)
         self._loop.stop()
+        self._pressure.close()
         self._execs.join(until)
         self._grpcs.join(until)
+
+
+class _Began:
+    """When an attempt began: one that waits for its turn does so later."""
+
+    def __init__(self, mark: Mark) -> None:
+        self.mark = mark
 
 
 def _nothing() -> None: ...

@@ -33,7 +33,8 @@ class TcpAttempt(LoopAttempt):
         self._end("success", "")
 
     def _failed(self, error: OSError) -> None:
-        self._end(judged(error), http_texts.dial_failed(self._target.host, self._target.port, error))
+        text = http_texts.dial_failed(self._target.host, self._target.port, error)
+        self._end(judged(error), text, timed_out=isinstance(error, TimeoutError))
 
     def _said_late(self) -> str:
         return http_texts.dial_failed(self._target.host, self._target.port, TimeoutError())

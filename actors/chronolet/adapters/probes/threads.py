@@ -38,8 +38,19 @@ class Asking(Protocol):
     def may(self) -> May:
         """To be asked before every call."""
 
-    def tell(self, result: Result, output: str, code: int | None = None) -> None:
-        """Its outcome, once."""
+    def tell(
+        self,
+        result: Result,
+        output: str,
+        code: int | None = None,
+        *,
+        timed_out: bool = False,
+        engine_seconds: float = 0.0,
+    ) -> None:
+        """Its outcome, once; see `Reading`."""
+
+    def asks_engine(self) -> None:
+        """The engine is asked whether the command still runs: before it answers, that is not known."""
 
     def if_cancelled(self, end: Callable[[], object]) -> None:
         """Call it when nobody waits any more, on whatever thread; at once if that is so already. Perhaps twice."""
@@ -160,6 +171,7 @@ class ThreadAttempt:
         self._started = 0.0
         self._deadline: Timer | None = None
         self._late = ""
+        self._asks_engine = False
         self._end: Callable[[], object] | None = None
         self._said: Reading | None = None
         self.cancelled = threading.Event()
@@ -208,10 +220,23 @@ class ThreadAttempt:
         if self._done is not None:
             self._deadline = self._loop.at(self._started + self._timeout + GRACE_SECONDS, self._expire)
 
-    def tell(self, result: Result, output: str, code: int | None = None) -> None:
+    def tell(
+        self,
+        result: Result,
+        output: str,
+        code: int | None = None,
+        *,
+        timed_out: bool = False,
+        engine_seconds: float = 0.0,
+    ) -> None:
         """See `Asking`."""
-        self._said = reading = self._reading(result, output, code)
+        reading = self._reading(result, output, code, timed_out=timed_out, engine_seconds=engine_seconds)
+        self._said = reading
         self._loop.soon(lambda: self._told(reading))
+
+    def asks_engine(self) -> None:
+        """See `Asking`."""
+        self._asks_engine = True
 
     def if_cancelled(self, end: Callable[[], object]) -> None:
         """See `Asking`."""
@@ -223,15 +248,31 @@ class ThreadAttempt:
         """See `Asking`."""
         self._late = late
 
-    def _reading(self, result: Result, output: str, code: int | None) -> Reading:
-        seconds = time.monotonic() - self._started
-        return Reading(result=result, output=output, code=code, started=self._started, seconds=seconds)
+    def _reading(
+        self,
+        result: Result,
+        output: str,
+        code: int | None = None,
+        *,
+        timed_out: bool = False,
+        engine_seconds: float = 0.0,
+    ) -> Reading:
+        return Reading(
+            result=result,
+            output=output,
+            code=code,
+            started=self._started,
+            seconds=time.monotonic() - self._started,
+            timed_out=timed_out,
+            engine_seconds=engine_seconds,
+        )
 
     def _expire(self) -> None:
         """The thread hangs in a call that is not bounded by the attempt's time; or told, and the loop is late."""
-        late = self._reading("failure", self._late, None)
+        engine_seconds = self._timeout if self._asks_engine else 0.0
+        late = self._reading("failure", self._late, timed_out=True, engine_seconds=engine_seconds)
         unasked = f"it did not end within {go_duration(round(self._timeout * 1000))}"
-        self._told(self._said or (late if self._late else self._reading("error", unasked, None)))
+        self._told(self._said or (late if self._late else self._reading("error", unasked)))
 
     def _told(self, reading: Reading) -> None:
         done = self._done

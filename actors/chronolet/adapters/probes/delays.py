@@ -1,0 +1,150 @@
+"""How much the agent and the machine were delayed: while one attempt ran, and over the last seconds.
+
+Comes in: a heartbeat on the probes' thread, `pressure`. Goes out: a `Delay` for each attempt; what the machine is short
+of. Next: `probing` puts the delay into readings, the prober's worker asks for shortages. What a delay means is decided
+in `rules.judgement`.
+
+The heart beats while attempts are made, and rests after a while without any. A beat that comes late is time in which
+the probes' thread did not run, whatever kept it: other threads, the processor, a stopped process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from chronolet.adapters.probes.pressure import Waited
+from chronolet.ports.probes import Reading, Timer
+from chronolet.rules.judgement import Delay, Shares, short_of
+from chronolet_schemas.prober import Shortage
+
+BEAT_SECONDS = 0.2
+HISTORY_SECONDS = 10.0
+LEAST_HISTORY_SECONDS = 1.0
+"""Less says nothing of the machine."""
+REST_AFTER_SECONDS = 60.0
+_IN_TIME_SECONDS = 0.02
+"""A beat within this is not late."""
+_GRACE_SECONDS = 0.11
+"""An attempt may end so long after its time without a delay: `threads.GRACE_SECONDS`, and a moment."""
+
+
+class Loop(Protocol):
+    """`loop.Loop`, as far as the heart needs it."""
+
+    def at(self, when: float, action: Callable[[], None]) -> Timer:
+        """Call it at a time of the clock."""
+
+
+class Source(Protocol):
+    """`pressure.Pressure`."""
+
+    def waited(self) -> Waited:
+        """The totals now."""
+
+
+class Sample(NamedTuple):
+    """Totals at a time, in seconds; `late` sums up the lateness of all beats."""
+
+    at: float
+    late: float
+    waited: Waited
+
+
+class Mark(NamedTuple):
+    """When an attempt began."""
+
+    at: float
+    sample: Sample
+
+
+class Delays:
+    """Used on the probes' thread, except for `mark`."""
+
+    def __init__(self, loop: Loop, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
+        self._loop = loop
+        self._source = source
+        self._clock = clock
+        self._beats = False
+        self._due = 0.0
+        self._late = 0.0
+        self._used_at = 0.0
+        self._last = Sample(clock(), 0.0, Waited())
+        self._history: deque[Sample] = deque()
+
+    def wake(self) -> None:
+        """An attempt is about to be made: the heart beats from now on."""
+        self._used_at = self._clock()
+        if not self._beats:
+            self._beats = True
+            self._history.clear()
+            self._note()
+            self._next()
+
+    def mark(self) -> Mark:
+        """Now. From any thread."""
+        return Mark(self._clock(), self._last)
+
+    def since(self, mark: Mark, reading: Reading, timeout_seconds: float) -> Delay:
+        """What delayed an attempt that has just ended. The pressure files are read for a time-out only: it is the one
+        thing that a delay may explain.
+        """
+        now, before = self._clock(), mark.sample
+        overdue = self._overdue(now)
+        waited = self._source.waited() if reading.timed_out else self._last.waited
+        part = min((now - mark.at) / max(now - before.at, 1e-6), 1.0)
+        lost = [part * (after - known) for after, known in zip(waited, before.waited, strict=True)]
+        late = self._late + overdue - before.late
+        read_late = reading.seconds - timeout_seconds - _GRACE_SECONDS if reading.timed_out else overdue
+        return Delay(
+            agent=_milliseconds(max(late, lost[0])),
+            read_late=_milliseconds(read_late),
+            engine=_milliseconds(reading.engine_seconds),
+            cpu=_milliseconds(lost[1]),
+            memory=_milliseconds(lost[2]),
+            io=_milliseconds(lost[3]),
+        )
+
+    def short_of(self) -> tuple[Shortage, ...]:
+        """What the machine was short of in the last seconds."""
+        now = self._clock()
+        if not self._beats or now - self._history[0].at < LEAST_HISTORY_SECONDS:
+            return ()
+        first, waited = self._history[0], self._source.waited()
+        passed = now - first.at
+        queue, cpu, memory, io = ((after - before) / passed for after, before in zip(waited, first.waited, strict=True))
+        late = (self._late + self._overdue(now) - first.late) / passed
+        return short_of(Shares(agent=max(late, queue), cpu=cpu, memory=memory, io=io))
+
+    # -- the heart ---------------------------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        self._due = self._clock() + BEAT_SECONDS
+        self._loop.at(self._due, self._beat)
+
+    def _beat(self) -> None:
+        now = self._clock()
+        self._late += self._overdue(now)
+        if now - self._used_at > REST_AFTER_SECONDS + (now - self._due):
+            self._beats = False
+            return
+        self._note()
+        self._next()
+
+    def _overdue(self, now: float) -> float:
+        """How late the next beat is already."""
+        late = now - self._due if self._beats else 0.0
+        return late if late > _IN_TIME_SECONDS else 0.0
+
+    def _note(self) -> None:
+        self._last = Sample(self._clock(), self._late, self._source.waited())
+        self._history.append(self._last)
+        # One that is older stays: a process that was stopped for longer than all of them has no other to look back to.
+        while len(self._history) > 1 and self._last.at - self._history[1].at > HISTORY_SECONDS:
+            self._history.popleft()
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(round(seconds * 1000), 0)

@@ -1,0 +1,143 @@
+"""ProbeWorkers whose attempts were delayed: what they send, count and write down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pykka
+import pytest
+
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.probes import Probing
+from chronolet.ports.probes import Attempt, May, Reading, Target
+from chronolet.prober.outside import Outside
+from chronolet.prober.signals import ProbeOutcome
+from chronolet.prober.wanted import RunProbe
+from chronolet.prober.worker import ProbeWorker, begin
+from chronolet.rules.judgement import Delay
+from chronolet_schemas.podspec import Probe, TCPSocketAction
+from chronolet_schemas.prober import Shortage
+from tests.integration.probes.test_worker import Context, Told
+from tests.support.scratch import wait_until
+
+Words = Sequence[str]
+
+
+class Scripted(Probing):
+    """Attempts end at once, as the script says; its last word is repeated."""
+
+    def __init__(self, runtime: FakeRuntime, words: Words) -> None:
+        super().__init__(runtime)
+        self._words = list(words)
+        self.short: tuple[Shortage, ...] = ()
+
+    def begin(
+        self,
+        target: Target,
+        timeout_seconds: float,
+        done: Callable[[Reading], None],
+        may: May,
+        *,
+        who: str = "",
+        first: bool = False,
+    ) -> Attempt:
+        word = self._words.pop(0) if len(self._words) > 1 else self._words[0]
+        delay = Delay(agent=900) if word == "delayed" else Delay()
+        reading = Reading(
+            result="success" if word == "success" else "failure",
+            output=word,
+            started=0.0,
+            seconds=timeout_seconds,
+            timed_out=word != "refused",
+            delay=delay,
+        )
+        self.soon(lambda: done(reading))
+        return Nothing()
+
+    def short_of(self) -> tuple[Shortage, ...]:
+        return self.short
+
+
+class Nothing:
+    began = True
+
+    def cancel(self) -> None: ...
+
+
+class World:
+    """One worker at a time, with a period of 10 ms."""
+
+    def __init__(self) -> None:
+        self.ends: list[Callable[[], object]] = []
+        self.told = Told()
+
+    def begin(self, *words: str, limit: int | None = 60_000, short: tuple[Shortage, ...] = (), **more: Any) -> Context:
+        prober = Scripted(FakeRuntime(), words)
+        prober.short = short
+        context = Context()
+        fields: dict[str, Any] = {"probe": "Liveness", **more}
+        effect = RunProbe(
+            subject="worker",
+            intent="c1/1/0",
+            pod="default/web",
+            uid="u",
+            container="app",
+            attempt=0,
+            id="c1",
+            definition=Probe(tcp_socket=TCPSocketAction(port=1)),
+            period_milliseconds=10,
+            ip="127.0.0.1",
+            from_at=0,
+            anchored=False,
+            **fields,
+        )
+        end = begin(Outside(prober, self.told, self.told, began=0.0, unjudged_limit=limit))(
+            effect, context, lambda _: None
+        )
+        self.ends += [end, lambda: wait_until(lambda: not pykka.ActorRegistry.get_by_class(ProbeWorker), "its end")]
+        self.ends.append(prober.stop)
+        return context
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    for end in made.ends:
+        end()
+
+
+def sent(context: Context, count: int) -> list[ProbeOutcome]:
+    wait_until(lambda: len(context.outcomes()) >= count, f"{count} outcomes")
+    return context.outcomes()[:count]
+
+
+def test_a_time_out_that_a_delay_explains_is_unjudged_and_said_once(world: World) -> None:
+    context = world.begin("timed out", "delayed", "delayed", "delayed", "refused", "success")
+    found = sent(context, 4)
+    assert [one.outcome for one in found] == ["failure", "unjudged", "failure", "success"]
+    assert (found[1].short_of, found[1].unjudged, found[1].stalled_milliseconds >= 900) == (("agent",), 1, True)
+    assert [one.outcome for one in world.told.raw[1:4]] == ["unjudged"] * 3
+    assert world.told.counted[:5] == ["failure", "unjudged", "unjudged", "unjudged", "failure"]
+    assert int(world.told.raw[1].stalled_milliseconds) >= 900
+
+
+def test_after_its_limit_a_time_out_counts_however_it_is_explained(world: World) -> None:
+    context = world.begin("delayed", limit=1, unjudged=2, unjudged_milliseconds=50)
+    assert [one.outcome for one in sent(context, 3)] == ["failure"] * 3
+    assert [one.outcome for one in world.told.raw[:4]] == ["unjudged", *["failure"] * 3], "the third was not news"
+
+
+def test_without_protection_every_time_out_counts(world: World) -> None:
+    context = world.begin("delayed", limit=None, short=("cpu",))
+    found = sent(context, 3)
+    assert [(one.outcome, one.short_of) for one in found] == [("failure", ())] * 3
+
+
+def test_a_failure_carries_what_the_machine_is_short_of_where_it_may_stop_a_container(world: World) -> None:
+    assert sent(world.begin("refused", short=("io",)), 1)[0].short_of == ("io",)
+
+
+def test_readiness_stops_nothing(world: World) -> None:
+    assert sent(world.begin("refused", short=("io",), probe="Readiness"), 1)[0].short_of == ()
