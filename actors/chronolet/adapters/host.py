@@ -6,9 +6,12 @@ cadvisor's machine info.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
+import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -22,6 +25,12 @@ _CAPABILITIES = (  # by their numbers
 _SOMEWHERE_ELSE = ("192.0.2.1", 9)  # set aside for documentation: a route is looked up, nothing is sent
 
 
+_LOOPBACK = "127.0.0.1"
+_SIOCGIFADDR = 0x8915
+_IFREQ = struct.Struct("256s")
+_ADDRESS = slice(20, 24)  # of the struct sockaddr_in behind the interface's name
+
+
 class LinuxHost:
     """`ports.host.Host`."""
 
@@ -29,12 +38,13 @@ class LinuxHost:
         self._root = root
 
     def address(self) -> str:
+        """The address from which the machine reaches others, else any of its own, else the loopback's."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
             try:
                 asked.connect(_SOMEWHERE_ELSE)
                 return str(asked.getsockname()[0])
             except OSError:
-                return _address_by_name()
+                return _address_by_name() or _address_by_interface() or _LOOPBACK
 
     def cpu_milli(self) -> int:
         return (os.cpu_count() or 1) * 1000
@@ -70,9 +80,23 @@ class LinuxHost:
 
 
 def _address_by_name() -> str:
-    """Of a machine without a way out: what its own name stands for, unless that is only itself."""
+    """Of a machine without a way out: what its own name stands for, if that is an address of its own."""
     try:
         found = socket.gethostbyname(socket.gethostname())
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+            own.bind((found, 0))
     except OSError:
         return ""
     return "" if found.startswith("127.") else found
+
+
+def _address_by_interface() -> str:
+    """The first IPv4 address that an interface has, other than the loopback's."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for _, name in socket.if_nameindex():
+            with suppress(OSError):  # it has none
+                answer = fcntl.ioctl(asked, _SIOCGIFADDR, _IFREQ.pack(name.encode()))
+                found = socket.inet_ntoa(answer[_ADDRESS])
+                if not found.startswith("127."):
+                    return found
+    return ""

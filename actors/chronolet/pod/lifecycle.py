@@ -112,7 +112,7 @@ def effects(state: State, one: Container) -> Iterator[HookEffect]:
             intent=f"{hook.hook}/{one.id}",
             http=handler.http_get,
             port=port,
-            sandbox_ip=state.sandbox.ip,
+            sandbox_ip=state.reached_at,
             deadline=_deadline(one),
             **who,
         )

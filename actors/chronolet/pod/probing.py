@@ -180,7 +180,7 @@ def _request(state: State, one: Container, probe: prober.ProbeName, definition: 
         id=one.id,
         digest=state.digest,
         started_at=one.started_at,
-        ip=state.sandbox.ip,
+        ip=state.reached_at,
         restarts="Always" if one.kind == "sidecar" else manifest.spec.restart_policy,
         started=flags(wanted(state, one), results(one), runs=True).started,
         field=field_path(one.kind, one.name),

@@ -300,6 +300,13 @@ class State(Record, frozen=True, kw_only=True):
     successor: Successor | None = None
 
     @property
+    def reached_at(self) -> str:
+        """The address at which the node reaches what listens in the pod. On the node's own network there always is one,
+        also where the node has no address of its own.
+        """
+        return self.sandbox.ip or ("127.0.0.1" if self.manifest.spec.host_network else "")
+
+    @property
     def over(self) -> bool:
         """Nothing of it is to be started any more, by somebody's wish or because it has failed."""
         return self.termination is not None or self.failure is not None

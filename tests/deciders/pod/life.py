@@ -84,9 +84,9 @@ class Life(Scene):
             )
         )
 
-    def sandbox_up(self) -> Self:
+    def sandbox_up(self, ip: str = "10.1.0.2") -> Self:
         attempt = self.state.sandbox.attempt
-        addresses = {"ip": "10.1.0.2", "host_ip": "192.0.2.1"}
+        addresses = {"ip": ip, "host_ip": "192.0.2.1"}
         return self.answer("sandbox", signals.SandboxUp, id=f"sandbox-{attempt}", started_at=self.at, **addresses)
 
     def kept(self) -> Self:

@@ -103,6 +103,18 @@ def test_a_grpc_probe_is_asked_for_as_it_is() -> None:
     assert running(container(liveness_probe=probe)).only(pod.ProbingRequested).definition == probe
 
 
+@pytest.mark.parametrize(
+    ("host_network", "ip", "asked_at"),
+    [(True, "", "127.0.0.1"), (True, "10.0.0.7", "10.0.0.7"), (False, "10.0.0.8", "10.0.0.8")],
+)
+def test_a_pod_on_the_nodes_network_is_probed_at_the_loopback_where_the_node_has_no_address(
+    host_network: bool, ip: str, asked_at: str
+) -> None:
+    probe = Probe(grpc=GRPCAction(port=9000))
+    life = Life().apply(manifest(container(liveness_probe=probe), host_network=host_network)).sandbox_up(ip)
+    assert life.start().only(pod.ProbingRequested).ip == asked_at
+
+
 def test_an_annotation_sets_the_period() -> None:
     one = manifest(container(readiness_probe=EXEC))
     metadata = replace(one.metadata, annotations={"chronolet/period-milliseconds": "250"})
