@@ -1,7 +1,8 @@
 """`chronolet apply -f`: wants pods and Secrets as manifests say.
 
-Comes in: files. Goes out: `manifests.ApplyPods`, and a line for each pod and Secret once the node has answered. With
-`--dry-run` nothing is sent; the manifests are read, and compared with the node's log where there is one to be reached.
+Comes in: files. Goes out: `manifests.ApplyPods`, and a line for each pod and Secret once the node has answered, or at
+once with `--wait=false` where no agent runs. With `--dry-run` nothing is sent; the manifests are read, and compared
+with the node's log where there is one to be reached.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from chronolet.cli import manifests as manifest_files
 from chronolet.cli import secrets
-from chronolet.cli.asking import Answer, ask, new_request, refusal
+from chronolet.cli.asking import Answer, Queued, ask, ask_or_queue, new_request, refusal
 from chronolet.cli.differences import differences
 from chronolet.cli.errors import Failure
-from chronolet.cli.manifests import Read, read
+from chronolet.cli.manifests import Read
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.plain import dump
 from chronolet.cli.session import session
@@ -29,7 +31,7 @@ from chronolet_schemas import manifests, podspec
 @click.command(cls=Command)
 @with_settings()
 @namespace_option
-@click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="file, folder, or -")
+@manifest_files.options
 @click.option(
     "--dry-run",
     # kubectl's spelling of it too, which has another kind that asks a server.
@@ -45,19 +47,28 @@ from chronolet_schemas import manifests, podspec
     help="with --dry-run: status 0 also for pods that cannot start because of fields that are not honoured",
 )
 @click.option("--strict", is_flag=True, help="refuse manifests with fields that are not honoured")
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    show_default=True,
+    help="--wait=false: where no node agent runs, queue the manifests for the next one and succeed",
+)
 @click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="print the pods instead")
 def command(
     *,
     settings: Settings,
     namespace: str,
-    files: Sequence[str],
+    files: manifest_files.Files,
     dry_run: str | None,
     allow_unrunnable: bool,
     strict: bool,
+    wait: bool,
     output: str | None,
 ) -> None:
     """Apply manifests: create these pods, or change them."""
-    found = read(files, namespace, settings.node)
+    if not files:
+        raise click.UsageError("expected -f FILE.")
+    found = manifest_files.read(files, namespace, settings.node)
     tell_findings(found, strict=strict)
     pods, kept = tuple(pod for _, pod in found.pods), tuple(secret for _, secret in found.secrets)
     if dry_run:
@@ -70,8 +81,14 @@ def command(
         return
     with session(settings, patient=True) as node:
         request = new_request()
-        wish = manifests.ApplyPods(request=request, pods=pods, secrets=secrets.kept(node, kept))
-        answers = ask(node, wish)
+        wanted = secrets.kept(node, kept, wait=wait)
+        wish = manifests.ApplyPods(request=request, pods=pods, secrets=wanted)
+        answers = ask(node, wish) if wait else ask_or_queue(node, wish)
+    if isinstance(answers, Queued):
+        word = "queued: no node agent runs, it is applied when one starts"
+        secrets.show(dict.fromkeys((one.key for one in kept), word), output)
+        show(pods, dict.fromkeys((pod.key for pod in pods), word), output)
+        return
     done, refused = _outcome(request, answers)
     of_secrets, more = secrets.outcome(answers)
     refused = more + refused

@@ -27,6 +27,10 @@ _LOOK_MILLISECONDS = 250
 _PAGE = 1_000
 
 
+class Ownerless(Failure):
+    """Nobody has hosted the shard for a while."""
+
+
 class Answer(NamedTuple):
     """One event that the command led to."""
 
@@ -45,11 +49,32 @@ def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[An
     wait_for_owner(store, shard)
     with progress("waiting for the node agent"):
         after = store.last()
-        name = registry.type_of(type(command))
-        sent = store.send(shard, name, f"{shard.kind}/node", command.request, codec.encode(command))
-        if sent == "busy":
-            raise Failure("10,000 commands are waiting for this node already: try again when it has caught up")
+        _send(store, command, shard)
         return _answers(store, shard, command.request, after)
+
+
+class Queued(NamedTuple):
+    """The command waits in the mailbox: nobody is there who would decide it now."""
+
+    request: str
+
+
+def ask_or_queue(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Answer] | Queued:
+    """As `ask`; but where no agent runs, or the one that ran ends before its answer, the command stays queued."""
+    if not owner_alive(session.store, shard):
+        _send(session.store, command, shard)
+        return Queued(command.request)
+    try:
+        return ask(session, command, shard)
+    except Ownerless:
+        _send(session.store, command, shard)  # the same request is taken once
+        return Queued(command.request)
+
+
+def _send(store: Store, command: Command, shard: Shard) -> None:
+    name = registry.type_of(type(command))
+    if store.send(shard, name, f"{shard.kind}/node", command.request, codec.encode(command)) == "busy":
+        raise Failure("10,000 commands are waiting for this node already: try again when it has caught up")
 
 
 def refusal(pod: str, reason: str) -> str:
@@ -130,6 +155,6 @@ class Watch:
         elif self._since is None:
             self._since = now
         elif now - self._since >= OWNERLESS_SECONDS:
-            raise Failure(
+            raise Ownerless(
                 f"no node agent has hosted `{self._shard.kind}` for {OWNERLESS_SECONDS:.0f} s; {self._otherwise}"
             )

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 import click
 
+from chronolet.cli import manifests as manifest_files
 from chronolet.cli import secrets, selecting
-from chronolet.cli.asking import NOT_FOUND, Answer, Watch, ask, follow, new_request, refusal
+from chronolet.cli.asking import NOT_FOUND, Answer, Queued, Watch, ask, ask_or_queue, follow, new_request, refusal
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.errors import Failure
-from chronolet.cli.manifests import read
 from chronolet.cli.naming import TYPES, types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.podview import api_pods
@@ -33,6 +33,9 @@ from chronolet_schemas.envelope import Entry, Event, Position
 _TELLING = {registry.type_of(kind) for kind in (pod.PodEnded, pod.SuccessorAwaits)}
 
 
+_WAIT = "wait until nothing of the pods is left; --wait=false: wait neither for that nor for a node agent that runs"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """Which pods are meant, or Secrets."""
@@ -41,7 +44,7 @@ class Asked:
     names: Sequence[str]
     type: str = "pods"
     """Of the names: `pods` or `secrets`."""
-    files: Sequence[str]
+    files: manifest_files.Files
     selector: selecting.Wanted | None
     field_selector: selecting.Wanted | None
     everything: bool
@@ -60,14 +63,14 @@ class Asked:
 @click.argument(
     "names", nargs=-1, metavar="(pod NAME... | pod/NAME... | secret NAME...)", shell_complete=types_then_pods
 )
-@click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="what this file or folder holds, or -")
+@manifest_files.options
 @selecting.options
 @click.option("--all", "everything", is_flag=True, help="all pods of the namespace")
 @click.option("-A", "--all-namespaces", is_flag=True, help="of all namespaces, with --all or a selector")
 @click.option("--grace-period", type=click.IntRange(min=-1), metavar="SECONDS", help="-1: each pod's own [default]")
 @click.option("--now", is_flag=True, help="the same as --grace-period 1")
 @click.option("--force", is_flag=True, help="kill at once: the same as --grace-period 0 --no-wait")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="wait until nothing of the pods is left")
+@click.option("--wait/--no-wait", default=True, show_default=True, help=_WAIT)
 @click.option("--timeout", metavar="DURATION", help="wait no longer than this; 0 for as long as it takes [default]")
 @click.option("--ignore-not-found", is_flag=True, help="a pod that is not there is no failure")
 @click.option("-o", "--output", type=click.Choice(["name"]), help="print only pod/NAME")
@@ -92,7 +95,11 @@ def command(
         if not keys and not of_secrets:
             click.echo("No resources found.", err=True)
             return
-        answers = ask(node, _wish(keys, of_secrets, grace, moment))
+        wish = _wish(keys, of_secrets, grace, moment)
+        answers = ask(node, wish) if wait else ask_or_queue(node, wish)
+        if isinstance(answers, Queued):
+            _show_queued(wish, moment, output)
+            return
         withdrawn, refused = _sorted(answers, ignore_not_found=ignore_not_found)
         done, more = secrets.outcome(answers)
         secrets.show(done, output)
@@ -145,7 +152,7 @@ def _seconds(timeout: str | None) -> float | None:
 def _keys(node: Session, asked: Asked, moment: Moment) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of pods, and of Secrets."""
     if asked.files:
-        read_ = read(asked.files, asked.namespace)
+        read_ = manifest_files.read(asked.files, asked.namespace)
         return tuple(one.key for _, one in read_.pods), tuple(one.key for _, one in read_.secrets)
     named = tuple(f"{asked.namespace}/{name}" for name in asked.names)
     if asked.type == "secrets":
@@ -173,6 +180,18 @@ def _wish(keys: Sequence[str], of_secrets: Sequence[str], grace: int | None, mom
         ending=ending,
         secrets=tuple(of_secrets),
     )
+
+
+def _show_queued(wish: manifests.DeletePods, moment: Moment, output: str | None) -> None:
+    """A line for each; a pod that the log does not know may be one whose `apply` is queued."""
+    queued = "deletion queued: no node agent runs, it is deleted when one starts"
+    states = moment.states["pod"]
+    unknown = {key for key in wish.pods if key not in states or not states[key].uid}
+    what = {f"pod/{key.partition('/')[2]}": key in unknown for key in wish.pods}
+    what |= {f"secret/{key.partition('/')[2]}": False for key in wish.secrets}
+    for name, absent in what.items():
+        remark = " (the log has no such pod now)" if absent else ""
+        click.echo(name if output == "name" else f"{name} {queued}{remark}")
 
 
 def _sorted(answers: Sequence[Answer], *, ignore_not_found: bool) -> tuple[dict[str, set[str]], list[str]]:

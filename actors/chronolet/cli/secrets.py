@@ -18,9 +18,9 @@ from chronolet.ports.secrets import Secret, SecretRefusal
 from chronolet_schemas import manifests
 
 
-def kept(node: Session, secrets: Sequence[Secret]) -> tuple[manifests.KeptSecret, ...]:
+def kept(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tuple[manifests.KeptSecret, ...]:
     """They lie in the state folder now. Failure with what stands in the way."""
-    if secrets:
+    if secrets and wait:
         # An agent that begins a new log takes what lies there for applied already.
         wait_for_owner(node.store)
     files = node.services.secrets(node.settings)

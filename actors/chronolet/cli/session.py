@@ -56,7 +56,9 @@ class Session:
 
 @contextmanager
 def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
-    """The node's log; a Failure in one line if there is none, after a while if `patient`: it may be starting."""
+    """The node's log; a Failure in one line if there is none. With `patient`, for commands that send something, only
+    after a while: it may be starting.
+    """
     services = click.get_current_context().find_object(Services) or Services()
     with progress("waiting for the node agent's Redis"):
         store = _opened(settings, services, PATIENCE_SECONDS if patient else 0.0)
@@ -90,7 +92,11 @@ def _opened(settings: Settings, services: Services, patience: float) -> Store:
             return _opened_now(settings, services)
         except (Failure, StoreUnreachable) as error:
             healing = isinstance(error, Failure) or error.healing
-            if not healing or time.monotonic() > deadline:
+            if healing and time.monotonic() <= deadline:
+                pass
+            elif patience and isinstance(error, Failure):
+                raise Failure(*(f"{line}; nothing was sent" for line in error.lines)) from error
+            else:
                 raise
         time.sleep(_PAUSE_SECONDS)
 

@@ -1,0 +1,122 @@
+"""`apply -f` of URLs, `-R` and `-k`: what is downloaded within which bounds, and which files count."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from chronolet.cli.downloads import download, shown
+from chronolet.cli.errors import Failure
+from tests.cli.written import WrittenNode
+
+POD = b"apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {containers: [{name: app, image: busybox}]}\n"
+DRY = ("apply", "--dry-run", "-o", "name")
+
+
+class Server(BaseHTTPRequestHandler):
+    """A server with a manifest, an endless one, and redirects."""
+
+    waiting = threading.Event()
+
+    def do_GET(self) -> None:
+        if self.path == "/pod.yaml":
+            self.answer(200, POD)
+        elif self.path == "/moved":
+            self.answer(302, b"", Location="/pod.yaml")
+        elif self.path == "/file":
+            self.answer(302, b"", Location="file:///etc/hostname")
+        elif self.path == "/round":
+            self.answer(302, b"", Location="/round")
+        elif self.path == "/silent":
+            self.waiting.wait(60)
+        elif self.path == "/endless":
+            self.answer(200, b"# " + b"x" * 20_000_000)
+        else:
+            self.answer(404, b"none")
+
+    def answer(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        with suppress(ConnectionError):  # the client reads no more than it must
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as serving:
+        serving.daemon_threads = True
+        thread = threading.Thread(target=serving.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        Server.waiting.set()
+        serving.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+
+
+@pytest.mark.parametrize("path", ["/pod.yaml", "/moved"])
+def test_a_manifest_is_downloaded(node: WrittenNode, server: str, path: str) -> None:
+    assert node.run(*DRY, "-f", f"{server}{path}") == ("pod/new\n", "", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/none", "the server answered 404 Not Found, expected 200 OK"),
+        ("/round", "infinite loop"),
+        ("/file", "file"),
+        ("/endless", "holds more than 3145728 bytes"),
+    ],
+)
+def test_what_cannot_be_downloaded_is_one_line(node: WrittenNode, server: str, path: str, words: str) -> None:
+    said = node.run(*DRY, "-f", f"{server}{path}")
+    assert (said.status, said.out) == (1, "")
+    assert said.err.startswith(f"error: {server}{path}: ")
+    assert words in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_silent_server_and_a_slow_one_are_given_up(server: str) -> None:
+    with pytest.raises(Failure, match="cannot be downloaded: timed out"):
+        download(f"{server}/silent", 10, silence_seconds=0.1)
+    with pytest.raises(Failure, match="not downloaded within 0 s"):
+        download(f"{server}/silent", 10, seconds=0.1)
+
+
+def test_a_password_is_not_shown() -> None:
+    assert shown("https://me:geheim@example.org/a?b=c") == "https://example.org/a?b=c"
+    with pytest.raises(Failure) as failure:
+        download("http://me:geheim@127.0.0.1:1/pod.yaml", 10)
+    assert "geheim" not in str(failure.value)
+
+
+def test_folders_are_read_with_those_in_them_only_if_asked(node: WrittenNode, tmp_path: Path) -> None:
+    for place in ("a", "a/deep", "a/.hidden"):
+        (tmp_path / place).mkdir()
+        name = place.replace("/", "-").replace(".", "")
+        (tmp_path / place / "pod.yaml").write_bytes(POD.replace(b"new", name.encode()))
+    (tmp_path / "a" / "deep" / "loop").symlink_to(tmp_path)
+    assert node.run(*DRY, "-f", str(tmp_path / "a")).out == "pod/a\n"
+    assert node.run(*DRY, "-R", "-f", str(tmp_path)).out == "pod/a-deep\npod/a\n"
+    assert "no manifest in this folder, expected" in node.run(*DRY, "-f", str(tmp_path)).err
+    gone = node.run("delete", "-R", "-f", str(tmp_path), "--wait=false", "-o", "name")
+    assert gone == ("pod/a-deep\npod/a\n", "", 0)
+
+
+@pytest.mark.parametrize("verb", ["apply", "delete"])
+def test_kustomizations_are_refused_with_what_to_do(node: WrittenNode, verb: str) -> None:
+    said = node.run(verb, "-k", "overlays/test")
+    assert (said.status, said.out) == (2, "")
+    assert f"`kustomize build overlays/test | chronolet {verb} -f -`" in said.err
+    assert node.run(verb, "-R").status == 2
