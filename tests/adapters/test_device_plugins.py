@@ -9,7 +9,6 @@ import shutil
 import socket as sockets
 import stat
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from chronolet_schemas.protos import pluginregistration_pb2 as found
 from tests.support import scratch
 from tests.support.old_plugin import old_plugin
 from tests.support.sample_plugin import sample_plugin
+from tests.support.scratch import HANG_SECONDS
 
 RESOURCE = "example.com/thing"
 SHORT = Patience(connect=1, allocate=0.5)
@@ -52,7 +52,7 @@ class Desk:
         return self.problem(asked)
 
     def next(self) -> Registering:
-        return self.registered.get(timeout=20)
+        return self.registered.get(timeout=HANG_SECONDS)
 
     def _opened(self) -> None:
         self.noticed()
@@ -123,14 +123,14 @@ def listing(desk: Desk, path: str) -> Iterator[queue.SimpleQueue[Listing | Plugi
 
 
 def listed(said: queue.SimpleQueue[Listing | PluginRefusal]) -> dict[str, str]:
-    news = said.get(timeout=20)
+    news = said.get(timeout=HANG_SECONDS)
     assert isinstance(news, Listing), news
     return {one.id: one.health for one in news.devices}
 
 
 def ended(said: queue.SimpleQueue[Listing | PluginRefusal]) -> PluginRefusal:
     """Why a stream ended, whatever it listed before."""
-    while isinstance(news := said.get(timeout=20), Listing):
+    while isinstance(news := said.get(timeout=HANG_SECONDS), Listing):
         pass
     return news
 
@@ -369,7 +369,7 @@ def test_devices_are_listed_and_each_change_of_them(desk: Desk) -> None:
     with sample_plugin("--devices", "2", "--numa", "2", folder=_made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         with listing(desk, path) as said:
-            first = said.get(timeout=20)
+            first = said.get(timeout=HANG_SECONDS)
             assert first == Listing(
                 devices=(
                     DeviceInfo(id="thing-0", health=HEALTHY, nodes=(0,)),
@@ -397,7 +397,7 @@ def test_an_id_that_is_listed_twice_is_handed_on_twice(desk: Desk) -> None:
     with sample_plugin("--first-twice", "--devices", "2", folder=_made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         with listing(desk, path) as said:
-            news = said.get(timeout=20)
+            news = said.get(timeout=HANG_SECONDS)
             assert isinstance(news, Listing)
             assert [one.id for one in news.devices] == ["thing-0", "thing-0", "thing-1"]
 
@@ -407,16 +407,15 @@ def test_a_flood_is_told_by_its_latest_lists_and_counted(desk: Desk) -> None:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         with listing(desk, path) as said:
             listed(said)
-            began = time.monotonic()
             plugin.do("flood 20000")
             plugin.do("unhealthy thing-7")
             told: list[Listing] = []
             # A list of the flood may tell of the flip already.
             while sum(one.skipped + 1 for one in told) < 20_002:
-                news = said.get(timeout=30)
+                news = said.get(timeout=HANG_SECONDS)
                 assert isinstance(news, Listing)
                 told.append(news)
-            assert len(told) <= 12 + time.monotonic() - began
+            assert len(told) < 20_002 / 10, "most of them were skipped"
             assert sum(one.skipped + 1 for one in told) == 20_002
             assert "Unhealthy" in {one.health for one in told[-1].devices}
 

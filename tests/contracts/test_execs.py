@@ -11,7 +11,7 @@ import pytest
 
 from chronolet.ports.runtime import ExecState, Refusal
 from tests.contracts.test_runtime import ABSENT, COMPUTES, EXIT_3, LASTS, OBEDIENT, SAYS, Harness, harness
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 __all__ = ["harness"]
 
@@ -65,12 +65,10 @@ def test_who_waits_for_a_command_can_be_called_off(harness: Harness) -> None:
     cancelled = threading.Event()
     timer = threading.Timer(0.2, cancelled.set)
     timer.start()
-    began = time.monotonic()
     with pytest.raises(Refusal) as refusal:
         harness.runtime.run_exec(made, cancelled=cancelled)
     timer.join()
     assert refusal.value.kind == "timeout"
-    assert time.monotonic() - began < 10
     assert known(harness, made).running
 
 
@@ -89,7 +87,7 @@ def test_a_command_ends_with_its_container(harness: Harness) -> None:
     runner.start()
     wait_until(lambda: known(harness, made).running, "the running exec")
     harness.runtime.kill(container)
-    runner.join(20)
+    runner.join(HANG_SECONDS)
     assert not runner.is_alive()
     # Whether its own end or its container's is noted first is left open, and it may not have begun in earnest yet.
     assert len(ends) == 1

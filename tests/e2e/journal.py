@@ -20,7 +20,7 @@ from chronolet.pod.state import State
 from chronolet.pod.status import pod_status
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event
-from tests.support.scratch import PATIENCE
+from tests.support.scratch import hang_limit
 
 E = TypeVar("E", bound=Event)
 
@@ -60,10 +60,10 @@ class Journal:
 
     def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 30) -> Any:
         """Until the condition holds, looked at after each piece of the log; its answer."""
-        deadline = time.monotonic() + seconds * PATIENCE
+        deadline = time.monotonic() + hang_limit(seconds)
         while not (found := condition()):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"waited {seconds} s for {what}; the log ends with\n{self.tail()}")
+                raise TimeoutError(f"waited {hang_limit(seconds):.0f} s for {what}; the log ends with\n{self.tail()}")
             self.read(50)
         return found
 

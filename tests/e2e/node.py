@@ -121,12 +121,12 @@ class Node:
         """SIGTERM; the exit status."""
         assert self._agent is not None
         self._agent.send_signal(signal.SIGTERM)
-        return self._agent.wait(20 * scratch.PATIENCE)
+        return self._agent.wait(scratch.HANG_SECONDS)
 
     def wait_for_end(self) -> int:
         """Of an agent that ends by itself."""
         assert self._agent is not None
-        return self._agent.wait(20 * scratch.PATIENCE)
+        return self._agent.wait(scratch.HANG_SECONDS)
 
     @property
     def pid(self) -> int:
@@ -196,7 +196,7 @@ class Node:
             capture_output=True,
             text=True,
             env=self.environ,
-            timeout=60 * scratch.PATIENCE,
+            timeout=scratch.hang_limit(60),
             check=False,
         )
         return Said(done.returncode, done.stdout, done.stderr)
@@ -205,7 +205,7 @@ class Node:
         """Run a command to its end that is given so much on standard input."""
         command = [*_CHRONOLET, *words]
         return subprocess.run(
-            command, input=data, capture_output=True, env=self.environ, timeout=60 * scratch.PATIENCE, check=False
+            command, input=data, capture_output=True, env=self.environ, timeout=scratch.hang_limit(60), check=False
         )
 
     @contextmanager

@@ -146,7 +146,7 @@ class Rig:
     def wait(self, event: type[E], count: int = 1) -> list[E]:
         """Until the log has so many of these events; all of them."""
         name = registry.type_of(event)
-        scratch.wait_until(lambda: len(self.events(event)) >= count, f"{count} {name} in {self.types()}", seconds=10)
+        scratch.wait_until(lambda: len(self.events(event)) >= count, f"{count} {name} in {self.types()}")
         return self.events(event)
 
     # -- a server that forgets -----------------------------------------------------------------------------------

@@ -199,9 +199,8 @@ def test_the_waiting_thread_sleeps_and_stops_at_once() -> None:
     call = Path(f"/proc/self/task/{thread.native_id}/syscall")
     # epoll_wait's fourth argument is how long it sleeps at most: without end.
     scratch.wait_until(lambda: (call.read_text().split()[4:5] or [""])[0].endswith("ffffffff"), "an endless sleep")
-    began = time.monotonic()
     server.stop()
-    assert time.monotonic() - began < 10
+    assert not thread.is_alive()
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", server.port))
 

@@ -102,7 +102,7 @@ def test_a_proxy_hangs_refuses_and_loses_single_calls(behind: tuple[DockerRuntim
     late_start = proxy.delay(f"{other}/start", 0.3)
     began = time.monotonic()
     runtime.start(other)
-    assert time.monotonic() - began > 0.3
+    assert time.monotonic() - began > 0.3  # a lower limit: a slow machine does not fail it
     late_start.lift()
 
 

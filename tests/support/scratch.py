@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE = float(os.environ.get("CHRONOLET_TEST_PATIENCE", "1"))
-"""How many times as long everything may take here, on an emulated processor for example."""
+PATIENCE = float(os.environ.get("CHRONOLET_TEST_PATIENCE", "5"))
+"""How many times as long as on an idle machine everything may take; an emulated processor needs more than five."""
+HANG_SECONDS = 20 * PATIENCE
+"""A limit that only a hang exceeds, for what takes two seconds at most on an idle machine. It decides no test."""
 _BASE = Path("/tmp")  # not gettempdir(): TMPDIR may be long, or on a file system that overlay2 refuses
 _numbers = itertools.count(1)
 
@@ -58,12 +60,19 @@ def _abandoned(folder: Path) -> bool:
     return now is None or (started not in ("", now))
 
 
+def hang_limit(idle_seconds: float = 20) -> float:
+    """Seconds after which something hangs. `idle_seconds` would be a generous limit on an idle machine: ten times what
+    is expected there.
+    """
+    return max(HANG_SECONDS, idle_seconds * PATIENCE)
+
+
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
     """Return as soon as the condition holds; raise TimeoutError, naming what was waited for, when it never does."""
-    deadline = time.monotonic() + seconds * PATIENCE
+    deadline = time.monotonic() + hang_limit(seconds)
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds} s for {what}")
+            raise TimeoutError(f"waited {hang_limit(seconds):.0f} s for {what}")
         time.sleep(0.01)
 
 

@@ -83,7 +83,7 @@ class Farm:
         with self._asking:
             self._server.stdin.write(msgspec.json.encode(job) + b"\n")
             self._server.stdin.flush()
-            assert self._began.acquire(timeout=30 * scratch.PATIENCE), "the farm does not answer"
+            assert self._began.acquire(timeout=scratch.hang_limit(30)), "the farm does not answer"
             assert self._last is not None
             return self._last
 
@@ -91,7 +91,7 @@ class Farm:
         """Kill all that still live, and the parent."""
         assert self._server.stdin is not None
         self._server.stdin.close()
-        assert self._server.wait(timeout=20 * scratch.PATIENCE) == 0
+        assert self._server.wait(timeout=scratch.HANG_SECONDS) == 0
 
     def _read(self) -> None:
         assert self._server.stdout is not None

@@ -1,19 +1,18 @@
 """Exec probes on a real engine: what a command leaves behind when its time is up, or its container dies."""
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from chronolet.adapters.probes import Probing
-from chronolet.adapters.probes.probing import EXEC_LONGEST_SECONDS, EXECS_AT_ONCE
+from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.pod import signals
 from chronolet.ports.probes import Attempt, ExecTarget, Reading
 from tests.integration.effects.support import OBEDIENT, SHELL, World, container, pod, start_container
 from tests.support.probing import Probes, held
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 STUBBORN = """
 trap '' TERM INT HUP
@@ -68,7 +67,7 @@ def execs(world: World, container_id: str) -> list[int]:
     return sorted(inside(world, container_id).keys() - main)
 
 
-def ask(probes: Probes, container_id: str, *command: str, seconds: float = 10.0) -> Reading:
+def ask(probes: Probes, container_id: str, *command: str, seconds: float = HANG_SECONDS) -> Reading:
     return probes.ask(ExecTarget(container_id=container_id, command=command), seconds)
 
 
@@ -93,7 +92,6 @@ def test_when_its_time_is_up_it_is_gone_with_all_its_children(probes: Probes, wo
     reading = ask(probes, app, SHELL, "-c", STUBBORN, seconds=1.0)
     assert reading.result == "failure"
     assert reading.output.endswith("timed out")
-    assert reading.seconds < 10
     wait_until(lambda: not execs(world, app), "the end of the command and its children")
     wait_until(lambda: "Z" not in inside(world, app).values(), "the last zombie's funeral")
     assert ask(probes, app, "true").result == "success"
@@ -103,7 +101,7 @@ def test_one_that_is_cancelled_is_gone_too(probes: Probes, world: World, app: st
     told: list[Reading] = []
     target = ExecTarget(container_id=app, command=(SHELL, "-c", STUBBORN))
     attempts = []
-    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, told.append, lambda: True)))
+    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 3600, told.append, lambda: True)))
     wait_until(lambda: len(execs(world, app)) >= 3, "the command and its children")
     probes.cancel(attempts)
     wait_until(lambda: not execs(world, app), "the end of the command and its children")
@@ -111,23 +109,22 @@ def test_one_that_is_cancelled_is_gone_too(probes: Probes, world: World, app: st
 
 
 def test_commands_that_hang_hold_no_other_up(probes: Probes, world: World, app: str) -> None:
-    """More of them than there are places, each with a time-out of a minute."""
+    """More of them than there are places, each with a time-out of an hour."""
     told: list[Reading] = []
     attempts: list[Attempt] = []
     hangs = ExecTarget(container_id=app, command=("sleep", "1000"))
 
     def begin() -> None:
         attempts.extend(
-            probes.prober.begin(hangs, 60, told.append, lambda: True, who=f"{number}")
+            probes.prober.begin(hangs, 3600, told.append, lambda: True, who=f"{number}")
             for number in range(2 * EXECS_AT_ONCE)
         )
 
-    began = time.monotonic()
     probes.prober.soon(begin)
     reading = ask(probes, app, "true")
     assert reading.result == "success"
-    assert reading.started - began < 2 * EXEC_LONGEST_SECONDS, "after those that came before it"
     wait_until(lambda: len(execs(world, app)) == 2 * EXECS_AT_ONCE, "all of them")
+    assert told == [], "none of them had to end first"
     probes.cancel(attempts)
     wait_until(lambda: not execs(world, app), "the end of them all")
     assert told == []
@@ -138,10 +135,9 @@ def test_a_container_that_dies_in_mid_probe(probes: Probes, world: World, app: s
         target=lambda: (wait_until(lambda: bool(execs(world, app)), "the command"), world.runtime.kill(app))
     )
     killer.start()
-    reading = ask(probes, app, "sleep", "60")
+    reading = ask(probes, app, "sleep", "3600")
     killer.join()
     assert reading.result in ("failure", "error")
-    assert reading.seconds < 10
     reading = ask(probes, app, "true")
     assert reading.result == "error"
     assert "is not running" in reading.output

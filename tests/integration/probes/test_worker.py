@@ -24,8 +24,8 @@ from chronolet.prober.worker import GIVEN_UP, ProbeWorker, begin
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import ExecAction, HTTPGetAction, Probe
 from chronolet_schemas.prober import RawResult
-from tests.support.probing import Probes, Script, Server, running
-from tests.support.scratch import wait_until
+from tests.support.probing import SERVER_THREAD, Probes, Script, Server, running
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 Serve = Callable[[Script], Server]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -126,8 +126,8 @@ def world(probes: Probes, runtime: FakeRuntime) -> Iterator[World]:
     made.end()
 
 
-def http(port: int, **more: Any) -> Probe:
-    return Probe(http_get=HTTPGetAction(port=port, path="/"), **more)
+def http(port: int, timeout_seconds: int = 60, **more: Any) -> Probe:
+    return Probe(timeout_seconds=timeout_seconds, http_get=HTTPGetAction(port=port, path="/"), **more)
 
 
 def says(*answers: bytes) -> Script:
@@ -136,8 +136,13 @@ def says(*answers: bytes) -> Script:
     return lambda connection, _: connection.sendall(next(left))
 
 
-def test_probes_come_at_their_times_and_only_news_is_sent(world: World, serve: Serve) -> None:
+def test_probes_come_at_their_times_and_only_news_is_sent(
+    world: World, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = serve(says(OK, OK, OK, ILL, ILL, ILL, OK))
+    times: list[float] = []
+    at = world.probes.prober.at
+    monkeypatch.setattr(world.probes.prober, "at", lambda when, action: (times.append(when), at(when, action))[1])
     context = world.begin(http(server.port, failure_threshold=2))
     wait_until(lambda: len(world.told.raw) >= 10, "ten probes")
     words = [one.outcome for one in context.outcomes()]
@@ -146,9 +151,9 @@ def test_probes_come_at_their_times_and_only_news_is_sent(world: World, serve: S
     assert [one.code for one in context.outcomes()] == [200, 500, 500, 200]
     assert [one.outcome for one in world.told.raw[:7]] == [*["success"] * 3, *["failure"] * 3, "success"]
     assert world.told.counted[:4] == ["success", "success", "success", "failure"]
-    times = [int(one.at) - round(float(one.late_milliseconds)) for one in world.told.raw]
-    gaps = [b - a for a, b in itertools.pairwise(times)]
-    assert all(abs(gap % 50) <= 3 or abs(gap % 50) >= 47 for gap in gaps), gaps
+    gaps = [round(1000 * (b - a)) for a, b in itertools.pairwise(times[:10])]
+    assert gaps
+    assert all(gap and (gap % 50 <= 3 or gap % 50 >= 47) for gap in gaps), gaps
     raw = world.told.raw[0]
     assert (raw.pod, raw.uid, raw.container, raw.probe, raw.id) == ("default/web", "u", "app", "Liveness", "c1")
     assert (raw.code, raw.output) == ("200", "ok")
@@ -159,11 +164,12 @@ def test_the_first_time_is_waited_for_and_kept_by_one_that_begins_anew(world: Wo
     now = time.time_ns() // 1_000_000
     world.begin(http(server.port), period=60_000, from_at=now + 300)
     wait_until(lambda: bool(world.told.raw), "the first probe")
-    assert 300 <= int(world.told.raw[0].at) - now <= 600
+    assert int(world.told.raw[0].at) >= now + 300
     world.begin(http(server.port), period=400, from_at=now - 100, anchored=True)
     wait_until(lambda: len(world.told.raw) == 2, "the first probe of the other")
-    beside = (int(world.told.raw[1].at) - (now - 100)) % 400
-    assert min(beside, 400 - beside) <= 100, "rounded, it may be a millisecond before its time"
+    raw = world.told.raw[1]
+    away = (int(raw.at) - float(raw.late_milliseconds) - (now - 100)) % 400
+    assert min(away, 400 - away) <= 100, "a whole number of periods after it, however late it began"
 
 
 def test_a_probe_that_is_still_at_work_lets_its_times_pass(world: World, serve: Serve) -> None:
@@ -174,8 +180,8 @@ def test_a_probe_that_is_still_at_work_lets_its_times_pass(world: World, serve: 
     server = serve(slow)
     world.begin(http(server.port))
     wait_until(lambda: len(world.told.raw) >= 3, "three probes")
-    assert len(server.requests) <= 4
-    assert max(world.told.late) < 0.05, "those that pass are not made up for"
+    due = [int(one.at) - float(one.late_milliseconds) for one in world.told.raw]
+    assert all(b - a > 150 for a, b in itertools.pairwise(due)), "those that pass are not made up for"
 
 
 def test_an_error_of_the_asking_is_tried_three_times(world: World) -> None:
@@ -199,7 +205,8 @@ def test_all_tries_together_have_the_probes_time(world: World, monkeypatch: pyte
     monkeypatch.setattr(world.runtime, "create_exec", hang)
     context = world.begin(Probe(exec=ExecAction(command=("x",)), timeout_seconds=1), period=60_000)
     wait_until(lambda: bool(context.sent), "the outcome")
-    assert (context.outcomes()[0].outcome, len(calls)) == ("error", 2)
+    assert context.outcomes()[0].outcome == "error"
+    assert 1 <= len(calls) < 3, "fewer than an error is worth otherwise"
     release.set()
 
 
@@ -260,11 +267,11 @@ def test_one_that_is_ended_while_it_asks_writes_that_down_and_tells_nothing(worl
 
     def waits(connection: socket.socket, _: bytes) -> None:
         asked.set()
-        release.wait(5)
+        release.wait(HANG_SECONDS)
         connection.sendall(OK)
 
-    context = world.begin(http(serve(waits).port))
-    assert asked.wait(5)
+    context = world.begin(http(serve(waits).port, timeout_seconds=600))
+    assert asked.wait(HANG_SECONDS)
     world.end()
     release.set()
     time.sleep(0.1)
@@ -303,8 +310,13 @@ def test_three_hundred_workers_add_no_thread(world: World, serve: Serve) -> None
     for _ in range(2):
         world.begin(http(server.port))
     wait_until(lambda: bool(world.told.raw), "a probe")
-    before = threading.active_count()
+    before = threads()
     now = time.time_ns() // 1_000_000
     for _ in range(300):
         world.begin(http(server.port), period=60_000, from_at=now + 60_000)
-    assert threading.active_count() <= before + 2  # the server has one for a connection
+    assert threads() == before
+
+
+def threads() -> int:
+    """Without the test server's own, one for each connection."""
+    return sum(one.name != SERVER_THREAD for one in threading.enumerate())

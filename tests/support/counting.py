@@ -1,0 +1,42 @@
+"""What a piece of work costs, in calls instead of seconds: the same on every machine, whatever else runs there.
+
+In: a function without arguments. Out: its answer, with the calls that this thread made meanwhile. Durations are
+measured by scripts/bench.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Counted(NamedTuple, Generic[T]):
+    """`python`: calls of Python functions; `system`: calls into the operating system, by name."""
+
+    answer: T
+    python: int
+    system: Counter[str]
+
+
+def counted(work: Callable[[], T]) -> Counted[T]:
+    """Do it, counting. Threads that it starts are not counted."""
+    python, system = [0], Counter[str]()
+
+    def profile(_: FrameType, event: str, called: Any) -> None:
+        if event == "call":
+            python[0] += 1
+        elif event == "c_call" and getattr(called, "__module__", None) in ("posix", "io", "_io", "_socket"):
+            system[called.__name__] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        answer = work()
+    finally:
+        sys.setprofile(before)
+    return Counted(answer, python[0], system)
