@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import collecting, devices, engine, events, pods, probes, sharing
+from tests.bench import collecting, devices, engine, events, pods, probes, sharing, stats
 from tests.bench.figures import Figure, as_json, table
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
@@ -21,6 +21,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "probes": probes.figures,
     "devices": devices.figures,
     "qos": sharing.figures,
+    "stats": stats.figures,
 }
 
 

@@ -5,7 +5,6 @@ In: both implementations. Out: proof that what is learnt with the fake holds on 
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -478,23 +477,3 @@ def test_commands_run_in_running_containers_only(harness: Harness) -> None:
     with pytest.raises(Refusal) as nothing:
         harness.runtime.attach_exec("0" * 64)
     assert nothing.value.kind == "not_found"
-
-
-def test_what_runs_uses_something_and_the_rest_nothing(harness: Harness) -> None:
-    box = harness.sandbox()
-    container = harness.run(box, OBEDIENT)
-    harness.ready(container)
-    used = harness.runtime.usage(container)
-    assert used is not None
-    assert used.cpu_nanoseconds > 0
-    assert used.memory_bytes >= used.working_set_bytes >= used.rss_bytes > 0
-    assert used.processes > 0
-    assert abs(used.at - time.time() * 1000) < 60_000
-    assert [one.name for one in used.interfaces] == ["eth0"]
-    sandbox = harness.runtime.usage(box)
-    assert sandbox is not None
-    assert [one.name for one in sandbox.interfaces] == ["eth0"]
-    harness.runtime.kill(container)
-    harness.dead(container)
-    assert harness.runtime.usage(container) is None
-    assert harness.runtime.usage("0" * 64) is None

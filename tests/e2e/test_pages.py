@@ -5,6 +5,8 @@ import json
 import socket
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 
@@ -13,8 +15,9 @@ BUSY = "trap 'exit 0' TERM; while :; do :; done & wait"
 
 def test_the_pages_tell_what_is_wanted_what_runs_and_what_it_uses(own_node: Node) -> None:
     node, port = own_node, free_port()
-    node.start(port)
-    node.write("web.yaml", a_pod("web", shell("app"), shell("busy", BUSY)))
+    node.start(port, "--housekeeping-interval", "1s")
+    held = {"limits": {"cpu": "200m", "memory": "64Mi"}}
+    node.write("web.yaml", a_pod("web", shell("app"), shell("busy", BUSY, resources=held)))
     node.wait_until_running("web")
 
     pods = page(port, "/pods")
@@ -42,13 +45,14 @@ def test_the_pages_tell_what_is_wanted_what_runs_and_what_it_uses(own_node: Node
     assert [one["name"] for one in of_web["network"]["interfaces"]] == ["eth0"]
     assert of_web["network"]["name"] == "eth0"
 
-    # Five seconds later it has been looked at twice: what is busy is seen to be.
+    # A second later it has been sampled twice: what is busy is seen to be.
     def busy() -> bool:
         (found,) = page(port, "/stats/summary")["pods"]
         rates = {one["name"]: one["cpu"].get("usageNanoCores", 0) for one in found["containers"]}
         return bool(rates["busy"] > 10_000_000 > rates["app"])
 
     node.journal.wait_for("a busy container", busy)
+    _check_cadvisor(port, uid)
     assert page(port, "/configz")["kubeletconfig"]["readOnlyPort"] == port
 
     (node.folder / "web.yaml").unlink()
@@ -61,6 +65,33 @@ def test_the_pages_tell_what_is_wanted_what_runs_and_what_it_uses(own_node: Node
         assert status(port, "/healthz")[0] == 200
     finally:
         node.engine.resume()
+
+
+def _check_cadvisor(port: int, uid: str) -> None:
+    """By the selectors of the usual dashboards."""
+    code, kind, body = _get(port, "/metrics/cadvisor")
+    assert code == 200, body
+    assert kind.startswith("text/plain")
+    found = [one for family in text_string_to_metric_families(body.decode()) for one in family.samples]
+
+    def of(name: str, container: str, **more: str) -> list[float]:
+        wanted = {"namespace": "default", "pod": "web", "container": container, **more}
+        return [one.value for one in found if one.name == name and wanted.items() <= one.labels.items()]
+
+    for container in ("app", "busy", "POD", ""):
+        assert len(of("container_cpu_usage_seconds_total", container, cpu="total")) == 1
+        (working,) = of("container_memory_working_set_bytes", container)
+        assert working > 0
+    (throttled,) = of("container_cpu_cfs_throttled_periods_total", "busy")
+    assert throttled > 0
+    assert of("container_cpu_cfs_throttled_periods_total", "app") == [], "it has no limit"
+    assert of("container_spec_cpu_quota", "busy") == [20_000]
+    assert of("container_spec_memory_limit_bytes", "busy") == [64 << 20]
+    (received,) = of("container_network_receive_bytes_total", "POD", interface="eth0")
+    assert received > 0
+    paths = {one.labels["id"] for one in found if one.labels.get("pod") == "web"}
+    assert len(paths) == 4
+    assert all(f"pod{uid}" in path for path in paths)
 
 
 def free_port() -> int:

@@ -1,11 +1,19 @@
 """What containers use by the kernel's files is what Docker says that they use."""
 
-from chronolet.adapters.cgroup_usage import CgroupUsage
+from typing import Any
+
+from chronolet.adapters.cgroup_stats.files import Files
+from chronolet.adapters.cgroup_stats.finder import Finder
+from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
+from chronolet.adapters.cgroup_stats.reader import Reader
+from chronolet.adapters.disk_use import measured, upper_layer
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.ports.runtime import ContainerSpec, SandboxSpec
 from tests.support.docker import PrivateDocker
 from tests.support.images import BUSYBOX, PAUSE
 from tests.support.scratch import wait_until
+
+MIB = 1 << 20
 
 
 def said(runtime: DockerRuntime, container: str) -> bytes:
@@ -13,36 +21,57 @@ def said(runtime: DockerRuntime, container: str) -> bytes:
     return b"".join(piece for _, piece in pieces)
 
 
+def docker_says(engine: PrivateDocker, container: str) -> dict[str, Any]:
+    """By its own statistics, which take a second."""
+    found: dict[str, Any] = engine.api().stats(container, stream=False)
+    return found
+
+
 def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) -> None:
     runtime = DockerRuntime(docker_engine.host)
     box = runtime.create_sandbox(SandboxSpec(name="usage-box", labels={}, image=PAUSE.reference, hostname="h"))
     runtime.start(box)
-    command = ["/bin/sh", "-c", "while test $((i = i + 1)) -lt 200000; do :; done; echo done; sleep 3600"]
+    burn, write = "while test $((i = i + 1)) -lt 200000; do :; done", "dd if=/dev/zero of=/file bs=1M count=3"
     spec = ContainerSpec(
         name="usage-app",
         labels={},
         sandbox_id=box,
         image=BUSYBOX.reference,
-        command=command,
-        memory_bytes=64 * 1024 * 1024,
+        command=["/bin/sh", "-c", f"({burn}; {write}; echo done; sleep 3600) 2>/dev/null"],
+        memory_bytes=64 * MIB,
+        cpu_milli=200,
     )
     app = runtime.create_container(spec)
     runtime.start(app)
     wait_until(lambda: said(runtime, app) == b"done\n", "a container at rest")
-    usage = CgroupUsage(runtime)
-    own, docker = usage.of(app), runtime.usage(app, timeout_seconds=10)
+
+    def pid(container_id: str) -> int:
+        found = runtime.inspect(container_id)
+        return found.pid if found is not None else 0
+
+    folders = Finder(Hierarchies(), ("kubepods",), pid).container("u", app)
+    assert folders is not None
+    reader = Reader(Files())
+    own, docker = reader.usage(folders), docker_says(docker_engine, app)
     assert own is not None
-    assert docker is not None
     assert own.cpu_nanoseconds > 10_000_000
-    assert abs(own.cpu_nanoseconds - docker.cpu_nanoseconds) < 50_000_000
-    assert own.memory_limit_bytes == docker.memory_limit_bytes == 64 * 1024 * 1024
-    assert (own.processes, own.rss_bytes) == (docker.processes, docker.rss_bytes)
-    assert [one.name for one in own.interfaces] == ["eth0"]
+    assert abs(own.cpu_nanoseconds - docker["cpu_stats"]["cpu_usage"]["total_usage"]) < 50_000_000
+    throttling = docker["cpu_stats"]["throttling_data"]
+    assert own.throttled_periods == throttling["throttled_periods"] > 0
+    assert own.throttled_nanoseconds == throttling["throttled_time"] > 0
+    assert own.limits.memory_bytes == docker["memory_stats"]["limit"] == 64 * MIB
+    assert (own.limits.cpu_quota_us, own.limits.cpu_period_us) == (20_000, 100_000)
+    assert own.threads == docker["pids_stats"]["current"]
+    assert 0 < own.processes <= own.threads
+    assert 0 < own.rss_bytes <= own.memory_bytes
+    assert own.cache_bytes >= 3 * MIB, "the file it has written"
+
+    layer = measured(upper_layer(reader.first_process(folders)), lambda: False, 1_000)
+    assert layer is not None
+    assert layer.used_bytes >= 3 * MIB
     runtime.kill(app)
     runtime.wait(app, 20)
-    assert usage.of(app) is None
-    usage.keep({box})
-    assert usage.of(box) is not None
+    wait_until(lambda: reader.usage(folders) is None, "a cgroup that has ended")
     runtime.remove(app)
     runtime.remove(box)
     runtime.close()

@@ -16,13 +16,11 @@ from chronolet.ports.runtime import (
     ContainerSpec,
     ContainerState,
     ImageState,
-    Interface,
     Notice,
     PortMapping,
     Refusal,
     SandboxSpec,
     State,
-    Usage,
 )
 
 
@@ -71,6 +69,7 @@ def summary(box: Box) -> ContainerState:
         image_id=image_of(box.spec.image).id,
         created_at=box.created_at,
         sandbox_id=box.spec.sandbox_id if isinstance(box.spec, ContainerSpec) else "",
+        host_network=isinstance(box.spec, SandboxSpec) and box.spec.host_network,
         detailed=False,
     )
 
@@ -93,16 +92,3 @@ def detail(box: Box) -> ContainerState:
 def image_of(reference: str) -> ImageState:
     """An image of that name."""
     return ImageState(id=f"sha256:{reference.encode().hex()}", size_bytes=len(reference))
-
-
-def used(box: Box, now: int) -> Usage:
-    """A little of everything."""
-    return Usage(
-        at=now,
-        cpu_nanoseconds=1_000_000 * max(1, now - box.started_at),
-        memory_bytes=4096,
-        working_set_bytes=2048,
-        rss_bytes=1024,
-        processes=1,
-        interfaces=(Interface(name="eth0", rx_bytes=3, tx_bytes=4),),
-    )

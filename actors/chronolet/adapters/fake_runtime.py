@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal
 
-from chronolet.adapters.fake_boxes import Box, FakeStream, detail, image_of, summary, used
+from chronolet.adapters.fake_boxes import Box, FakeStream, detail, image_of, summary
 from chronolet.adapters.fake_execs import Exec, FakeExecs, Program
 from chronolet.ports.runtime import (
     ContainerSpec,
@@ -28,7 +28,6 @@ from chronolet.ports.runtime import (
     PullStep,
     Refusal,
     SandboxSpec,
-    Usage,
 )
 from chronolet.ports.streams import Stream
 from chronolet.rules.registry_keys import Credential
@@ -191,16 +190,6 @@ class FakeRuntime:
         with self._changed:
             box = self._boxes.get(container_id)
             return sum(len(text) for _, text in box.output) if box else 0
-
-    def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
-        """A little of everything."""
-        del timeout_seconds
-        self._enter("usage")
-        with self._changed:
-            box = self._boxes.get(container_id)
-            if box is None or box.state != "running":
-                return None
-            return used(box, self._now())
 
     def image(self, reference: str) -> ImageState | None:
         self._enter("image")

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from chronolet.adapters import net_dev
-from chronolet.ports.runtime import Usage
+from chronolet.adapters.cgroup_stats.files import pressure
+from chronolet.ports.usage import Limits, Pressure, Pressures, Usage
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +29,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     inodes: int
     inodes_free: int
     """These four of the file system that the state folder is on."""
+    processors: int = 0
 
 
 def look(folder: Path, proc: Path = Path("/proc")) -> Machine:
@@ -42,6 +44,7 @@ def look(folder: Path, proc: Path = Path("/proc")) -> Machine:
         available_bytes=disk.f_bavail * disk.f_frsize,
         inodes=disk.f_files,
         inodes_free=disk.f_ffree,
+        processors=os.cpu_count() or 1,
     )
 
 
@@ -52,14 +55,25 @@ def _usage(proc: Path) -> Usage:
         at=time.time_ns() // 1_000_000,
         cpu_nanoseconds=_busy_nanoseconds(proc),
         memory_bytes=used,
-        memory_limit_bytes=memory["MemTotal"],
+        limits=Limits(memory_bytes=memory["MemTotal"]),
         working_set_bytes=max(0, used - memory.get("Inactive(file)", 0)),
         rss_bytes=memory.get("AnonPages", 0),
         page_faults=_field(proc / "vmstat", "pgfault"),
         major_page_faults=_field(proc / "vmstat", "pgmajfault"),
-        processes=int((proc / "loadavg").read_text().split()[3].partition("/")[2]),
+        swap_bytes=memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
+        cache_bytes=memory.get("Cached", 0),
+        pressures=Pressures(*(_pressure(proc, name) for name in ("cpu", "memory", "io"))),
+        threads=int((proc / "loadavg").read_text().split()[3].partition("/")[2]),
         interfaces=net_dev.interfaces(proc / "net" / "dev"),
     )
+
+
+def _pressure(proc: Path, resource: str) -> Pressure | None:
+    """None where the kernel keeps no figures."""
+    try:
+        return pressure((proc / "pressure" / resource).read_bytes())
+    except OSError:
+        return None
 
 
 def _busy_nanoseconds(proc: Path) -> int:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -39,3 +40,21 @@ class Fresh(Generic[T]):
             return self._made[1]
         finally:
             self._lock.release()
+
+
+class Written(Generic[S, T]):
+    """What is written of a value that others replace: once for each value, however many ask."""
+
+    def __init__(self, latest: Callable[[], S], write: Callable[[S], T]) -> None:
+        self._latest = latest
+        self._write = write
+        self._lock = threading.Lock()
+        self._made: tuple[S, T] | None = None
+
+    def get(self) -> T:
+        """What `latest` raises is raised."""
+        value = self._latest()
+        with self._lock:
+            if self._made is None or self._made[0] is not value:
+                self._made = (value, self._write(value))
+            return self._made[1]

@@ -100,6 +100,8 @@ class _Surrounded:
             # The pages first: they tell of a start that takes its time, too.
             if settings.port:
                 self._http = _served(self._node)
+                if self._node.stats is not None:
+                    self._node.stats.start()
             if self._guard is not None:
                 self._guard.start()
         except BaseException:
@@ -115,6 +117,8 @@ class _Surrounded:
         self._node.parts.probing.stop()
         if self._http is not None:
             self._http.stop()
+        if self._node.stats is not None:
+            self._node.stats.stop()
         self._node.parts.results.stop()
         if self._guard is not None:
             self._guard.stop()

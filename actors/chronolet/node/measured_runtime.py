@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from chronolet.node.metrics import Metrics
+from chronolet.node.stats.running import Running
 from chronolet.pleg.health import illness
 from chronolet.ports.labels import CONTAINER_NAME, POD_UID
 from chronolet.ports.runtime import (
@@ -26,7 +27,6 @@ from chronolet.ports.runtime import (
     PullStep,
     Runtime,
     SandboxSpec,
-    Usage,
 )
 from chronolet.ports.streams import Attachment, Stream
 from chronolet.rules.names import SANDBOX
@@ -34,11 +34,12 @@ from chronolet.rules.registry_keys import Credential
 
 
 class MeasuredRuntime:
-    """Answers what the runtime below answers."""
+    """Answers what the runtime below answers; what runs by these answers is noted in `running`."""
 
-    def __init__(self, runtime: Runtime, metrics: Metrics) -> None:
+    def __init__(self, runtime: Runtime, metrics: Metrics, running: Running | None = None) -> None:
         self._runtime = runtime
         self._operation = metrics.operation
+        self._running = running or Running()
 
     def engine(self) -> Engine:
         with self._operation("version"):
@@ -46,15 +47,20 @@ class MeasuredRuntime:
 
     def create_sandbox(self, spec: SandboxSpec) -> str:
         with self._operation("run_podsandbox"):
-            return self._runtime.create_sandbox(spec)
+            made = self._runtime.create_sandbox(spec)
+        self._running.created(made, spec)
+        return made
 
     def create_container(self, spec: ContainerSpec) -> str:
         with self._operation("create_container"):
-            return self._runtime.create_container(spec)
+            made = self._runtime.create_container(spec)
+        self._running.created(made, spec)
+        return made
 
     def start(self, container_id: str) -> None:
         with self._operation("start_container"):
             self._runtime.start(container_id)
+        self._running.started(container_id)
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
         with self._operation("container_status"):
@@ -71,10 +77,12 @@ class MeasuredRuntime:
     def remove(self, container_id: str) -> None:
         with self._operation("remove_container"):
             self._runtime.remove(container_id)
+        self._running.removed(container_id)
 
     def remove_dead(self, container_id: str) -> None:
         with self._operation("remove_container"):
             self._runtime.remove_dead(container_id)
+        self._running.removed(container_id)
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         with self._operation("list_containers"):
@@ -89,10 +97,6 @@ class MeasuredRuntime:
     def written_bytes(self, container_id: str) -> int:
         with self._operation("container_status"):
             return self._runtime.written_bytes(container_id)
-
-    def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
-        with self._operation("container_stats"):
-            return self._runtime.usage(container_id, timeout_seconds=timeout_seconds)
 
     def image(self, reference: str) -> ImageState | None:
         with self._operation("image_status"):
@@ -180,18 +184,19 @@ class RelistedRuntime(MeasuredRuntime):
     updateRunningPodAndContainerMetrics).
     """
 
-    def __init__(self, runtime: Runtime, metrics: Metrics, threshold: int) -> None:
-        super().__init__(runtime, metrics)
+    def __init__(self, runtime: Runtime, metrics: Metrics, threshold: int, running: Running | None = None) -> None:
+        super().__init__(runtime, metrics, running)
         self._metrics = metrics
         self._threshold = threshold
         self._last_seen: int | None = None
         self._began = _monotonic()
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
-        began_at = _monotonic()
+        began_at, began = _monotonic(), time.monotonic()
         with self._metrics.relist():
             found = super().list(labels)
         self._last_seen = began_at
+        self._running.listed(found, began)
         sandboxes = [one for one in found if one.labels.get(CONTAINER_NAME) == SANDBOX]
         # A pod may have an old sandbox that still runs: it is one pod all the same.
         pods = {one.labels.get(POD_UID) for one in sandboxes if one.state == "running"}

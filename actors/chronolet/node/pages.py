@@ -1,24 +1,20 @@
-"""The node's pages with the Kubernetes types: /pods, /runningpods, /stats/summary, /configz.
+"""The node's pages with the Kubernetes types: /pods, /runningpods, /stats/summary, /configz; usage for Prometheus.
 
-Comes in: the log, the runtime, the settings. Goes out: JSON. Nothing here waits on an actor, and no actor waits on it:
-pods are folded from the log, usage is read from the kernel, the rest is asked of the runtime, and not for long.
-Next: `http`. Source: pkg/kubelet/server/server.go.
+Input: the log, the runtime, samples of usage, the settings. Output: JSON and Prometheus' text. Nothing here waits on an
+actor, and no actor waits on it: pods are folded from the log, usage is what was sampled last, the rest is asked of the
+runtime with a short time-out. Next: `http`. Source: pkg/kubelet/server/server.go.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
-from chronolet.adapters import machine
-from chronolet.adapters.cgroup_usage import CgroupUsage
 from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import state_at
 from chronolet.kernel.kind import Kind
@@ -26,26 +22,28 @@ from chronolet.kernel.redis_url import where
 from chronolet.kernel.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
 from chronolet.node import settings as known
 from chronolet.node.api_pods import api_pods
-from chronolet.node.fresh import BusyError, Fresh
+from chronolet.node.fresh import BusyError, Fresh, Written
 from chronolet.node.http import Answer, Query, Show
 from chronolet.node.probe_figures import CONTENT_TYPE as METRICS
-from chronolet.node.resource_page import resource_metrics
 from chronolet.node.setting import Setting
 from chronolet.node.settings import Settings
-from chronolet.node.summary import Rates, Sample, summary, without_limit_of
+from chronolet.node.stats.cadvisor_page import cadvisor_metrics
+from chronolet.node.stats.resource_page import resource_metrics
+from chronolet.node.stats.samples import Snapshot
+from chronolet.node.stats.summary import summary
 from chronolet.pleg.health import go_duration
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerState, Refusal, Runtime
 from chronolet.rules.names import SANDBOX
 
 Object = dict[str, Any]
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 JSON = "application/json"
-PODS_SECONDS, USAGE_SECONDS = 1.0, 5.0
+PODS_SECONDS = 1.0
 """How old a page may be."""
 PATIENCE_SECONDS = 5.0
-_LOOK_SECONDS = 10.0
-_AT_ONCE = 4
 
 
 def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: Kind[Any]) -> dict[str, Show]:
@@ -59,23 +57,23 @@ def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: 
 
 
 def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
-    """/runningpods, /stats/summary and /metrics/resource."""
-    rates, ours, used = Rates(), labels.of_node(settings.node), CgroupUsage(runtime)
-
-    def usage() -> Object:
-        now = machine.look(_existing(settings.root_dir))
-        samples = without_limit_of(now, _samples(used, runtime.list(ours)))
-        return summary(settings.node, now, samples, rates)
+    """/runningpods."""
+    ours = labels.of_node(settings.node)
 
     def running() -> Object:
         return _list(_running(runtime.list(ours)))
 
-    used_now = Fresh(usage, USAGE_SECONDS, PATIENCE_SECONDS)
-    return {
-        "/runningpods": _shown(Fresh(running, PODS_SECONDS, PATIENCE_SECONDS)),
-        "/stats/summary": _shown(used_now),
-        "/metrics/resource": _shown(used_now, lambda found: resource_metrics(found).encode(), METRICS),
+    return {"/runningpods": _shown(Fresh(running, PODS_SECONDS, PATIENCE_SECONDS))}
+
+
+def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str, Show]:
+    """/stats/summary, /metrics/resource, /metrics/cadvisor: each shows the last sample, and is written once of it."""
+    pages: dict[str, tuple[Callable[[Snapshot], bytes], str]] = {
+        "/stats/summary": (lambda one: msgspec.json.encode(summary(settings.node, one)), JSON),
+        "/metrics/resource": (lambda one: resource_metrics(one).encode(), METRICS),
+        "/metrics/cadvisor": (lambda one: cadvisor_metrics(one).encode(), METRICS),
     }
+    return {path: _shown(Written(latest, write), bytes, kind) for path, (write, kind) in pages.items()}
 
 
 _SERVERS = ("event_webhook_url", "event_api_server")
@@ -117,7 +115,13 @@ def _said(one: Setting, value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _shown(page: Fresh[Object], written: Callable[[Object], bytes] = msgspec.json.encode, kind: str = JSON) -> Show:
+class _Page(Protocol[T_co]):
+    """Something to show."""
+
+    def get(self) -> T_co: ...
+
+
+def _shown(page: _Page[T], written: Callable[[T], bytes] = msgspec.json.encode, kind: str = JSON) -> Show:
     def show(_: Query) -> Answer:
         try:
             return Answer(200, written(page.get()), kind)
@@ -159,32 +163,3 @@ def _running(found: Sequence[ContainerState]) -> list[Object]:
 
 def _pod_of(of: Mapping[str, str]) -> tuple[str, str, str]:
     return of.get(labels.POD_NAMESPACE, ""), of.get(labels.POD_NAME, ""), of.get(labels.POD_UID, "")
-
-
-def _samples(used: CgroupUsage, found: Sequence[ContainerState]) -> list[Sample]:
-    """Of all that run; who does not answer in time is left out."""
-    deadline = time.monotonic() + _LOOK_SECONDS
-    running = [one for one in found if one.state == "running"]
-    used.keep({one.id for one in running})
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="stats") as workers:
-        looked = [one for one in workers.map(_look(used, deadline), running) if one is not None]
-    # Last: no pod has used less than its containers together.
-    return [one._replace(around=used.around(one.container.id)) if one.name == SANDBOX else one for one in looked]
-
-
-def _look(used: CgroupUsage, deadline: float) -> Callable[[ContainerState], Sample | None]:
-    def look(container: ContainerState) -> Sample | None:
-        if time.monotonic() > deadline:
-            return None
-        try:
-            usage = used.of(container.id)
-        except Refusal:
-            return None
-        return Sample(container, usage) if usage is not None else None
-
-    return look
-
-
-def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there already."""
-    return next(path for path in (folder, *folder.parents) if path.exists())

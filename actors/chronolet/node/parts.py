@@ -24,6 +24,7 @@ from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
 from chronolet.node.settings import Settings
 from chronolet.node.shares import check, sharing
+from chronolet.node.stats.running import Running
 from chronolet.ports.kernel_log import Kills
 from chronolet.qos import effects as qos_effects
 
@@ -36,6 +37,7 @@ class Parts:
     metrics: Metrics
     store: RedisStore
     archive: NodeArchive
+    running: Running
     runtime: MeasuredRuntime
     relisted: RelistedRuntime
     images: MeasuredImages
@@ -51,9 +53,10 @@ class Parts:
 
 def parts(settings: Settings) -> Parts:
     """All of them. OSError if the state folder cannot be written, SettingsError if the machine cannot be shared so."""
+    running = Running()
     metrics, store = Metrics(settings.node), RedisStore(settings.redis_url, settings.node)
     docker = DockerRuntime(settings.docker)
-    runtime = MeasuredRuntime(docker, metrics)
+    runtime = MeasuredRuntime(docker, metrics, running)
     secrets = SecretFiles(settings.root_dir, settings.node)
     if "manifests" in settings.actors:
         secrets.prepare()
@@ -63,8 +66,9 @@ def parts(settings: Settings) -> Parts:
         metrics=metrics,
         store=store,
         archive=NodeArchive(settings.root_dir, settings.node, store),
+        running=running,
         runtime=runtime,
-        relisted=RelistedRuntime(docker, metrics, settings.pleg_relist_threshold),
+        relisted=RelistedRuntime(docker, metrics, settings.pleg_relist_threshold, running),
         images=MeasuredImages(DockerImages(settings.docker), metrics),
         specs=SpecFiles(settings.root_dir),
         secrets=secrets,

@@ -86,6 +86,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tls_private_key_file: str = ""
     client_ca_file: str = ""
     http_token_file: Path | None = None
+    housekeeping_interval: int = 10_000
     pleg_relist_period: int = 10_000
     pleg_relist_threshold: int = 180_000
     kubelet_dir: Path = Path("/var/lib/kubelet")
@@ -320,6 +321,14 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="DURATION",
     ),
     *HTTP_SETTINGS,
+    Setting(
+        "housekeeping_interval",
+        "--housekeeping-interval",
+        "CHRONOLET_HOUSEKEEPING_INTERVAL",
+        "how often the use of the node, its pods and containers is sampled [default: 10s]",
+        duration,
+        metavar="DURATION",
+    ),
     Setting(
         "pleg_relist_period",
         "--pleg-relist-period",

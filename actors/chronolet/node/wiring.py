@@ -18,9 +18,10 @@ from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.health import Health
 from chronolet.node.http import Show
 from chronolet.node.kinds import SHARDS, kinds
-from chronolet.node.pages import configz, pod_pages, runtime_pages
+from chronolet.node.pages import configz, pod_pages, runtime_pages, usage_pages
 from chronolet.node.parts import Parts, parts
 from chronolet.node.settings import Settings
+from chronolet.node.stats.assembly import Stats
 from chronolet.node.tuning import USUAL, Tuning
 from chronolet.pod import actor as pod
 
@@ -35,6 +36,8 @@ class Node:
     process: Process
     pages: Mapping[str, Show]
     """HTTP pages beside those of health and metrics."""
+    stats: Stats | None
+    """What samples the use of the node and its pods; None where this process looks after no containers."""
 
 
 def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> Node:
@@ -47,7 +50,8 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
         return process.run
 
     process = _process(having, kinds(having, tuning, run), faults or NoFaults())
-    return Node(settings, having, _health(having, process), process, _pages(having))
+    stats = Stats(settings, having.runtime, having.running) if "pleg" in settings.actors else None
+    return Node(settings, having, _health(having, process), process, _pages(having, stats), stats)
 
 
 def _process(having: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults) -> Process:
@@ -80,12 +84,12 @@ def _health(having: Parts, process: Process) -> Health:
     return health
 
 
-def _pages(having: Parts) -> dict[str, Show]:
+def _pages(having: Parts, stats: Stats | None) -> dict[str, Show]:
     """Node-wide pages where the node's pods and containers are looked after."""
     settings = having.settings
     pages = {"/configz": configz(settings)}
     if "pod" in settings.actors:
         pages |= pod_pages(settings, having.store, having.archive, pod.kind(), devices.kind())
-    if "pleg" in settings.actors:
-        pages |= runtime_pages(settings, having.runtime)
+    if stats is not None:
+        pages |= runtime_pages(settings, having.runtime) | usage_pages(settings, stats.latest)
     return pages

@@ -144,6 +144,8 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     """What its image wants to be stopped with."""
     sandbox_id: str = ""
     """The id of the container whose network it is in."""
+    host_network: bool = False
+    """Whether it is in the machine's own network; False too where another container's network is joined."""
     detailed: bool = True
 
 
@@ -170,35 +172,6 @@ class ExecResult(Plain, frozen=True, kw_only=True):
 
     output: bytes
     exit_code: int
-
-
-class Interface(Plain, frozen=True, kw_only=True):
-    """What has gone through a network interface so far."""
-
-    name: str
-    rx_bytes: int = 0
-    rx_errors: int = 0
-    tx_bytes: int = 0
-    tx_errors: int = 0
-
-
-class Usage(Plain, frozen=True, kw_only=True):
-    """What a container uses, `at` that time in milliseconds; its processor time since it began.
-
-    The working set is the memory without the files in it that could be dropped at once. `interfaces` are those of the
-    network that it is in, be it another's.
-    """
-
-    at: int
-    cpu_nanoseconds: int = 0
-    memory_bytes: int = 0
-    memory_limit_bytes: int = 0
-    working_set_bytes: int = 0
-    rss_bytes: int = 0
-    page_faults: int = 0
-    major_page_faults: int = 0
-    processes: int = 0
-    interfaces: Sequence[Interface] = ()
 
 
 class BuiltImage(Plain, frozen=True, kw_only=True):
@@ -305,9 +278,6 @@ class Runtime(Protocol):
 
     def written_bytes(self, container_id: str) -> int:
         """How much a container has written beside its image and its mounts; 0 of one that is not there."""
-
-    def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
-        """What a container uses now; None of one that does not run."""
 
     def image(self, reference: str) -> ImageState | None:
         """The image, if it is there."""

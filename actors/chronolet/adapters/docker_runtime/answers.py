@@ -147,6 +147,7 @@ def detail(body: bytes) -> ContainerState:
         pid=run.Pid,
         stop_signal=found.Config.StopSignal or "TERM",
         sandbox_id=_sandbox_of(found.HostConfig),
+        host_network=_is_on_host_network(found.HostConfig),
     )
 
 
@@ -214,6 +215,7 @@ def _summary(one: _Listed) -> ContainerState:
         image_id=one.ImageID,
         created_at=one.Created * 1000,
         sandbox_id=_sandbox_of(one.HostConfig),
+        host_network=_is_on_host_network(one.HostConfig),
         detailed=False,
     )
 
@@ -222,6 +224,10 @@ def _sandbox_of(config: _HostConfig | None) -> str:
     """The container whose network another one is in; not that of the host or of a bridge."""
     kind, _, container_id = config.NetworkMode.partition(":") if config else ("", "", "")
     return container_id if kind == "container" else ""
+
+
+def _is_on_host_network(config: _HostConfig | None) -> bool:
+    return config is not None and config.NetworkMode == "host"
 
 
 def _milliseconds(moment: datetime) -> int:

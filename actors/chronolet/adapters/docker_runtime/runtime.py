@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from chronolet.adapters.docker_runtime import answers, bodies, streams, usage
+from chronolet.adapters.docker_runtime import answers, bodies, streams
 from chronolet.adapters.docker_runtime.connection import Connection, quoted
 from chronolet.adapters.docker_runtime.execs import Execs
 from chronolet.adapters.docker_runtime.hijack import Attached
@@ -28,7 +28,6 @@ from chronolet.ports.runtime import (
     PullStep,
     Refusal,
     SandboxSpec,
-    Usage,
 )
 from chronolet.ports.streams import Stream
 from chronolet.rules import image_names
@@ -217,17 +216,6 @@ class DockerRuntime:
                 return 0
             raise
         return answers.written_bytes(found)
-
-    def usage(self, container_id: str, *, timeout_seconds: float = 2.0) -> Usage | None:
-        # Without `one-shot` the engine looks twice, a second apart; with it some wait for their next look all the same.
-        query = {"stream": "false", "one-shot": "true"}
-        path = f"/containers/{quoted(container_id)}/stats"
-        try:
-            return usage.read(self._connection.call("GET", path, query, timeout_seconds=timeout_seconds))
-        except Refusal as refusal:
-            if refusal.kind in ("not_found", "conflict"):
-                return None
-            raise
 
     # -- images ----------------------------------------------------------------------------------------------------
 

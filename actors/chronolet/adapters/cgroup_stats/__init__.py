@@ -1,0 +1,1 @@
+"""What cgroups use, read from the kernel's files: `finder` finds a container's cgroup, `reader` reads one."""

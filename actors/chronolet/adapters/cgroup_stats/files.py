@@ -1,0 +1,86 @@
+"""The kernel's small files, and how their text is parsed.
+
+Input: paths. Output: bytes, numbers, pressures. Next: `reader`. An absent file is a value (None), because a cgroup may
+end at any time; text of another form than the kernel's is a ValueError.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from chronolet.ports.usage import Pressure, Stall
+
+NO_LIMIT = 1 << 60
+"""v1 writes a missing limit as a number near its largest."""
+
+_READ_BYTES = 65_536
+_WHOLE_BYTES = 2_048  # the kernel may hand out a longer file in parts
+
+
+class Files:
+    """Reads files; `reads` counts them, which is what a round of sampling costs."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def read(self, path: str) -> bytes | None:
+        """The file's text, None if there is none to read."""
+        self.reads += 1
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            text = os.read(file, _READ_BYTES)
+            if len(text) > _WHOLE_BYTES:
+                while more := os.read(file, _READ_BYTES):
+                    text += more
+        except OSError:
+            return None
+        finally:
+            os.close(file)
+        return text
+
+    def number(self, path: str) -> int:
+        """The file's one number; 0 if there is no such file, NO_LIMIT for `max`."""
+        text = self.read(path)
+        return number(text) if text else 0
+
+    def pairs(self, path: str) -> Mapping[bytes, bytes]:
+        """Name and value of each line; empty if there is no such file."""
+        return pairs(self.read(path) or b"")
+
+    def pressure(self, path: str) -> Pressure | None:
+        """A PSI file."""
+        text = self.read(path)
+        return pressure(text) if text else None
+
+
+def number(text: bytes) -> int:
+    """A number, or `max`."""
+    return NO_LIMIT if text.startswith(b"max") else int(text)
+
+
+def pairs(text: bytes) -> Mapping[bytes, bytes]:
+    """Name and value of each line."""
+    words = text.split()
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def limit(found: int) -> int:
+    """0 where there is none."""
+    return found if 0 < found < NO_LIMIT else 0
+
+
+def pressure(text: bytes) -> Pressure:
+    """Kernels before 5.13 have no `full` line for the CPU."""
+    lines = {words[0]: _stall(words) for words in map(bytes.split, text.splitlines()) if words}
+    return Pressure(some=lines.get(b"some", Stall()), full=lines.get(b"full", Stall()))
+
+
+def _stall(words: list[bytes]) -> Stall:
+    values = [word.partition(b"=")[2] for word in words[1:5]]
+    if len(values) < 4:  # noqa: PLR2004 - three averages and a total
+        raise ValueError(f"a PSI line reads {b' '.join(words)!r}, expected avg10, avg60, avg300 and total")
+    return Stall(float(values[0]), float(values[1]), float(values[2]), int(values[3]))

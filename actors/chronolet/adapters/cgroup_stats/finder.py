@@ -1,0 +1,67 @@
+"""Where a container's cgroup is: the places that the agent and Docker give it, tried in turn.
+
+Input: the pod's uid, the container's id. Output: `Folders`. Next: `node.stats`. Docker is asked for the container's
+process only where the cgroup is in none of these places, once in a container's life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from chronolet.adapters.cgroup_stats.hierarchies import Folders, Hierarchies
+from chronolet.rules.cgroups import Path as CgroupPath
+from chronolet.rules.cgroups import container_folder, pod_name, uid_of
+
+_CLASSES: tuple[CgroupPath, ...] = (("burstable",), ("besteffort",), ())
+_DRIVERS = ("cgroupfs", "systemd")
+_LEADING = ("memory", "cpuacct", "")
+
+Pid = Callable[[str], int]
+"""The process of a running container, 0 if it does not run."""
+
+
+class Finder:
+    """`root` is the path of the cgroup above all pods; `pid` asks the runtime, and its exceptions are passed on."""
+
+    def __init__(self, hierarchies: Hierarchies, root: CgroupPath, pid: Pid, proc: Path = Path("/proc")) -> None:
+        self._hierarchies = hierarchies
+        self._root = root
+        self._pid = pid
+        self._proc = proc
+
+    def container(self, uid: str, container_id: str) -> Folders | None:
+        """None if this machine has no cgroup of that container."""
+        if not self._hierarchies:
+            return None
+        for path in self._usual(uid, container_id):
+            if self._hierarchies.has(path):
+                return self._hierarchies.folders(path)
+        pid = self._pid(container_id)
+        path = self._of_process(pid, container_id) if pid else ""
+        return self._hierarchies.folders(path) if path else None
+
+    def pod(self, container: Folders) -> Folders | None:
+        """The pod's cgroup that a container's is in; None if it is in none."""
+        above = container.path.rpartition("/")[0]
+        return self._hierarchies.folders(above) if uid_of(above.rpartition("/")[2]) else None
+
+    def _usual(self, uid: str, container_id: str) -> Iterator[str]:
+        for driver in _DRIVERS:
+            for one in _CLASSES:
+                yield "/" + container_folder((*self._root, *one, pod_name(uid), container_id), driver)
+        yield f"/docker/{container_id}"
+        yield f"/system.slice/docker-{container_id}.scope"
+
+    def _of_process(self, pid: int, container_id: str) -> str:
+        """The path by /proc; empty if another process has got the id meanwhile, or /proc is another machine's."""
+        try:
+            text = (self._proc / str(pid) / "cgroup").read_text()
+        except OSError:
+            return ""
+        paths: dict[str, str] = {}
+        for line in text.splitlines():
+            _, controllers, path = line.split(":", 2)
+            paths |= dict.fromkeys(controllers.split(","), path)
+        path = next((paths[name] for name in _LEADING if name in paths), "")
+        return path if container_id in path and self._hierarchies.has(path) else ""

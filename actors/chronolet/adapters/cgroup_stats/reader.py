@@ -1,0 +1,206 @@
+"""What one cgroup uses, read from its files, of v1 or of v2.
+
+Input: `Folders`. Output: `Usage`, None of a cgroup that has ended. Next: `node.stats`. Corresponds to cAdvisor's
+container/libcontainer/handler.go (setCPUStats, setMemoryStats, setThreadsStats), container/common/helpers.go (GetSpec).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from chronolet.adapters.cgroup_stats.files import NO_LIMIT, Files, limit, number, pairs
+from chronolet.adapters.cgroup_stats.hierarchies import Folders
+from chronolet.ports.usage import Limits, Pressure, Pressures, Transfers, Usage
+from chronolet.rules.cgroups import shares_of_weight
+
+_MICROSECOND = 1_000
+_V1_OPERATIONS: Mapping[bytes, int] = {b"Read": 0, b"Write": 1}
+
+
+class Reader:
+    """Used by one thread at a time."""
+
+    def __init__(self, files: Files, devices: str = "/sys/dev/block") -> None:
+        self._files = files
+        self._devices = devices
+        self._names: dict[str, str] = {}
+
+    def counters(self, folders: Folders) -> tuple[int, int] | None:
+        """Processor time in nanoseconds and memory in bytes, the two that change with whatever a cgroup does. None if
+        it has ended. ValueError as `usage`.
+        """
+        cpu = self._cpu(folders)
+        if cpu is None:
+            return None
+        file = f"{folders.unified}/memory.current" if folders.is_v2 else f"{folders.memory}/memory.usage_in_bytes"
+        return cpu, self._files.number(file)
+
+    def usage(self, folders: Folders, last: Usage | None = None) -> Usage | None:
+        """None if the cgroup has ended; ValueError where a file does not read as the kernel's do.
+
+        What seldom changes is taken from `last`: limits, the memory maximum, failures and processes.
+        """
+        return self._v2(folders, last) if folders.is_v2 else self._v1(folders, last)
+
+    def first_process(self, folders: Folders) -> int:
+        """A process in the cgroup, by the id that this process sees; 0 if there is none."""
+        words = (self._files.read(f"{folders.memory or folders.unified}/cgroup.procs") or b"").split(maxsplit=1)
+        return int(words[0]) if words else 0
+
+    def _cpu(self, folders: Folders) -> int | None:
+        if folders.is_v2:
+            text = self._files.read(f"{folders.unified}/cpu.stat")
+            return None if text is None else _of(pairs(text), b"usage_usec") * _MICROSECOND
+        text = self._files.read(f"{folders.cpuacct}/cpuacct.usage")
+        return None if text is None else int(text)
+
+    def _v1(self, folders: Folders, last: Usage | None) -> Usage | None:
+        files, memory = self._files, folders.memory
+        cpu, used = self._cpu(folders), files.read(f"{memory}/memory.usage_in_bytes")
+        if cpu is None or used is None:
+            return None
+        stat, throttling = files.pairs(f"{memory}/memory.stat"), files.pairs(f"{folders.cpu}/cpu.stat")
+        return Usage(
+            at=_now(),
+            cpu_nanoseconds=cpu,
+            periods=_of(throttling, b"nr_periods"),
+            throttled_periods=_of(throttling, b"nr_throttled"),
+            throttled_nanoseconds=_of(throttling, b"throttled_time"),
+            memory_bytes=int(used),
+            most_memory_bytes=last.most_memory_bytes if last else files.number(f"{memory}/memory.max_usage_in_bytes"),
+            working_set_bytes=max(0, int(used) - _of(stat, b"total_inactive_file")),
+            rss_bytes=_of(stat, b"total_rss"),
+            cache_bytes=_of(stat, b"total_cache"),
+            swap_bytes=_of(stat, b"total_swap"),
+            memory_failures=last.memory_failures if last else files.number(f"{memory}/memory.failcnt"),
+            oom_kills=_of(files.pairs(f"{memory}/memory.oom_control"), b"oom_kill"),
+            page_faults=_of(stat, b"total_pgfault"),
+            major_page_faults=_of(stat, b"total_pgmajfault"),
+            threads=files.number(f"{folders.pids}/pids.current"),
+            processes=last.processes if last else self._processes(memory),
+            limits=last.limits if last else self._v1_limits(folders),
+            pressures=self._pressures(folders.unified),
+            transfers=self._v1_transfers(folders.blkio),
+        )
+
+    def _v2(self, folders: Folders, last: Usage | None) -> Usage | None:
+        files, own = self._files, folders.unified
+        stat_text = files.read(f"{own}/cpu.stat")
+        if stat_text is None:
+            return None
+        used = files.number(f"{own}/memory.current")
+        cpu, stat = pairs(stat_text), files.pairs(f"{own}/memory.stat")
+        events = files.pairs(f"{own}/memory.events")
+        return Usage(
+            at=_now(),
+            cpu_nanoseconds=_of(cpu, b"usage_usec") * _MICROSECOND,
+            periods=_of(cpu, b"nr_periods"),
+            throttled_periods=_of(cpu, b"nr_throttled"),
+            throttled_nanoseconds=_of(cpu, b"throttled_usec") * _MICROSECOND,
+            memory_bytes=used,
+            most_memory_bytes=last.most_memory_bytes if last else files.number(f"{own}/memory.peak"),
+            working_set_bytes=max(0, used - _of(stat, b"inactive_file")),
+            rss_bytes=_of(stat, b"anon"),
+            cache_bytes=_of(stat, b"file"),
+            swap_bytes=files.number(f"{own}/memory.swap.current"),
+            memory_failures=_of(events, b"max"),
+            oom_kills=_of(events, b"oom_kill"),
+            page_faults=_of(stat, b"pgfault"),
+            major_page_faults=_of(stat, b"pgmajfault"),
+            threads=files.number(f"{own}/pids.current"),
+            processes=last.processes if last else self._processes(own),
+            limits=last.limits if last else self._v2_limits(own),
+            pressures=self._pressures(own),
+            transfers=self._v2_transfers(own),
+        )
+
+    def _processes(self, folder: str) -> int:
+        """Directly in the cgroup: none in a pod's, whose containers have them."""
+        return (self._files.read(f"{folder}/cgroup.procs") or b"").count(b"\n")
+
+    def _v1_limits(self, folders: Folders) -> Limits:
+        files = self._files
+        return Limits(
+            cpu_shares=files.number(f"{folders.cpu}/cpu.shares"),
+            cpu_quota_us=limit(files.number(f"{folders.cpu}/cpu.cfs_quota_us")),
+            cpu_period_us=files.number(f"{folders.cpu}/cpu.cfs_period_us"),
+            memory_bytes=limit(files.number(f"{folders.memory}/memory.limit_in_bytes")),
+            memory_reservation_bytes=limit(files.number(f"{folders.memory}/memory.soft_limit_in_bytes")),
+            threads=limit(files.number(f"{folders.pids}/pids.max")),
+        )
+
+    def _v2_limits(self, own: str) -> Limits:
+        files = self._files
+        weight = files.number(f"{own}/cpu.weight")
+        quota, period, *_ = *(files.read(f"{own}/cpu.max") or b"").split(), b"0", b"0"
+        return Limits(
+            cpu_shares=shares_of_weight(weight) if weight else 0,
+            cpu_quota_us=limit(number(quota)),
+            cpu_period_us=int(period),
+            memory_bytes=limit(files.number(f"{own}/memory.max")),
+            memory_reservation_bytes=limit(files.number(f"{own}/memory.low")),
+            threads=limit(files.number(f"{own}/pids.max")),
+        )
+
+    def _pressures(self, folder: str) -> Pressures:
+        def of(resource: str) -> Pressure | None:
+            return self._files.pressure(f"{folder}/{resource}.pressure")
+
+        return Pressures(of("cpu"), of("memory"), of("io")) if folder else Pressures()
+
+    def _v1_transfers(self, folder: str) -> Sequence[Transfers]:
+        """Lines as `8:0 Read 4096`."""
+        if not folder:
+            return ()
+        amounts = self._v1_by_device(f"{folder}/blkio.throttle.io_service_bytes_recursive")
+        counts = self._v1_by_device(f"{folder}/blkio.throttle.io_serviced_recursive") if amounts else {}
+        return tuple(
+            self._transfers(device, *found, *counts.get(device, (0, 0))) for device, found in sorted(amounts.items())
+        )
+
+    def _v1_by_device(self, file: str) -> Mapping[bytes, tuple[int, int]]:
+        found: dict[bytes, list[int]] = {}
+        for line in (self._files.read(file) or b"").splitlines():
+            words = line.split()
+            if len(words) == 3 and words[1] in _V1_OPERATIONS:  # noqa: PLR2004 - device, operation, amount
+                found.setdefault(words[0], [0, 0])[_V1_OPERATIONS[words[1]]] = int(words[2])
+        return {device: (read, written) for device, (read, written) in found.items()}
+
+    def _v2_transfers(self, folder: str) -> Sequence[Transfers]:
+        """Lines as `8:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0`."""
+        return tuple(
+            self._transfers(device, *(_of(values, name) for name in (b"rbytes", b"wbytes", b"rios", b"wios")))
+            for device, values in _io_lines(self._files.read(f"{folder}/io.stat") or b"")
+        )
+
+    def _transfers(self, device: bytes, read: int, written: int, reads: int, writes: int) -> Transfers:
+        name = self._device(device.decode("ascii", "replace"))
+        return Transfers(device=name, read_bytes=read, written_bytes=written, reads=reads, writes=writes)
+
+    def _device(self, numbers: str) -> str:
+        """The device's file; its numbers where the kernel has no name for it."""
+        if numbers not in self._names:
+            try:
+                link = os.readlink(f"{self._devices}/{numbers}")  # noqa: PTH115 - a str is enough
+                self._names[numbers] = f"/dev/{link.rpartition('/')[2]}"
+            except OSError:
+                self._names[numbers] = numbers
+        return self._names[numbers]
+
+
+def _io_lines(text: bytes) -> Iterator[tuple[bytes, Mapping[bytes, bytes]]]:
+    for line in text.splitlines():
+        device, *words = line.split()
+        if words:
+            yield device, dict(word.split(b"=", 1) for word in words if b"=" in word)
+
+
+def _of(values: Mapping[bytes, bytes], name: bytes) -> int:
+    """0 where the kernel has no such value."""
+    return min(int(values.get(name, 0)), NO_LIMIT)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,62 @@
+"""How the sampler and what it reads are put together.
+
+Input: settings, the runtime. Output: `Stats`. Next: `wiring` gives its samples to the pages, `main` runs it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chronolet.adapters import machine
+from chronolet.adapters.cgroup_stats.files import Files
+from chronolet.adapters.cgroup_stats.finder import Finder
+from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
+from chronolet.node.settings import Settings
+from chronolet.node.shares import sharing
+from chronolet.node.stats.disk import Disk
+from chronolet.node.stats.running import Running
+from chronolet.node.stats.sampler import Outside, Sampler
+from chronolet.node.stats.tracked import Sources
+from chronolet.ports import labels
+from chronolet.ports.runtime import Refusal, Runtime
+
+_INSPECT_SECONDS = 2.0
+
+
+class Stats:
+    """The sampler and the walker of writable layers."""
+
+    def __init__(self, settings: Settings, runtime: Runtime, running: Running, proc: Path = Path("/proc")) -> None:
+        def pid(container_id: str) -> int:
+            try:
+                found = runtime.inspect(container_id, timeout_seconds=_INSPECT_SECONDS)
+            except Refusal:
+                return 0
+            return found.pid if found is not None and found.state == "running" else 0
+
+        self._disk = Disk(settings.pod_logs, proc)
+        finder = Finder(Hierarchies(proc), sharing(settings).root, pid, proc)
+        outside = Outside(
+            running=running,
+            sources=Sources(Files(), finder, str(proc)),
+            look=lambda: machine.look(_existing(settings.root_dir), proc),
+            list_all=lambda: runtime.list(labels.of_node(settings.node)),
+            disk=self._disk,
+        )
+        self._sampler = Sampler(outside, settings.housekeeping_interval / 1000)
+        self.latest = self._sampler.latest
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._sampler.start()
+        self._disk.start()
+
+    def stop(self) -> None:
+        """Both threads end."""
+        self._disk.stop()
+        self._sampler.stop()
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that is there already."""
+    return next(path for path in (folder, *folder.parents) if path.exists())

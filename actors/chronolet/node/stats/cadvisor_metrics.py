@@ -1,0 +1,246 @@
+"""The metrics of /metrics/cadvisor: their names, types and help, and how each is read from a row. Pure.
+
+Input: `Row`s. Output: values. Next: `cadvisor_page`. Source: cAdvisor's metrics/prometheus.go,
+metrics/prometheus_machine.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from chronolet.adapters.machine import Machine
+from chronolet.ports.usage import DiskUse, FileSystem, Pressure, Usage
+
+NODE, POD, SANDBOX, CONTAINER = "node", "pod", "sandbox", "container"
+_ALL = frozenset({NODE, POD, SANDBOX, CONTAINER})
+_CGROUPS = _ALL - {NODE}
+_RUN = frozenset({SANDBOX, CONTAINER})
+
+_NANOSECONDS, _MICROSECONDS, _MILLISECONDS = 1e9, 1e6, 1e3
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+class Row(NamedTuple):
+    """One cgroup, or the machine. `labels` are written, without braces. `used_bytes` is what a container holds on the
+    file system `disk`.
+    """
+
+    what: str
+    labels: str
+    usage: Usage
+    created_at: int = 0
+    used: DiskUse | None = None
+    log_bytes: int = 0
+    disk: FileSystem | None = None
+
+
+class Metric(NamedTuple):
+    """`read` gives one value, None where there is none; `extra` is a label that every sample has, after a comma."""
+
+    name: str
+    kind: str
+    help: str
+    read: Callable[[Row], float | None]
+    rows: frozenset[str] = _CGROUPS
+    extra: str = ""
+    timed: bool = True
+
+
+class Labelled(NamedTuple):
+    """A metric with several samples of a row: the text of one more label, after a comma, and a value each."""
+
+    name: str
+    kind: str
+    help: str
+    read: Callable[[Row], Iterable[tuple[str, float]]]
+
+
+def escaped(value: str) -> str:
+    """A label's value as the format writes it."""
+    return value.translate(_ESCAPES)
+
+
+def _usage(field: str) -> Callable[[Row], float]:
+    of: Callable[[Usage], float] = attrgetter(field)
+    return lambda row: of(row.usage)
+
+
+def _seconds(field: str, unit: float) -> Callable[[Row], float]:
+    of: Callable[[Usage], float] = attrgetter(field)
+    return lambda row: of(row.usage) / unit
+
+
+def _if_limited(read: Callable[[Row], float]) -> Callable[[Row], float | None]:
+    """Only where there is a CPU quota, as cAdvisor does."""
+    return lambda row: read(row) if row.usage.limits.cpu_quota_us else None
+
+
+def _waited(resource: str, line: str) -> Callable[[Row], float | None]:
+    of: Callable[[Any], Pressure | None] = attrgetter(resource)
+    stall = attrgetter(f"{line}.total_microseconds")
+
+    def read(row: Row) -> float | None:
+        pressure = of(row.usage.pressures)
+        return None if pressure is None else stall(pressure) / _MICROSECONDS
+
+    return read
+
+
+def _pressure(resource: str, name: str) -> Iterator[Metric]:
+    stalled = f"Total time in which no task could make progress for want of {name}, in seconds"
+    waiting = f"Total time in which tasks waited for {name}, in seconds"
+    yield Metric(
+        f"container_pressure_{resource}_stalled_seconds_total", "counter", stalled, _waited(resource, "full"), _ALL
+    )
+    yield Metric(
+        f"container_pressure_{resource}_waiting_seconds_total", "counter", waiting, _waited(resource, "some"), _ALL
+    )
+
+
+def _spec(name: str, words: str, field: str) -> Metric:
+    return Metric(f"container_spec_{name}", "gauge", words, _usage(f"limits.{field}"), timed=False)
+
+
+def _memory(name: str, words: str, field: str, rows: frozenset[str] = _ALL) -> Metric:
+    return Metric(f"container_memory_{name}", "gauge", words, _usage(field), rows)
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        "container_cpu_usage_seconds_total",
+        "counter",
+        "Cumulative processor time in seconds",
+        _seconds("cpu_nanoseconds", _NANOSECONDS),
+        _ALL,
+        ',cpu="total"',
+    ),
+    Metric(
+        "container_cpu_cfs_periods_total",
+        "counter",
+        "Number of elapsed periods of the CPU quota",
+        _if_limited(_usage("periods")),
+    ),
+    Metric(
+        "container_cpu_cfs_throttled_periods_total",
+        "counter",
+        "Number of periods in which the CPU quota was used up",
+        _if_limited(_usage("throttled_periods")),
+    ),
+    Metric(
+        "container_cpu_cfs_throttled_seconds_total",
+        "counter",
+        "Total time spent held back by the CPU quota, in seconds",
+        _if_limited(_seconds("throttled_nanoseconds", _NANOSECONDS)),
+    ),
+    _memory("usage_bytes", "Memory in use, file pages included, in bytes", "memory_bytes"),
+    _memory("working_set_bytes", "Memory that cannot be dropped at once, in bytes", "working_set_bytes"),
+    _memory("rss", "Anonymous memory in bytes", "rss_bytes"),
+    _memory("cache", "Page cache in bytes", "cache_bytes"),
+    _memory("swap", "Swap in use in bytes", "swap_bytes"),
+    _memory("max_usage_bytes", "Most memory ever in use, in bytes", "most_memory_bytes", _CGROUPS),
+    # A counter to cAdvisor; without a type here, because the format's checker wants _total at the end of a counter.
+    Metric(
+        "container_memory_failcnt", "untyped", "Number of times the memory limit was hit", _usage("memory_failures")
+    ),
+    Metric(
+        "container_oom_events_total", "counter", "Number of kills for want of memory", _usage("oom_kills"), _CGROUPS
+    ),
+    Metric("container_threads", "gauge", "Number of threads", _usage("threads")),
+    Metric(
+        "container_threads_max",
+        "gauge",
+        "Most threads allowed, 0 for any number",
+        _usage("limits.threads"),
+    ),
+    Metric("container_processes", "gauge", "Number of processes", _usage("processes"), _RUN),
+    *_pressure("cpu", "a processor"),
+    *_pressure("memory", "memory"),
+    *_pressure("io", "I/O"),
+    _spec("cpu_shares", "CPU shares", "cpu_shares"),
+    _spec("cpu_period", "Period of the CPU quota in microseconds", "cpu_period_us"),
+    Metric(
+        "container_spec_cpu_quota",
+        "gauge",
+        "CPU quota in microseconds a period",
+        _if_limited(_usage("limits.cpu_quota_us")),
+        timed=False,
+    ),
+    _spec("memory_limit_bytes", "Memory limit in bytes, 0 for none", "memory_bytes"),
+    _spec("memory_reservation_limit_bytes", "Memory reservation in bytes, 0 for none", "memory_reservation_bytes"),
+    Metric(
+        "container_start_time_seconds",
+        "gauge",
+        "Time of the start since the epoch in seconds",
+        lambda row: row.created_at / _MILLISECONDS,
+        _ALL,
+        timed=False,
+    ),
+    Metric(
+        "container_last_seen",
+        "gauge",
+        "Time of the last sample since the epoch in seconds",
+        lambda row: row.usage.at / _MILLISECONDS,
+        _ALL,
+    ),
+)
+
+
+def _through(field: str) -> Callable[[Row], Iterable[tuple[str, float]]]:
+    of = attrgetter(field)
+    return lambda row: [(f',interface="{escaped(one.name)}"', of(one)) for one in row.usage.interfaces]
+
+
+def _moved(field: str) -> Callable[[Row], Iterable[tuple[str, float]]]:
+    of = attrgetter(field)
+    return lambda row: [(f',device="{escaped(one.device)}"', of(one)) for one in row.usage.transfers]
+
+
+def _held(row: Row) -> Iterable[tuple[str, float]]:
+    if row.used is None or row.disk is None:
+        return ()
+    return ((f',device="{escaped(row.disk.device)}"', row.used.used_bytes + row.log_bytes),)
+
+
+def _room(row: Row) -> Iterable[tuple[str, float]]:
+    if row.used is None or row.disk is None:
+        return ()
+    return ((f',device="{escaped(row.disk.device)}"', row.disk.capacity_bytes),)
+
+
+def _network(way: str, past: str, prefix: str) -> Iterator[Labelled]:
+    for name, words, field in (
+        ("bytes", "Bytes", "bytes"),
+        ("packets", "Packets", "packets"),
+        ("packets_dropped", "Packets dropped while being", "dropped"),
+        ("errors", "Errors in packets", "errors"),
+    ):
+        metric = f"container_network_{way}_{name}_total"
+        yield Labelled(metric, "counter", f"{words} {past}", _through(f"{prefix}_{field}"))
+
+
+LABELLED: tuple[Labelled, ...] = (
+    *_network("receive", "received", "rx"),
+    *_network("transmit", "transmitted", "tx"),
+    Labelled("container_fs_usage_bytes", "gauge", "Writable layer and log in bytes", _held),
+    Labelled("container_fs_limit_bytes", "gauge", "Size of the file system in bytes", _room),
+    Labelled("container_fs_reads_bytes_total", "counter", "Bytes read from the device", _moved("read_bytes")),
+    Labelled("container_fs_writes_bytes_total", "counter", "Bytes written to the device", _moved("written_bytes")),
+    Labelled("container_fs_reads_total", "counter", "Reads from the device", _moved("reads")),
+    Labelled("container_fs_writes_total", "counter", "Writes to the device", _moved("writes")),
+)
+
+
+class OfMachine(NamedTuple):
+    """A metric of the machine."""
+
+    name: str
+    help: str
+    read: Callable[[Machine], float]
+
+
+MACHINE: tuple[OfMachine, ...] = (
+    OfMachine("machine_cpu_cores", "Number of processors", lambda machine: machine.processors),
+    OfMachine("machine_memory_bytes", "Memory of the machine in bytes", lambda one: one.usage.limits.memory_bytes),
+)

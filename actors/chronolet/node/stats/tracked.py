@@ -1,0 +1,217 @@
+"""One pod over many rounds: where its cgroups are, and what they used last.
+
+Input: the pod's running containers. Output: `PodSample`. Next: `sampler`. A cgroup that has used neither processor time
+nor memory since the last round has not changed, and neither have those in it: their files are not read again until
+`_REFRESH_ROUNDS` have passed. So an idle pod costs three reads a round. Limits are read in those rounds alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from operator import attrgetter
+
+from msgspec.structs import replace
+
+from chronolet.adapters.cgroup_stats.files import Files
+from chronolet.adapters.cgroup_stats.finder import Finder
+from chronolet.adapters.cgroup_stats.hierarchies import Folders
+from chronolet.adapters.cgroup_stats.reader import Reader
+from chronolet.adapters.net_dev import parsed
+from chronolet.node.stats.samples import ContainerSample, Measured, PodSample, rate
+from chronolet.ports import labels
+from chronolet.ports.runtime import ContainerState
+from chronolet.ports.usage import Interface, Usage
+
+_REFRESH_ROUNDS = 6
+_LONGEST_REST_ROUNDS = 64
+
+
+class Sources:
+    """What tracked pods read from. Used by one thread at a time."""
+
+    def __init__(self, files: Files, finder: Finder, proc: str = "/proc") -> None:
+        self.files = files
+        self.reader = Reader(files)
+        self.finder = finder
+        self.proc = proc
+
+
+class _Cgroup:
+    """One cgroup with its last usage."""
+
+    def __init__(self, folders: Folders) -> None:
+        self.folders = folders
+        self.measured: Measured | None = None
+        self.pid = 0
+
+    def read(self, sources: Sources, *, whole: bool) -> None:
+        """Read it anew; nothing is measured of one that has ended. `whole`: what seldom changes too. ValueError as the
+        reader's.
+        """
+        last = None if self.measured is None or whole else self.measured.usage
+        if last is not None and self.is_unchanged(sources):
+            self.take_again(_now())
+            return
+        found = sources.reader.usage(self.folders, last)
+        if found is None:
+            self.measured = None
+        else:
+            self._take(found)
+
+    def is_unchanged(self, sources: Sources) -> bool:
+        """Whether it has used nothing since, and no average of its pressure has yet to decay."""
+        if self.measured is None or not self.measured.usage.pressures.is_calm:
+            return False
+        last = self.measured.usage
+        return sources.reader.counters(self.folders) == (last.cpu_nanoseconds, last.memory_bytes)
+
+    def take_again(self, at: int) -> None:
+        """Nothing has changed since."""
+        if self.measured is not None:
+            self._take(replace(self.measured.usage, at=at))
+
+    def _take(self, usage: Usage) -> None:
+        before = self.measured.usage if self.measured is not None else None
+        self.measured = Measured(usage, rate(before, usage), self.folders.path)
+
+
+class _Missing:
+    """A container whose cgroup was not found: tried again ever more rarely."""
+
+    def __init__(self) -> None:
+        self.tries = 0
+        self.rest = 0
+
+    def is_due(self) -> bool:
+        self.rest -= 1
+        return self.rest < 0
+
+    def failed(self) -> None:
+        self.rest = min(1 << self.tries, _LONGEST_REST_ROUNDS)
+        self.tries += 1
+
+
+class TrackedPod:
+    """`errors` counts cgroups whose files could not be understood."""
+
+    def __init__(self, uid: str, offset: int = 0) -> None:
+        self._uid = uid
+        self._round = offset
+        self._whole: _Cgroup | None = None
+        self._cgroups: dict[str, _Cgroup] = {}
+        self._missing: dict[str, _Missing] = {}
+        self._pauses = False
+        self.errors = 0
+
+    def sample(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
+        """All of it. None if none of the containers has a cgroup here."""
+        self._round += 1
+        self._forget({one.id for one in containers})
+        fresh = [one for one in containers if one.id not in self._cgroups and self._find(one, sources)]
+        whole = self._round % _REFRESH_ROUNDS == 0
+        if fresh or whole or not self._is_unchanged(sources):
+            self._read_all(sources, whole=whole)
+        return self._sampled(containers, sources)
+
+    def sample_new(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
+        """Between rounds: with the containers that were not there in the last one; the others as they were then."""
+        for one in containers:
+            if one.id not in self._cgroups and self._find(one, sources):
+                self._read(self._cgroups[one.id], sources, whole=True)
+                self._read(self._whole, sources, whole=False)
+        return self._sampled(containers, sources)
+
+    def pids(self) -> dict[str, int]:
+        """A process of each container that has been sampled."""
+        return {container_id: one.pid for container_id, one in self._cgroups.items() if one.pid}
+
+    def _forget(self, kept: set[str]) -> None:
+        self._cgroups = {one: cgroup for one, cgroup in self._cgroups.items() if one in kept}
+        self._missing = {one: missing for one, missing in self._missing.items() if one in kept}
+
+    def _find(self, container: ContainerState, sources: Sources) -> bool:
+        missing = self._missing.get(container.id)
+        if missing is not None and not missing.is_due():
+            return False
+        folders = sources.finder.container(self._uid, container.id)
+        if folders is None:
+            self._missing.setdefault(container.id, _Missing()).failed()
+            return False
+        self._missing.pop(container.id, None)
+        self._cgroups[container.id] = _Cgroup(folders)
+        above = sources.finder.pod(folders)
+        if above is None:
+            self._whole = None
+        elif self._whole is None or self._whole.folders.path != above.path:
+            self._whole = _Cgroup(above)
+        return True
+
+    def _is_unchanged(self, sources: Sources) -> bool:
+        """By the pod's own cgroup, which counts whatever happens in its containers'; restamps the last usages if so."""
+        whole = self._whole
+        try:
+            if whole is None or not whole.is_unchanged(sources):
+                return False
+        except ValueError:
+            return False
+        at = _now()
+        for one in (*self._cgroups.values(), whole):
+            one.take_again(at)
+        return True
+
+    def _read_all(self, sources: Sources, *, whole: bool) -> None:
+        """Its own cgroup last: no pod has used less than its containers together."""
+        for one in (*self._cgroups.values(), self._whole):
+            self._read(one, sources, whole=whole)
+
+    def _read(self, one: _Cgroup | None, sources: Sources, *, whole: bool) -> None:
+        if one is None:
+            return
+        try:
+            one.read(sources, whole=whole)
+            if one is not self._whole and not one.pid:
+                one.pid = sources.reader.first_process(one.folders)
+        except ValueError:
+            self.errors += 1
+            one.measured = None
+
+    def _sampled(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
+        found = []
+        for one in sorted(containers, key=attrgetter("created_at")):
+            cgroup = self._cgroups.get(one.id)
+            if cgroup is not None and cgroup.measured is not None:
+                found.append(ContainerSample(one, cgroup.measured))
+        if not found:
+            return None
+        whose = found[-1].container.labels
+        sandbox = next((one for one in reversed(found) if one.is_sandbox), None)
+        return PodSample(
+            namespace=whose.get(labels.POD_NAMESPACE, ""),
+            name=whose.get(labels.POD_NAME, ""),
+            uid=self._uid,
+            sandbox=self._networked(sandbox, sources) if sandbox is not None else None,
+            containers=tuple(sorted((one for one in found if not one.is_sandbox), key=attrgetter("name"))),
+            whole=self._whole.measured if self._whole is not None else None,
+        )
+
+    def _networked(self, sandbox: ContainerSample, sources: Sources) -> ContainerSample:
+        """With the pod's interfaces; a pod on the host's network has none of its own."""
+        pid = self._cgroups[sandbox.container.id].pid
+        if sandbox.container.host_network or not pid:
+            return sandbox
+        measured = sandbox.measured
+        usage = replace(measured.usage, interfaces=_interfaces(sources, pid))
+        return sandbox._replace(measured=measured._replace(usage=usage))
+
+
+def _interfaces(sources: Sources, pid: int) -> tuple[Interface, ...]:
+    text = sources.files.read(f"{sources.proc}/{pid}/net/dev")
+    try:
+        return parsed(text.decode("ascii", "replace")) if text else ()
+    except ValueError:
+        return ()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

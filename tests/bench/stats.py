@@ -1,0 +1,88 @@
+"""What sampling 250 pods costs, and what each page of usage does: over cgroups that are plain files.
+
+Input: nothing. Output: figures; CPU times of this process alone, beside the machine's load. Plain files cost the kernel
+less than real cgroups do, whose figures it adds up when they are read; `reads` is what can be compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from chronolet.node.pages import usage_pages
+from chronolet.node.settings import Settings
+from tests.bench.figures import Figure
+from tests.node.stats.nodes import Sampled, state
+
+PODS = 250
+PERIOD_SECONDS = 10
+_ROUNDS = 12
+_CORE_PER_CENT = 100
+_MILLISECONDS = 1000
+
+
+def figures(options: argparse.Namespace) -> Sequence[Figure]:
+    """A node of 250 pods with a container each: idle, then all at work."""
+    rounds = 3 if options.quick else _ROUNDS
+    with tempfile.TemporaryDirectory() as folder:
+        node = Sampled(Path(folder), "both")
+        paths = [node.pod(number) for number in range(PODS)]
+        node.sampler.sample()
+        idle = [_cost(node, node.sampler.sample) for _ in range(rounds)]
+        busy = [_busy_round(node, paths, number) for number in range(rounds)]
+        found = [*_sampling("idle", idle), *_sampling("busy", busy)]
+        show = usage_pages(Settings(node="n", root_dir=Path(folder)), node.sampler.latest)
+        for path, goal in (("/stats/summary", 50), ("/metrics/resource", 50), ("/metrics/cadvisor", 250)):
+            found += _page(node, path, lambda page=path: len(show[page]({}).body), goal, rounds)  # type: ignore[misc]
+    return found
+
+
+class _Cost(NamedTuple):
+    """Times in milliseconds."""
+
+    cpu: float
+    wall: float
+    reads: int
+
+
+def _cost(node: Sampled, work: Callable[[], object]) -> _Cost:
+    reads, cpu, wall = node.files.reads, time.process_time(), time.perf_counter()
+    work()
+    spent = (time.process_time() - cpu) * _MILLISECONDS, (time.perf_counter() - wall) * _MILLISECONDS
+    return _Cost(*spent, node.files.reads - reads)
+
+
+def _busy_round(node: Sampled, paths: Sequence[str], number: int) -> _Cost:
+    for index, path in enumerate(paths):
+        node.trees.busy(path, cpu=(number + 2) * 1_000_000)
+        node.trees.busy(f"{path}/{state(index, 'app').id}", cpu=(number + 2) * 900_000)
+    return _cost(node, node.sampler.sample)
+
+
+def _sampling(what: str, costs: Sequence[_Cost]) -> list[Figure]:
+    cpu = statistics.mean(one.cpu for one in costs)
+    share = cpu / _MILLISECONDS / PERIOD_SECONDS * _CORE_PER_CENT
+    reads = statistics.mean(one.reads for one in costs)
+    note = f"{reads:.0f} files read a round, {share:.2f} % of a core at a period of {PERIOD_SECONDS} s"
+    goal = 100 if what == "idle" else 200
+    return [Figure(name=f"sampling {PODS} {what} pods", ours=cpu, unit="CPU ms", goal=goal, note=note)]
+
+
+def _page(node: Sampled, path: str, show: Callable[[], int], goal: float, rounds: int) -> list[Figure]:
+    """The first scrape after a sample, which writes the page; the next ones cost nothing."""
+    costs, size = [], 0
+    for _ in range(rounds):
+        node.sampler.sample()
+        costs.append(_cost(node, show))
+        size = show()
+    cpu, wall = statistics.median(one.cpu for one in costs), statistics.median(one.wall for one in costs)
+    note = f"{size:,} bytes"
+    return [
+        Figure(name=f"{path} of {PODS} pods", ours=cpu, unit="CPU ms", goal=goal, note=note),
+        Figure(name=f"{path} of {PODS} pods", ours=wall, unit="ms", goal=goal * 2),
+    ]

@@ -1,0 +1,105 @@
+"""A node whose cgroups are plain files: what the sampler's tests and the bench sample.
+
+Output: a `Sampled` with pods that come, work and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from chronolet.adapters.cgroup_stats.files import Files
+from chronolet.adapters.cgroup_stats.finder import Finder
+from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
+from chronolet.adapters.machine import Machine
+from chronolet.node.stats.disk import Disk
+from chronolet.node.stats.running import Running
+from chronolet.node.stats.sampler import Outside, Sampler
+from chronolet.node.stats.tracked import Sources
+from chronolet.ports import labels
+from chronolet.ports.runtime import ContainerState, Refusal
+from chronolet.ports.usage import Limits, Usage
+from tests.support.cgroup_trees import CgroupTrees, Kind
+
+UNLISTED = Refusal("unavailable", "nobody there")
+
+
+class Sampled:
+    """`asked` are the ids of containers whose process the runtime was asked for, `lists` counts its listings."""
+
+    def __init__(self, folder: Path, kind: Kind = "v1", period: float = 3600) -> None:
+        self.trees = CgroupTrees(folder, kind)
+        self.running, self.files = Running(), Files()
+        self.logs = folder / "logs"
+        self.asked: list[str] = []
+        self.lists = 0
+        self.listing: list[ContainerState] | Refusal = []
+        self.clock = 1_000
+        self.pids: dict[str, int] = {}
+        self.disk = Disk(self.logs, self.trees.proc)
+        finder = Finder(Hierarchies(self.trees.proc), ("kubepods",), self._pid, self.trees.proc)
+        sources = Sources(self.files, finder, str(self.trees.proc))
+        self.sampler = Sampler(Outside(self.running, sources, self.machine, self._list, self.disk), period)
+
+    def machine(self) -> Machine:
+        """A second later each time, with one processor busy."""
+        self.clock += 1_000
+        return machine(self.clock, self.clock * 1_000_000)
+
+    def pod(self, number: int = 0, containers: Sequence[str] = ("app",), *, host_network: bool = False) -> str:
+        """A pod whose containers the next listing has; its cgroup's path."""
+        states = [state(number, one, host_network=host_network) for one in (*containers, "POD")]
+        assert isinstance(self.listing, list)
+        self.listing += states
+        return self.trees.pod(f"uid-{number}", [one.id for one in states])
+
+    def listed(self) -> None:
+        """As by pleg."""
+        assert isinstance(self.listing, list)
+        self.running.listed(self.listing, float("inf"))
+
+    def _pid(self, container_id: str) -> int:
+        self.asked.append(container_id)
+        return self.pids.get(container_id, 0)
+
+    def _list(self) -> Sequence[ContainerState]:
+        self.lists += 1
+        if isinstance(self.listing, Refusal):
+            raise self.listing
+        return self.listing
+
+
+def state(number: int, name: str, *, attempt: int = 0, host_network: bool = False) -> ContainerState:
+    """A running container of pod default/web-<number>."""
+    owner = labels.Owner(pod=f"default/web-{number}", uid=f"uid-{number}", container=name, attempt=attempt)
+    return ContainerState(
+        id=f"{name.lower()}{attempt}-{number}".ljust(64, "x"),
+        name=f"k8s_{name}_web-{number}",
+        labels=labels.written("n", owner),
+        state="running",
+        image="busybox:1",
+        created_at=5_000 + attempt,
+        host_network=host_network and name == "POD",
+        detailed=False,
+    )
+
+
+def machine(at: int, cpu: int) -> Machine:
+    """A small one."""
+    return Machine(
+        usage=Usage(
+            at=at,
+            cpu_nanoseconds=cpu,
+            limits=Limits(memory_bytes=1_000),
+            memory_bytes=600,
+            working_set_bytes=400,
+        ),
+        booted_at=1_000,
+        default_interface="eth0",
+        most_processes=99,
+        capacity_bytes=10,
+        available_bytes=4,
+        inodes=3,
+        inodes_free=1,
+        processors=2,
+    )

@@ -1,0 +1,240 @@
+"""The sampler over a node of plain files: what it reads, how often, and what it shows of what changes."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from chronolet.node.fresh import BusyError
+from chronolet.node.stats.samples import PodSample
+from chronolet.node.stats.tracked import _REFRESH_ROUNDS
+from chronolet.ports.runtime import SandboxSpec
+from tests.node.stats.nodes import UNLISTED, Sampled, state
+from tests.support.cgroup_trees import Kind
+from tests.support.scratch import wait_until
+
+
+@pytest.fixture(params=["v1", "v2", "both"])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Sampled:
+    kind: Kind = request.param
+    return Sampled(tmp_path, kind)
+
+
+def round_of(node: Sampled) -> tuple[tuple[PodSample, ...], int]:
+    """The pods of another round, and how many files it read."""
+    before = node.files.reads
+    node.sampler.sample()
+    return node.sampler.latest().pods, node.files.reads - before
+
+
+def pods_of(node: Sampled) -> tuple[PodSample, ...]:
+    return round_of(node)[0]
+
+
+def test_a_pod_has_its_containers_its_own_cgroup_and_its_network(node: Sampled) -> None:
+    path = node.pod(containers=("side", "app"))
+    (web,) = node.sampler.latest().pods
+    assert (web.namespace, web.name, web.uid) == ("default", "web-0", "uid-0")
+    assert [one.name for one in web.containers] == ["app", "side"]
+    assert web.whole is not None
+    assert web.whole.path == path
+    assert web.sandbox is not None
+    assert [one.rx_packets for one in web.sandbox.measured.usage.interfaces] == [2]
+    assert web.containers[0].measured.usage.cpu_nanoseconds == 5_000
+    assert (node.lists, node.asked) == (1, []), "Docker is asked for one list, and for no container"
+
+
+def test_a_pod_on_the_hosts_network_has_none_of_its_own(node: Sampled) -> None:
+    node.pod(host_network=True)
+    (web,) = node.sampler.latest().pods
+    assert web.sandbox is not None
+    assert web.sandbox.measured.usage.interfaces == ()
+
+
+def test_rates_are_those_between_two_samples(node: Sampled) -> None:
+    path, app = node.pod(), state(0, "app").id
+    (first,) = pods_of(node)
+    assert first.containers[0].measured.nano_cores is None
+    before = first.containers[0].measured.usage.at
+    wait_until(lambda: time.time() * 1000 > before + 1, "another millisecond")
+    node.trees.busy(path, cpu=2_000_000)
+    node.trees.busy(f"{path}/{app}", cpu=1_005_000)
+    (second,) = pods_of(node)
+    passed = second.containers[0].measured.usage.at - before
+    assert second.containers[0].measured.nano_cores == 1_000_000 * 1_000 // passed
+    snapshot = node.sampler.latest()
+    assert snapshot.node.nano_cores == 1_000_000_000, "one processor of the machine"
+
+
+def test_a_container_that_began_anew_has_no_rate(node: Sampled) -> None:
+    path, app = node.pod(), state(0, "app").id
+    pods_of(node)
+    for one in (path, f"{path}/{app}"):
+        node.trees.busy(one, cpu=1_000, memory=901)
+    (web,) = pods_of(node)
+    assert web.containers[0].measured.nano_cores is None
+    assert web.whole is not None
+    assert web.whole.nano_cores is None
+
+
+def test_an_idle_pod_costs_three_reads_and_is_read_whole_now_and_then(node: Sampled) -> None:
+    count = 20
+    for number in range(count):
+        node.pod(number)
+    first_pods, first = round_of(node)
+    assert len(first_pods) == count
+    assert first > 30 * count
+    costs = [round_of(node)[1] for _ in range(2 * _REFRESH_ROUNDS)]
+    expected = 2 * _REFRESH_ROUNDS * 3 * count + 2 * count * (first // count)
+    assert sum(costs) <= expected
+    assert max(costs) < first, "the whole reads are spread over the rounds"
+    pods = node.sampler.latest().pods
+    assert {one.containers[0].measured.nano_cores for one in pods} <= {0, None}
+
+
+def test_what_a_quiet_pod_does_next_is_seen(node: Sampled) -> None:
+    path, app = node.pod(), state(0, "app").id
+    for _ in range(3):
+        pods_of(node)
+    node.trees.busy(path, cpu=8_000)
+    node.trees.busy(f"{path}/{app}", cpu=7_000)
+    (web,) = pods_of(node)
+    assert web.containers[0].measured.usage.cpu_nanoseconds == 7_000
+    node.trees.busy(path, cpu=8_000, memory=2_000)
+    node.trees.busy(f"{path}/{app}", cpu=7_000, memory=1_500)
+    (web,) = pods_of(node)
+    assert web.containers[0].measured.usage.memory_bytes == 1_500
+
+
+def test_what_has_ended_is_left_out(node: Sampled) -> None:
+    first, second = node.pod(0), node.pod(1)
+    assert len(pods_of(node)) == 2
+    node.trees.end(second)
+    node.trees.busy(first, cpu=9_000)
+    node.trees.end(f"{first}/{state(0, 'app').id}")
+    (web,) = pods_of(node)
+    assert (web.uid, web.containers) == ("uid-0", ())
+    assert node.sampler.latest().errors == 0
+    node.listing = []
+    node.listed()
+    assert pods_of(node) == ()
+
+
+def test_a_cgroup_that_cannot_be_understood_is_left_out_and_counted(node: Sampled) -> None:
+    path = node.pod()
+    node.pod(1)
+    app = state(0, "app").id
+    name = "cpu.stat" if node.trees.kind == "v2" else "cpuacct.usage"
+    node.trees.file(f"{path}/{app}", "cpuacct", name).write_text("usage_usec nonsense\n")
+    web, other = pods_of(node)
+    assert (web.containers, len(other.containers)) == ((), 1)
+    assert node.sampler.latest().errors == 1
+
+
+def test_a_container_that_has_just_started_is_sampled_when_a_page_is_asked_for(node: Sampled) -> None:
+    node.pod(0)
+    pods_of(node)
+    box = state(1, "POD")
+    node.trees.pod("uid-1", [box.id])
+    spec = SandboxSpec(name=box.name, labels=box.labels, image=box.image, hostname="h")
+    node.running.created(box.id, spec)
+    assert len(node.sampler.latest().pods) == 1
+    node.running.started(box.id)
+    before = node.files.reads
+    web, new = node.sampler.latest().pods
+    assert (web.uid, new.uid) == ("uid-0", "uid-1")
+    assert node.files.reads - before < 60, "the others are not read again"
+    before = node.files.reads
+    assert len(node.sampler.latest().pods) == 2
+    assert (node.files.reads, node.lists) == (before, 1)
+
+
+def test_what_is_nowhere_here_is_asked_for_ever_more_rarely(node: Sampled) -> None:
+    """The containers of another machine's engine."""
+    assert isinstance(node.listing, list)
+    node.listing.append(state(0, "app"))
+    assert node.sampler.latest().pods == ()
+    for _ in range(30):
+        assert pods_of(node) == ()
+    assert len(node.asked) == 5
+
+
+def test_no_listing_no_sample_and_then_it_is_asked_again(node: Sampled) -> None:
+    node.listing = UNLISTED
+    with pytest.raises(type(UNLISTED), match="nobody there"):
+        node.sampler.latest()
+    node.listing = []
+    node.pod()
+    assert len(node.sampler.latest().pods) == 1
+
+
+def test_a_listing_of_plegs_is_used(node: Sampled) -> None:
+    node.pod()
+    node.listed()
+    assert len(node.sampler.latest().pods) == 1
+    assert node.lists == 0
+
+
+def test_an_engine_that_is_gone_does_not_stop_the_samples(node: Sampled) -> None:
+    node.pod()
+    pods_of(node)
+    node.running.listed(node.listing, time.monotonic() - 10_000)  # type: ignore[arg-type]
+    node.listing = UNLISTED
+    assert len(pods_of(node)) == 1
+    assert len(pods_of(node)) == 1
+    assert node.lists == 2, "it is not asked at every round"
+
+
+def test_a_page_does_not_wait_for_ever_for_the_first_sample(node: Sampled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chronolet.node.stats.sampler._FIRST_SECONDS", 0.01)
+    with node.sampler._lock, pytest.raises(BusyError):
+        node.sampler.latest()
+
+
+def test_a_page_does_not_wait_for_a_round(node: Sampled) -> None:
+    node.pod()
+    pods_of(node)
+    node.pod(1)
+    node.listed()
+    with node.sampler._lock:
+        assert len(node.sampler.latest().pods) == 1
+    assert len(node.sampler.latest().pods) == 2
+
+
+def test_the_thread_samples_at_once_and_every_period(tmp_path: Path) -> None:
+    node = Sampled(tmp_path, period=0.01)
+    node.pod()
+    node.sampler.start()
+    try:
+        wait_until(lambda: node.clock > 4_000, "three samples")
+        assert len(node.sampler.latest().pods) == 1
+    finally:
+        node.sampler.stop()
+    assert not node.sampler._thread.is_alive()
+
+
+def test_sizes_of_layers_and_logs_are_added(tmp_path: Path) -> None:
+    node = Sampled(tmp_path)
+    path, app = node.pod(), state(0, "app").id
+    layer = tmp_path / "layer"
+    (layer / "inner").mkdir(parents=True)
+    (layer / "inner/file").write_bytes(b"x" * 10_000)
+    pid = int(node.trees.file(f"{path}/{app}", "memory", "cgroup.procs").read_text())
+    mount = f"1 0 0:9 / / rw - overlay overlay rw,lowerdir=/l,upperdir={layer},workdir=/w\n"
+    (node.trees.proc / f"{pid}/mountinfo").write_text(mount)
+    log = node.logs / "default_web-0_uid-0/app/0.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("said\n")
+    (web,) = pods_of(node)
+    assert (web.containers[0].layer, web.containers[0].log_bytes) == (None, 5)
+    node.disk.walk()
+    (web,) = pods_of(node)
+    used = web.containers[0].layer
+    assert used is not None
+    assert used.used_bytes >= 10_000
+    assert used.inodes == 3
+    images = node.sampler.latest().images
+    assert images is not None
+    assert images.capacity_bytes >= images.available_bytes > 0
+    assert web.sandbox is not None
+    assert web.sandbox.layer is None, "the root of its process is no overlay"
