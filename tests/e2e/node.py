@@ -317,11 +317,13 @@ def shell(name: str, script: str = "trap 'exit 0' TERM; sleep 3600 & wait", **mo
 
 
 @contextmanager
-def running_node(engine: PrivateDocker, url: str, name: str, root: Path, *, in_network: bool = False) -> Iterator[Node]:
-    """A node whose agent is started; gone at the end."""
+def running_node(
+    engine: PrivateDocker, url: str, name: str, root: Path, *, in_network: bool = False, more: Sequence[str] = ()
+) -> Iterator[Node]:
+    """A node whose agent is started, with `more` flags; gone at the end."""
     node = Node(engine, url, name, root)
     try:
-        node.start(in_network=in_network)
+        node.start(0, *more, in_network=in_network)
         node.journal.wait_for("the log", lambda: node.journal.lines)
         yield node
     finally:

@@ -17,7 +17,16 @@ from chronolet.adapters.probes.loop import WRITABLE, Loop
 from chronolet.adapters.probes.names import Address, Names
 from chronolet.ports.probes import Result
 
-_OURS = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
+_OURS = (
+    errno.EAGAIN,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOBUFS,
+    errno.ENOMEM,
+    errno.EADDRNOTAVAIL,
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+)
 _NOT_YET = (errno.EALREADY, errno.EINPROGRESS)
 
 _AT_ONCE = struct.pack("ii", 1, 0)
@@ -27,7 +36,9 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 
 
 def judged(error: OSError) -> Result:
-    """What it says of the container that there was no connection: nothing, where this machine has run short."""
+    """What it says of the container that there was no connection: nothing, where this machine has run short
+    or has no network. The kubelet counts the latter as a failure.
+    """
     return "error" if error.errno in _OURS else "failure"
 
 

@@ -1,0 +1,125 @@
+"""A node whose pods, descriptors or network run out. Afterwards nothing is lost, nothing was reported incorrectly, and
+the same agent goes on.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import redis
+
+from chronolet_schemas import pod as pods
+from chronolet_schemas import prober
+from chronolet_schemas.keys import Keys
+from tests.e2e.node import Node, pod, running_node, shell
+from tests.support.docker import PrivateDocker
+from tests.support.redis import private_redis
+
+MOST_PIDS = 60
+PERIOD = 1
+
+
+@pytest.fixture(scope="module")
+def node(docker_engine: PrivateDocker) -> Iterator[Node]:
+    """In the engine's own network, as on any host; its pods may have so many processes each."""
+    with private_redis() as server:
+        root = server.folder / "agent"
+        more = ("--pod-max-pids", str(MOST_PIDS))
+        with running_node(docker_engine, server.url, "starved", root, in_network=True, more=more) as node:
+            yield node
+
+
+def probed(name: str) -> dict[str, Any]:
+    """A pod that serves, and is killed if its port cannot be reached three times in a row."""
+    liveness = {"tcpSocket": {"port": 8080}, "periodSeconds": PERIOD, "failureThreshold": 3}
+    return pod(name, shell("app", "exec httpd -f -p 8080", livenessProbe=liveness))
+
+
+def redis_of(node: Node) -> Any:
+    return redis.Redis.from_url(node.environ["CHRONOLET_REDIS"])
+
+
+def succeeded(node: Node, name: str) -> int:
+    """How many probes of the pod the node's raw results have as successes."""
+    with redis_of(node) as client:
+        entries = client.xrange(Keys(node.name).probe_results)
+    return sum(1 for _, one in entries if (one[b"pod"], one[b"outcome"]) == (f"default/{name}".encode(), b"success"))
+
+
+def wait_for_periods(node: Node, count: int) -> None:
+    """By the server's clock."""
+    with redis_of(node) as client:
+        began = client.time()[0]
+        node.journal.wait_for(f"{count} periods", lambda: client.time()[0] > began + count * PERIOD)
+
+
+def test_a_fork_bomb_stays_within_its_pod(node: Node) -> None:
+    """No other container is touched, the agent answers, and the pod can be deleted."""
+    node.write("quiet.yaml", pod("quiet"))
+    node.wait_until_running("quiet")
+    before = node.started_at("quiet")
+    node.write("bomb.yaml", pod("bomb", shell("app", "f() { f | f & }; while true; do f; done")))
+    node.journal.wait_for_event(pods.ContainerExited, pod="default/bomb")  # its shell gives up
+    assert "can't fork" in node.chronolet("logs", "bomb", "--previous").out
+    assert node.chronolet("get", "pods", "quiet").status == 0
+    (node.folder / "bomb.yaml").unlink()
+    node.wait_until_gone("bomb")
+    assert node.started_at("quiet") == before
+    assert node.restarts("quiet") == [0]
+
+
+@contextmanager
+def no_descriptor_left(pid: int) -> Iterator[None]:
+    """The process can open nothing: every number below its limit is taken, and there is none above."""
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_an_agent_that_can_open_nothing_loses_nothing(node: Node) -> None:
+    """A container that dies meanwhile is restarted and counted once; one that lives is not restarted."""
+    node.write("dies.yaml", pod("dies"))
+    node.write("lives.yaml", probed("lives"))
+    node.wait_until_running("dies", "lives")
+    node.journal.wait_for("the first probe", lambda: succeeded(node, "lives"))
+    before, agent = node.started_at("lives"), node.pid
+    with no_descriptor_left(agent):
+        node.kill_process("dies", "app")
+        node.write("late.yaml", pod("late"))
+        wait_for_periods(node, 4)  # more than a liveness probe may fail
+    node.journal.wait_for("the restart", lambda: node.restarts("dies") == [1])
+    node.wait_until_running("dies", "late", "lives")
+    known = succeeded(node, "lives")
+    node.journal.wait_for("probes go on", lambda: succeeded(node, "lives") > known)
+    assert (node.runs, node.pid, node.started_at("lives")) == (True, agent, before)
+    assert len(node.journal.events(pods.ContainerExited, pod="default/dies")) == 1
+    assert not node.journal.events(prober.ProbeFailed, pod="default/lives")
+    for name in ("dies", "lives", "late"):
+        (node.folder / f"{name}.yaml").unlink()
+
+
+def test_an_agent_without_a_network_restarts_nothing(node: Node) -> None:
+    """It cannot reach its pods: that says nothing of them."""
+    node.write("served.yaml", probed("served"))
+    node.wait_until_running("served")
+    node.journal.wait_for("the first probe", lambda: succeeded(node, "served"))
+    before, known = node.started_at("served"), succeeded(node, "served")
+    namespace = node.engine.namespace
+    assert namespace.run("ip", "link", "set", "docker0", "down").returncode == 0
+    try:
+        node.journal.wait_for_event(prober.ProbeErrored, pod="default/served")
+        wait_for_periods(node, 4)
+    finally:
+        assert namespace.run("ip", "link", "set", "docker0", "up").returncode == 0
+    node.journal.wait_for("probes go on", lambda: succeeded(node, "served") > known + 1)
+    assert node.started_at("served") == before
+    assert not node.journal.events(pods.ContainerStopRequested, pod="default/served")
+    (node.folder / "served.yaml").unlink()
+    node.wait_until_gone("served")
