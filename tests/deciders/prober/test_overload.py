@@ -196,3 +196,24 @@ def test_a_worker_tells_the_first_failure_that_comes_without_a_shortage() -> Non
     assert not streak.is_news("failure", 7)
     assert streak.is_news("success", 8, short=True)
     assert not streak.is_news("success", 9)
+
+
+@pytest.mark.parametrize("step", [1_000, 1_700, 10_000, 90_000])
+@pytest.mark.parametrize("threshold", [1, 3])
+def test_a_container_that_hangs_on_a_stalled_machine_fails_within_the_bound_of_the_docs(
+    step: int, threshold: int
+) -> None:
+    """`step` is the longer of period and time-out; every time-out is one that a stall explains."""
+    limit, timeout = 60_000, 1_000
+    patience = Patience(limit)
+    scene = probing.probed(definition=Probe(failure_threshold=threshold), period_milliseconds=step)
+    at = first = 2_000
+    while scene.state.result != "failure":
+        ends = at + timeout
+        if patience.is_over(ends):
+            outcome(scene, "failure", at=ends)
+        else:
+            patience.unjudged(ends)
+            unjudged(scene, patience.count, patience.passed(ends), ends)
+        at += step
+    assert ends - first <= max(limit, LEAST * step) + (threshold + 1) * step + timeout
