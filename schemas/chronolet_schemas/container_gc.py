@@ -71,7 +71,12 @@ class Victim(Message, frozen=True, kw_only=True):
 
 @registered
 class CollectContainers(Command, frozen=True, kw_only=True):
-    """`gc run`: begin a run now, or as soon as the present one is over."""
+    """`gc run`: begin a run now, or as soon as the present one is over.
+
+    `left_alone`: the run removes what was made for a log that was lost, and nothing else.
+    """
+
+    left_alone: bool = False
 
 
 @registered
@@ -118,10 +123,14 @@ class SourcesReady(Event, frozen=True, kw_only=True):
 
 @registered
 class RunRequested(Event, frozen=True, kw_only=True):
-    """A run beside the periodic ones is to begin; `request` is the command's id, empty where nobody asked."""
+    """A run beside the periodic ones is to begin; `request` is the command's id, empty where nobody asked.
+
+    `left_alone` as in CollectContainers.
+    """
 
     trigger: Trigger
     request: str = ""
+    left_alone: bool = False
 
 
 class RunEvent(Event, frozen=True, kw_only=True):
@@ -135,9 +144,10 @@ class RunEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class RunStarted(RunEvent, frozen=True, kw_only=True):
-    """Intent: these go, in this order, and nothing else. `kept` counts what stays, by rule; `at` in milliseconds.
+    """Intent: these go, and nothing else. `kept` counts what stays, by rule; `at` in milliseconds.
 
-    `error` tells which part of the node could not be looked at.
+    They are begun in this order, `parallel` at a time; containers come before sandboxes, and these before logs. `error`
+    tells which part of the node could not be looked at.
     """
 
     trigger: Trigger
@@ -146,6 +156,7 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
     victims: tuple[Victim, ...]
     kept: dict[str, int] = msgspec.field(default_factory=dict)
     error: str = ""
+    parallel: int = 1
 
 
 class VictimEvent(RunEvent, frozen=True, kw_only=True):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
+from chronolet.cli.gc_run import camel_case
 from chronolet.ports import labels
 from chronolet.ports.images import HeldImage
 from chronolet.ports.runtime import SandboxSpec
@@ -93,7 +95,7 @@ def test_the_plan_says_what_goes_and_why_the_rest_stays(collected: WrittenNode) 
 def test_the_plan_of_another_policy(collected: WrittenNode) -> None:
     words = ("gc", "plan", "-o", "json")
     lower = json.loads(collected.run(*words, "--image-gc-high-threshold", "30").out)["images"]
-    assert (lower["policy"]["high_threshold_percent"], lower["policy"]["low_threshold_percent"]) == (30, 25)
+    assert (lower["policy"]["highThresholdPercent"], lower["policy"]["lowThresholdPercent"]) == (30, 25)
     assert len(lower["removed"]) == 3
     pinned = json.loads(collected.run(*words, "--pinned-images", "a").out)["images"]
     assert {one["name"]: one["rule"] for one in pinned["kept"]}["a:1"] == "pinned"
@@ -109,6 +111,36 @@ def test_the_plan_of_another_policy(collected: WrittenNode) -> None:
     assert (wrong.status, wrong.out) == (2, "")
     assert wrong.err.startswith("error: low threshold: found 90, expected less than the high threshold, 85.")
     assert collected.run("gc", "plan", "--minimum-image-ttl-duration", "x").status == 2
+
+
+def test_what_a_lost_log_left_is_shown_by_itself(collected: WrittenNode) -> None:
+    owner = labels.Owner(pod="default/lost", uid="u-lost", container="app", attempt=0, run="another-log")
+    spec = SandboxSpec(name="lost0", labels=labels.written(NODE, owner), image="c:1", hostname="x")
+    lost = collected.runtime.create_sandbox(spec)
+    collected.runtime.start(lost)
+    collected.runtime.end(lost)
+    plan = json.loads(collected.run("gc", "run", "--left-alone", "--dry-run", "-o", "json").out)
+    assert [(one["name"], one["rule"]) for one in plan["containers"]["removed"]] == [("lost0", "left_alone")]
+    assert (plan["containers"]["kept"], "images" in plan) == ([], False)
+    said = collected.run("gc", "run", "--left-alone", "--dry-run").out.splitlines()
+    assert said[1].split() == ["remove", "container", "lost0", "0B", "left", "alone"]
+    assert said[2:] == ["Containers: 1 objects would go, which frees 0B."]
+    usual = json.loads(collected.run("gc", "run", "--dry-run", "-o", "json").out)
+    assert {"name": "lost0", "rule": "left_alone"}.items() <= usual["containers"]["kept"][0].items()
+    assert "images" in usual
+    wrong = collected.run("gc", "run", "--left-alone", "--unused-images")
+    assert wrong.status == 2
+    assert wrong.err.startswith("error: --left-alone removes no images: leave out --unused-images.")
+
+
+def test_fields_of_a_run_are_spelled_as_in_the_plan() -> None:
+    finished = image_gc.RunFinished(
+        run=1, operation="collect", trigger="request", at=1, usage_percent=3, freed_bytes=4, kept={"in_use": 2}
+    )
+    found = camel_case(msgspec.to_builtins(finished))
+    assert (found["usagePercent"], found["freedBytes"]) == (3, 4)
+    assert not [name for name in found if "_" in name]
+    assert found["kept"] == {"in_use": 2}, "rules are values"
 
 
 def test_a_node_whose_collectors_have_never_looked(node: WrittenNode) -> None:

@@ -166,7 +166,7 @@ def test_images_go_in_their_order_until_enough_is_free(node: Node, small_engine:
     assert ids(plan["containers"]["removed"]) == ids(run["containers"]["objects"])
     assert images.there() == set(images.ids) - {images.name(one) for one in ids(run["images"]["objects"])}
     assert {"used", "label-pin", "young", "lately"} <= images.there()
-    assert run["images"]["freed_bytes"] >= run["images"]["wanted_bytes"]
+    assert run["images"]["freedBytes"] >= run["images"]["wantedBytes"]
     node.journal.read()
     after, _ = planned(node, small_engine)
     assert after["images"]["usagePercent"] <= 41  # rounded up, and the log of the engine grows

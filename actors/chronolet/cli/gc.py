@@ -50,18 +50,31 @@ def plan(*, settings: Settings, policy: dict[str, Any], output: str | None, unus
 
     The settings are the node agent's own, unless flags name others.
     """
-    with session(settings) as node:
-        asked = engines.of_node(node, node.state("pleg")).settings
-    _part("gc_plan").show(asked, policy, output, unused=unused)
+    _show(settings, policy, output, unused=unused, left_alone=False)
 
 
 @command.command(cls=Command)
-@with_settings()
+@with_settings("docker")
 @OUTPUT
 @UNUSED
-def run(*, settings: Settings, output: str | None, unused: bool) -> int:
+@click.option(
+    "--left-alone", is_flag=True, help="only dead containers made for a log that was lost; no image and nothing else"
+)
+@click.option("--dry-run", is_flag=True, help="show what would go, and change nothing")
+def run(*, settings: Settings, output: str | None, unused: bool, left_alone: bool, dry_run: bool) -> int:
     """Collect now: first images, then containers; what only these still used goes with the next run."""
-    return int(_part("gc_run").run(settings, output, unused=unused))
+    if left_alone and unused:
+        raise click.UsageError("--left-alone removes no images: leave out --unused-images.")
+    if not dry_run:
+        return int(_part("gc_run").run(settings, output, unused=unused, left_alone=left_alone))
+    _show(settings, {}, output, unused=unused, left_alone=left_alone)
+    return 0
+
+
+def _show(settings: Settings, policy: dict[str, Any], output: str | None, *, unused: bool, left_alone: bool) -> None:
+    with session(settings) as node:
+        asked = engines.of_node(node, node.state("pleg")).settings
+    _part("gc_plan").show(asked, policy, output, unused=unused, left_alone=left_alone)
 
 
 def _part(name: str) -> Any:

@@ -16,6 +16,7 @@ from msgspec.structs import asdict, replace
 
 from chronolet.cli import ages, table
 from chronolet.cli.errors import Failure
+from chronolet.cli.gc_run import camel_case
 from chronolet.cli.images import size
 from chronolet.cli.plain import dump
 from chronolet.cli.progress import progress
@@ -52,8 +53,13 @@ _IMAGE_FIELDS = {
 }
 
 
-def show(settings: Settings, given: Mapping[str, Any], output: str | None, *, unused: bool) -> None:
-    """Print the plan of a run that would begin now, with what is `given` in place of the agent's settings."""
+def show(
+    settings: Settings, given: Mapping[str, Any], output: str | None, *, unused: bool, left_alone: bool = False
+) -> None:
+    """Print the plan of a run that would begin now, with what is `given` in place of the agent's settings.
+
+    `left_alone`: of a run for what a lost log left, which has no part for images.
+    """
     with session(settings) as node:
         found = node.state("container_gc", "image_gc").states
         known: tuple[ContainerState, ImageState] = found["container_gc"]["node"], found["image_gc"]["node"]
@@ -62,8 +68,8 @@ def show(settings: Settings, given: Mapping[str, Any], output: str | None, *, un
                 "kind": "GarbageCollectionPlan",
                 "node": settings.node,
                 "at": ages.rfc3339(node.now()),
-                "images": _images(node, known[1], given, runtime, unused=unused),
-                "containers": _containers(node, known[0], given, runtime),
+                **({} if left_alone else {"images": _images(node, known[1], given, runtime, unused=unused)}),
+                "containers": _containers(node, known[0], given, runtime, left_alone=left_alone),
             }
     if output:
         click.echo(dump(plan, output))
@@ -80,17 +86,19 @@ def _policy(kind: str, known: Any, given: Mapping[str, Any], fields: Mapping[str
 # -- containers ----------------------------------------------------------------------------------------------------
 
 
-def _containers(node: Session, state: ContainerState, given: Mapping[str, Any], runtime: Runtime) -> Object:
+def _containers(
+    node: Session, state: ContainerState, given: Mapping[str, Any], runtime: Runtime, *, left_alone: bool
+) -> Object:
     policy: container_gc.Policy = _policy("container_gc", state.policy, given, _CONTAINER_FIELDS)
     if problem := container_policy.problem(policy):
         raise click.UsageError(f"{problem}.")
     logs = node.services.logs(Path(state.log_folder))
     look = ContainerInventory(runtime, logs, state.node, policy, lambda: state.log_run).look()
-    stages = containers.planned(state, look, node.now())
+    stages = containers.planned(state, look, node.now(), left_alone=left_alone)
     verdicts = [verdict for stage in stages for verdict in stage.verdicts]
     removed = [_container(one, runtime) for one in verdicts if one.remove]
     return {
-        "policy": asdict(policy),
+        "policy": camel_case(asdict(policy)),
         "removed": removed,
         "freedBytes": sum(one["sizeBytes"] for one in removed),
         "kept": [_container(one) for one in verdicts if not one.remove],
@@ -116,7 +124,7 @@ def _images(node: Session, state: ImageState, given: Mapping[str, Any], runtime:
     operation: image_gc.Operation = "remove_unused" if unused else "collect"
     plan = images.planned(state, look, operation, node.now())
     return {
-        "policy": asdict(policy),
+        "policy": camel_case(asdict(policy)),
         "operation": operation,
         "capacityBytes": plan.disk.capacity_bytes,
         "availableBytes": plan.disk.available_bytes,
@@ -164,15 +172,16 @@ def _error(plan: image_plan.Plan, policy: image_gc.Policy) -> str:
 
 
 def _print(plan: Object) -> None:
+    images = plan.get("images")
     rows = [
-        *_rows(plan["images"]["removed"], "remove", "image"),
+        *_rows(images["removed"] if images else (), "remove", "image"),
         *_rows(plan["containers"]["removed"], "remove", ""),
-        *_rows(plan["images"]["kept"], "keep", "image"),
+        *_rows(images["kept"] if images else (), "keep", "image"),
         *_rows(plan["containers"]["kept"], "keep", ""),
     ]
     if rows:
         table.show(("ACTION", "OBJECT", "NAME", "SIZE", "RULE"), rows)
-    for line in (*_of_images(plan["images"]), *_of_containers(plan["containers"])):
+    for line in (*(_of_images(images) if images else ()), *_of_containers(plan["containers"])):
         click.echo(line)
 
 
@@ -190,7 +199,7 @@ def _rows(objects: Sequence[Object], action: str, what: str) -> Iterator[tuple[s
 def _of_images(plan: Object) -> Iterator[str]:
     if plan["capacityBytes"]:
         policy, full = plan["policy"], f"{plan['usagePercent']} % full of {size(plan['capacityBytes'])}"
-        goal = f"{policy['high_threshold_percent']} % on, down to {policy['low_threshold_percent']} %"
+        goal = f"{policy['highThresholdPercent']} % on, down to {policy['lowThresholdPercent']} %"
         yield f"Docker's disk is {full}" + (f"; images go from {goal}." if plan["operation"] == "collect" else ".")
     wanted = "" if plan["wantedBytes"] is None else f" of {size(plan['wantedBytes'])} that are wanted"
     yield f"Images: {len(plan['removed'])} would go, which frees {size(plan['freedBytes'])}{wanted}."

@@ -6,6 +6,7 @@ run failed or something would not go. Next: nobody. A run that is under way is w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,15 +28,15 @@ _Finished = image_gc.RunFinished | container_gc.RunFinished
 _Dealt = image_gc.ImageEvent | container_gc.VictimEvent
 
 
-def run(settings: Settings, output: str | None, *, unused: bool) -> int:
-    """Both collectors, one after the other; the exit status."""
+def run(settings: Settings, output: str | None, *, unused: bool, left_alone: bool = False) -> int:
+    """Both collectors, one after the other; the exit status. `left_alone`: what a lost log left, and no images."""
     with session(settings) as node:
-        images = image_gc.CollectImages(request=new_request(), unused=unused)
-        containers = container_gc.CollectContainers(request=new_request())
-        found = {
-            "images": _collected(node, "image_gc", images, quiet=bool(output)),
-            "containers": _collected(node, "container_gc", containers, quiet=bool(output)),
-        }
+        found: dict[str, Any] = {}
+        if not left_alone:
+            images = image_gc.CollectImages(request=new_request(), unused=unused)
+            found["images"] = _collected(node, "image_gc", images, quiet=bool(output))
+        containers = container_gc.CollectContainers(request=new_request(), left_alone=left_alone)
+        found["containers"] = _collected(node, "container_gc", containers, quiet=bool(output))
     if output:
         click.echo(dump(found, output))
     return int(any(one["error"] or one["failed"] for one in found.values()))
@@ -69,13 +70,18 @@ def _events(node: Session, kind: str, after: Position) -> Iterator[Event]:
 
 
 def _plain(finished: _Finished, dealt: Sequence[_Dealt]) -> dict[str, Any]:
-    run = msgspec.to_builtins(finished)
-    objects = [msgspec.to_builtins(one) for one in dealt]
+    run = camel_case(msgspec.to_builtins(finished))
+    objects = [camel_case(msgspec.to_builtins(one)) for one in dealt]
     return {
         **{name: run.get(name, default) for name, default in _DEFAULTS.items()},
         **run,
         "objects": [{**one, "removed": "error" not in one} for one in objects],
     }
+
+
+def camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the fields' names as kubectl's JSON spells them: `usagePercent`. Values stay as they are."""
+    return {re.sub("_([a-z])", lambda found: found[1].upper(), name): value for name, value in fields.items()}
 
 
 _DEFAULTS: Mapping[str, Any] = {"removed": 0, "failed": 0, "error": "", "kept": {}}

@@ -1,10 +1,10 @@
-"""When containers are collected, and which: one run at a time, each object of it in its turn. Pure.
+"""When containers are collected, and which: one run at a time, several of its objects at a time. Pure.
 
 Comes in: looks of `effects`, requests, the beginnings and ends of pods. Goes out: events of `container_gc`, and the
 node's KubeEvent ContainerGCFailed. Next: `effects`, by what is outstanding. Source:
 pkg/kubelet/kubelet.go (StartGarbageCollection), pkg/kubelet/kuberuntime/kuberuntime_gc.go.
 
-    idle -> asked for -> looked -> running, a victim at a time -> idle     (with nothing to remove: idle at once)
+    idle -> asked for -> looked -> running, `parallel` victims at a time -> idle (at once with nothing to remove)
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def decide(state: State, message: Said, now: int) -> Sequence[Event]:
         case kernel.BallastGivenUp():
             return tuple(_disk_full(state))
         case container_gc.CollectContainers():
-            return (container_gc.RunRequested(trigger="request", request=message.request),)
+            return (
+                container_gc.RunRequested(trigger="request", request=message.request, left_alone=message.left_alone),
+            )
         case _:
             assert_never(message)
 
@@ -95,10 +97,15 @@ def _settings(state: State, look: signals.Told) -> Sequence[Event]:
 
 
 def planned(
-    state: State, look: signals.Looked, now: int, trigger: container_gc.Trigger = "period"
+    state: State,
+    look: signals.Looked,
+    now: int,
+    trigger: container_gc.Trigger = "period",
+    *,
+    left_alone: bool = False,
 ) -> Sequence[plan.Judged]:
     """What a run would do that begins now, after this look. A full disk takes what finished pods have left, as the
-    kubelet's eviction manager does.
+    kubelet's eviction manager does. `left_alone`: the run is for what was made for a log that was lost.
     """
     pods = Pods(
         known=state.pods,
@@ -106,7 +113,8 @@ def planned(
         sources_ready=state.sources_ready,
         evict_terminated=trigger == "disk",
     )
-    return plan.judged(look, pods, look.policy, now)
+    judge = plan.left_alone if left_alone else plan.judged
+    return judge(look, pods, look.policy, now)
 
 
 def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
@@ -114,7 +122,7 @@ def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
     asked = _asked(state, look.intent)
     if asked is None:
         return ()
-    stages = planned(state, look, now, asked.trigger)
+    stages = planned(state, look, now, asked.trigger, left_alone=asked.left_alone)
     victims, error = plan.victims(stages), aggregate(plan.errors(stages))
     run = Run(
         number=state.runs + 1,
@@ -136,6 +144,7 @@ def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
             victims=victims,
             kept=run.kept,
             error=error,
+            parallel=max(look.parallel, 1),
         ),
     )
 
@@ -154,18 +163,29 @@ def _answered(state: State, message: _Answer, now: int) -> Iterator[Event]:
         yield from _look_failed(state, message, now)
         return
     run = state.run
-    if run is None or run.victim is None or message.intent != _intent(run):
+    if run is None:
+        return
+    index = next((one for one in run.turns() if message.intent == _intent(run, one)), None)
+    if index is None:
         return
     error = "" if isinstance(message, signals.RemovalDone) else message.error
-    dealt = _dealt_with(run, run.victim, error)
+    dealt = _dealt_with(run, run.victims[index], error)
     yield dealt
     run = after(run, dealt)
-    while run.victim is not None and run.victim.id in run.occupied:
-        dealt = _dealt_with(run, run.victim, "a container of it could not be removed")
+    for occupied in _occupied(run):
+        dealt = _dealt_with(run, occupied, "a container of it could not be removed")
         yield dealt
         run = after(run, dealt)
-    if run.victim is None:
+    if run.over:
         yield from _finished(run, state.node, now)
+
+
+def _occupied(run: Run) -> Sequence[container_gc.Victim]:
+    """The sandboxes that have to stay, once their turn has come: whether a container stays is known then."""
+    rest = [run.victims[index] for index in range(run.next, len(run.victims)) if index not in run.ahead]
+    if not rest or rest[0].what != "sandbox":
+        return ()
+    return [one for one in rest if one.what == "sandbox" and one.id in run.occupied]
 
 
 def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
@@ -218,15 +238,19 @@ def _look_intent(asked: Asked) -> str:
     return f"look/{asked.number}"
 
 
-def _intent(run: Run) -> str:
-    return f"remove/{run.number}/{run.next}"
+def _intent(run: Run, index: int) -> str:
+    return f"remove/{run.number}/{index}"
+
+
+def _removal(run: Run, index: int) -> wanted.Remove:
+    return wanted.Remove(subject=f"remove/{index}", intent=_intent(run, index), victim=run.victims[index])
 
 
 def outstanding(state: State) -> Sequence[Effect]:
     """See `Decider.outstanding`."""
     period = wanted.LookPeriodically(subject="period", intent="period")
-    if state.run is not None and state.run.victim is not None:
-        return (period, wanted.Remove(subject="run", intent=_intent(state.run), victim=state.run.victim))
+    if state.run is not None:
+        return (period, *(_removal(state.run, index) for index in state.run.turns()))
     if state.asked:
         return (period, wanted.Look(subject="run", intent=_look_intent(state.asked[0])))
     return (period,)

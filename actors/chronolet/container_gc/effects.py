@@ -7,8 +7,8 @@ pkg/kubelet/kuberuntime/kuberuntime_gc.go. Nothing that runs is ever removed: th
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from chronolet.container_gc import signals, wanted
@@ -25,15 +25,55 @@ _REMOVE_SECONDS = 300.0
 _STOP_SECONDS = 10.0
 
 
+class Turns:
+    """Either one look or at most `most` removals at a time. A look that waits keeps further removals waiting."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._changed = threading.Condition()
+        self._removals = 0
+        self._looks = 0
+        """How many look or wait for it."""
+        self._look = threading.Lock()
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """While nothing is being removed."""
+        with self._changed:
+            self._looks += 1
+        try:
+            with self._look:
+                with self._changed:
+                    self._changed.wait_for(lambda: not self._removals)
+                yield
+        finally:
+            with self._changed:
+                self._looks -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def removing(self) -> Iterator[None]:
+        """While nobody looks, and fewer than so many others remove."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._looks and self._removals < self._most)
+            self._removals += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._removals -= 1
+                self._changed.notify_all()
+
+
 @dataclass(frozen=True, slots=True)
 class Collecting:
-    """The workers. The period in seconds. They take turns: else a look that began in the middle of a removal would find
-    what is gone when it is heard of, and the next run would remove it once more.
+    """The workers. The period in seconds. Looks and removals take turns: else a look that began in the middle of a
+    removal would find what is gone when it is heard of, and the next run would remove it once more.
     """
 
     inventory: Inventory
     period_seconds: float
-    turn: threading.Lock = field(default_factory=threading.Lock)
+    turns: Turns = field(default_factory=lambda: Turns(1))
 
     def effects(self) -> Mapping[type[Effect], Job]:
         """The one-shots."""
@@ -46,7 +86,7 @@ class Collecting:
     def watch(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
         """What there is, now and every period."""
         while not context.cancelled.is_set():
-            with self.turn:
+            with self.turns.looking():
                 context.send(self.inventory.look(fence=context.fence))
             context.cancelled.wait(self.period_seconds)
 
@@ -57,7 +97,7 @@ class Collecting:
     def remove(self, effect: wanted.Remove, context: EffectContext) -> Signal:
         """One thing. What is gone already went by an earlier try, or by somebody else: it is gone."""
         try:
-            with self.turn:
+            with self.turns.removing():
                 self._remove(effect.victim, context)
         except (Refusal, PodLogsRefusal) as refusal:
             return signals.RemovalRefused(subject=effect.subject, intent=effect.intent, error=str(refusal))

@@ -21,7 +21,12 @@ def evolve(state: State, event: Event) -> State:
         case container_gc.SourcesReady():
             return replace(state, sources_ready=True)
         case container_gc.RunRequested():
-            asked = Asked(number=state.requests + 1, trigger=event.trigger, request=event.request)
+            asked = Asked(
+                number=state.requests + 1,
+                trigger=event.trigger,
+                request=event.request,
+                left_alone=event.left_alone,
+            )
             return replace(state, requests=asked.number, asked=(*state.asked, asked))
         case container_gc.RunEvent():
             return _run(state, event)
@@ -62,6 +67,7 @@ def _begun(event: container_gc.RunStarted) -> Run:
         victims=event.victims,
         kept=event.kept,
         error=event.error,
+        parallel=event.parallel,
     )
 
 
@@ -76,8 +82,25 @@ def _without(state: State, event: container_gc.RunStarted | container_gc.RunFini
 
 def after(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> Run:
     """The run when one more of its victims is dealt with."""
+    index = _index(run, event)
+    if index is None:
+        return run
+    dealt = run.ahead | {index}
+    upto = run.next
+    while upto in dealt:
+        upto += 1
+    run = replace(run, next=upto, ahead=frozenset(one for one in dealt if one > upto))
     if isinstance(event, container_gc.Removed):
-        return replace(run, next=run.next + 1, removed=run.removed + 1)
-    sandbox = run.victims[run.next].sandbox_id
+        return replace(run, removed=run.removed + 1)
+    sandbox = run.victims[index].sandbox_id
     occupied = run.occupied | {sandbox} if sandbox else run.occupied
-    return replace(run, next=run.next + 1, failed=run.failed + 1, occupied=occupied)
+    return replace(run, failed=run.failed + 1, occupied=occupied)
+
+
+def _index(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> int | None:
+    """Which victim the event is about; None if that is dealt with already."""
+    for index in range(run.next, len(run.victims)):
+        one = run.victims[index]
+        if (one.id, one.what) == (event.id, event.what):
+            return None if index in run.ahead else index
+    return None

@@ -26,6 +26,8 @@ class Inventory:
     policy: Policy
     run: Callable[[], str] = lambda: ""
     """The log's, by which its containers are labelled."""
+    parallel: int = 1
+    """How many removals may be made at a time."""
 
     def look(self, subject: str = "", intent: str = "", fence: Callable[[str], None] = lambda _: None) -> Looked:
         """One look; what cannot be listed is said by its stage. `fence` is called before each call to the runtime."""
@@ -53,6 +55,7 @@ class Inventory:
             policy=self.policy,
             log_folder=self.logs.path,
             log_run=run,
+            parallel=self.parallel,
             containers=tuple(one for one in seen if one.container != SANDBOX),
             sandboxes=tuple(one for one in seen if one.container == SANDBOX),
             log_folders=tuple(Folder(name=one.name, changed_at=one.changed_at) for one in folders),

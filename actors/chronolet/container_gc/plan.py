@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from chronolet.container_gc import containers, logs, sandboxes
 from chronolet.container_gc.signals import Looked, Stage
 from chronolet.container_gc.verdicts import Pods, Verdict
@@ -34,6 +36,28 @@ def judged(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[Judge
         "pod_log_directories", look, lambda: (*logs.folders(look.log_folders, pods, now), *logs.links(look.log_links))
     )
     return (first, second, third)
+
+
+def left_alone(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[Judged]:
+    """The stages of a run that removes what is dead of a log that was lost (rule `left_alone`), and nothing else.
+
+    Objects of this log are not part of it. A sandbox stays with any container in it that stays.
+    """
+    first = _stage("containers", look, lambda: _lost(look, containers.judged(look.containers, pods, policy, now), pods))
+    going = {one.id for one in first.verdicts if one.remove}
+    if "containers" in look.errors:
+        occupied = frozenset(one.id for one in look.sandboxes)
+    else:
+        occupied = frozenset(one.sandbox_id for one in look.containers if one.id not in going)
+    second = _stage("sandboxes", look, lambda: _lost(look, sandboxes.judged(look.sandboxes, occupied, pods, now), pods))
+    return (first, second)
+
+
+def _lost(look: Looked, verdicts: Iterable[Verdict], pods: Pods) -> Sequence[Verdict]:
+    """The verdicts over objects of a lost log. Until all sources were read, their pods may still be adopted."""
+    lost = {one.id for one in (*look.containers, *look.sandboxes) if not one.of_this_log}
+    found = [replace(one, remove=one.rule == "left_alone" and pods.sources_ready) for one in verdicts if one.id in lost]
+    return sorted(found, key=lambda one: not one.remove)
 
 
 def _stage(name: Stage, look: Looked, judge: Callable[[], Sequence[Verdict]]) -> Judged:

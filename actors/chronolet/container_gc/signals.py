@@ -46,7 +46,10 @@ class Link(Message, frozen=True, kw_only=True):
 
 
 class Told(Signal, frozen=True, kw_only=True):
-    """Of a look: `intent` is empty for the periodic one. It says the settings that hold where it was taken."""
+    """Of a look: `intent` is empty for the periodic one. It says the settings that hold where it was taken.
+
+    `parallel` is how many removals may be made at a time.
+    """
 
     subject: str = ""
     intent: str = ""
@@ -54,6 +57,7 @@ class Told(Signal, frozen=True, kw_only=True):
     policy: container_gc.Policy
     log_folder: str = ""
     log_run: str = ""
+    parallel: int = 1
 
 
 class Looked(Told, frozen=True, kw_only=True):

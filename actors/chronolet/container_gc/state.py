@@ -5,10 +5,20 @@ Folded from its own events. Next: `decider`. Times in milliseconds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import islice, takewhile
+
 import immutables
 import msgspec
 
 from chronolet_schemas import container_gc
+
+_STAGES: Mapping[container_gc.What, int] = {"container": 0, "sandbox": 1, "log_folder": 2, "log_link": 2}
+
+
+def stage_of(victim: container_gc.Victim) -> int:
+    """Which part of a run it belongs to: the parts come one after the other."""
+    return _STAGES[victim.what]
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -17,11 +27,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     number: int
     trigger: container_gc.Trigger
     request: str = ""
+    left_alone: bool = False
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The run at hand. `next` is the index of the victim whose turn it is; `occupied` are sandboxes whose containers
-    stayed.
+    """The run at hand. `next` is the index of the first victim that is not dealt with, `ahead` are those after it that
+    are; `occupied` are sandboxes whose containers stayed. `parallel` removals are made at a time.
     """
 
     number: int
@@ -35,11 +46,26 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     removed: int = 0
     failed: int = 0
     occupied: frozenset[str] = frozenset()
+    parallel: int = 1
+    ahead: frozenset[int] = frozenset()
 
     @property
-    def victim(self) -> container_gc.Victim | None:
-        """Whose turn it is; None when the run is over."""
-        return self.victims[self.next] if self.next < len(self.victims) else None
+    def over(self) -> bool:
+        """Every victim is dealt with."""
+        return self.next == len(self.victims)
+
+    def turns(self) -> Sequence[int]:
+        """The indexes of the victims whose removal is wanted now.
+
+        A sandbox waits for all containers, and a log for all sandboxes. One more waits for each that is being removed,
+        so that none of the workers is idle while an answer is being written down.
+        """
+        if self.over:
+            return ()
+        stage = stage_of(self.victims[self.next])
+        most = self.parallel if self.parallel == 1 else 2 * self.parallel
+        rest = (index for index in range(self.next, len(self.victims)) if index not in self.ahead)
+        return list(islice(takewhile(lambda index: stage_of(self.victims[index]) == stage, rest), most))
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -32,9 +32,11 @@ def piles_up(actors: Collection[str]) -> str:
 
 def container_gc(settings: Settings, runtime: Runtime, run: Callable[[], str]) -> Kind[Any]:
     """The collector of containers, able to act. `run` is the log's."""
-    logs = PodLogFolders(settings.pod_logs)
-    inventory = ContainerInventory(runtime, logs, settings.node, settings.container_policy, run)
-    collecting = container_effects.Collecting(inventory, settings.container_gc_period / 1000)
+    logs, parallel = PodLogFolders(settings.pod_logs), settings.container_gc_parallel
+    inventory = ContainerInventory(runtime, logs, settings.node, settings.container_policy, run, parallel)
+    collecting = container_effects.Collecting(
+        inventory, settings.container_gc_period / 1000, container_effects.Turns(parallel)
+    )
     return container_actor.kind(collecting.effects(), collecting.standing())
 
 

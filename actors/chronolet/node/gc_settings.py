@@ -46,6 +46,14 @@ GC_SETTINGS: tuple[Setting, ...] = (
         metavar="DURATION",
     ),
     Setting(
+        "container_gc_parallel",
+        "--container-gc-parallel",
+        "CHRONOLET_CONTAINER_GC_PARALLEL",
+        "how many dead containers are removed at a time [default: 8]",
+        number(1, 8),
+        metavar="NUMBER",
+    ),
+    Setting(
         "pod_logs_dir",
         "--pod-logs-dir",
         "CHRONOLET_POD_LOGS_DIR",

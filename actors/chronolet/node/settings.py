@@ -133,6 +133,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Below 0: any number, here and in the next one."""
     maximum_dead_containers: int = -1
     container_gc_period: int = 60_000
+    container_gc_parallel: int = 8
     pod_logs_dir: Path | None = None
     """None: below `root_dir`."""
     image_gc_high_threshold: int = 85

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from chronolet.container_gc import signals, wanted
 from chronolet.container_gc.decider import DECIDER
 from chronolet.kernel.decider import EffectFailed
@@ -77,14 +79,24 @@ def of(one: Victim, run: int = 1) -> dict[str, Any]:
     }
 
 
-def done(scene: Scene) -> signals.RemovalDone:
-    effect = scene.effects["run"]
-    return signals.RemovalDone(subject=effect.subject, intent=effect.intent)
+def removals(scene: Scene) -> list[str]:
+    """The ids of what is being removed, in its order."""
+    return [one.victim.id for one in scene.effects.values() if isinstance(one, wanted.Remove)]
 
 
-def refused(scene: Scene, error: str = "busy") -> signals.RemovalRefused:
-    effect = scene.effects["run"]
-    return signals.RemovalRefused(subject=effect.subject, intent=effect.intent, error=error)
+def of_removal(scene: Scene, number: int | None = None) -> dict[str, str]:
+    """What names the removal of k<number>, or of the first of those at hand."""
+    found = [one for one in scene.effects.values() if isinstance(one, wanted.Remove)]
+    effect = found[0] if number is None else next(one for one in found if one.victim.id == f"k{number}")
+    return {"subject": effect.subject, "intent": effect.intent}
+
+
+def done(scene: Scene, number: int | None = None) -> signals.RemovalDone:
+    return signals.RemovalDone(**of_removal(scene, number))
+
+
+def refused(scene: Scene, error: str = "busy", number: int | None = None) -> signals.RemovalRefused:
+    return signals.RemovalRefused(**of_removal(scene, number), error=error)
 
 
 def test_nothing_is_due_and_the_periodic_look_is_always_wanted() -> None:
@@ -164,10 +176,11 @@ def test_each_victim_in_its_turn() -> None:
     story = scene(WEB).when(looked(seen(1), seen(2), seen(3)), at=NOW)
     begun = RunStarted(run=1, trigger="period", at=NOW, victims=(victim(1), victim(2)), kept={"within_limits": 1})
     story.then(begun)
-    assert story.effects["run"] == wanted.Remove(subject="run", intent="remove/1/0", victim=victim(1))
+    assert story.effects["remove/0"] == wanted.Remove(subject="remove/0", intent="remove/1/0", victim=victim(1))
+    assert removals(story) == ["k1"]
     first = done(story)
     story.when(first, at=NOW + 20).then(Removed(**of(victim(1))))
-    assert story.effects["run"] == wanted.Remove(subject="run", intent="remove/1/1", victim=victim(2))
+    assert story.effects["remove/1"] == wanted.Remove(subject="remove/1", intent="remove/1/1", victim=victim(2))
     story.when(first, at=NOW + 21).then()
     story.when(done(story), at=NOW + 40).then(
         Removed(**of(victim(2))),
@@ -175,6 +188,101 @@ def test_each_victim_in_its_turn() -> None:
     )
     assert set(story.effects) == {"period"}
     assert story.state.run is None
+
+
+def test_several_are_removed_at_a_time_and_each_has_one_answer() -> None:
+    story = scene(WEB).when(looked(*(seen(number) for number in range(1, 10)), parallel=2), at=NOW)
+    assert story.only(RunStarted).parallel == 2
+    # Two at a time; one waits behind each, for the workers not to wait for the log.
+    assert removals(story) == ["k1", "k2", "k3", "k4"]
+    third = done(story, 3)
+    story.when(third, at=NOW).then(Removed(**of(victim(3))))
+    assert removals(story) == ["k1", "k2", "k4", "k5"]
+    story.when(third, at=NOW).then()
+    story.when(refused(story, number=1), at=NOW).then(NotRemoved(error="busy", **of(victim(1))))
+    assert removals(story) == ["k2", "k4", "k5", "k6"]
+    failed = EffectFailed(effect="Remove", **of_removal(story, 4), error="it hung", timed_out=True)
+    story.when(failed, at=NOW).then(NotRemoved(error="it hung", **of(victim(4))))
+    while removals(story):
+        story.when(done(story), at=NOW)
+    assert (story.only(RunFinished).removed, story.only(RunFinished).failed) == (6, 2)
+    assert story.state.run is None
+
+
+def test_an_answer_that_a_log_has_twice_counts_once() -> None:
+    story = scene(WEB).when(looked(*(seen(number) for number in range(1, 10)), parallel=2), at=NOW)
+    for event in (Removed(**of(victim(2))), Removed(**of(victim(2))), Removed(**of(victim(77)))):
+        story.state = DECIDER.evolve(story.state, event)
+    assert story.state.run.removed == 1
+    assert removals(story) == ["k1", "k3", "k4", "k5"]
+
+
+def test_a_run_that_an_earlier_release_began_goes_on_one_at_a_time() -> None:
+    begun = RunStarted(run=1, trigger="period", at=NOW, victims=(victim(1), victim(2), victim(3)))
+    story = scene(WEB, begun, Removed(**of(victim(1))))
+    assert removals(story) == ["k2"]
+
+
+def test_sandboxes_wait_for_all_containers_and_logs_for_all_sandboxes() -> None:
+    look = looked(
+        *(seen(number, uid="gone", sandbox_id="k9", container=f"c{number}") for number in (1, 2)),
+        sandboxes=(seen(9, container="POD", created_at=1, uid="gone"), seen(8, container="POD", uid="gone")),
+        log_folders=(signals.Folder(name="default_web_gone"),),
+        parallel=4,
+    )
+    story = scene(SourcesReady()).when(look, at=NOW)
+    assert removals(story) == ["k1", "k2"]
+    story.when(refused(story, number=2), at=NOW)
+    assert removals(story) == ["k1"]
+    story.when(done(story), at=NOW)
+    assert story.only(NotRemoved).id == "k9", "the sandbox of the container that stayed"
+    assert removals(story) == ["k8"]
+    story.when(done(story), at=NOW)
+    assert removals(story) == ["default_web_gone"]
+    story.when(done(story), at=NOW)
+    assert (story.only(RunFinished).removed, story.only(RunFinished).failed) == (3, 2)
+
+
+def test_what_was_left_alone_goes_when_it_is_asked_for_and_nothing_else() -> None:
+    lost: dict[str, Any] = {"uid": "lost", "of_this_log": False}
+    look = looked(
+        seen(1),
+        seen(2),
+        seen(3, **lost, sandbox_id="k7"),
+        seen(4, **lost, sandbox_id="k8"),
+        seen(5, **lost, sandbox_id="k8", container="b", state="running"),
+        sandboxes=(
+            seen(7, container="POD", **lost),
+            seen(8, container="POD", **lost | {"uid": "lost2"}),
+            seen(9, container="POD", uid="gone"),
+        ),
+        log_folders=(signals.Folder(name="default_web_gone"),),
+        intent="look/1",
+    )
+    story = scene(WEB, SourcesReady()).when(container_gc.CollectContainers(request="r1", left_alone=True))
+    story.then(RunRequested(trigger="request", request="r1", left_alone=True))
+    story.when(look, at=NOW)
+    started = story.only(RunStarted)
+    assert [(one.id, one.rule) for one in started.victims] == [
+        ("k3", "left_alone"),
+        ("k4", "left_alone"),
+        ("k7", "left_alone"),
+    ]
+    assert started.kept == {"running": 1, "has_containers": 1}
+    # Before all sources were read a pod of theirs may still be adopted.
+    early = scene(WEB).when(container_gc.CollectContainers(request="r1", left_alone=True))
+    assert early.when(look, at=NOW).only(RunFinished).kept == {"left_alone": 2, "running": 1, "newest_sandbox": 2}
+    # A run of the usual kind leaves them alone, as before.
+    usual = scene(WEB, SourcesReady()).when(msgspec.structs.replace(look, intent=""), at=NOW)
+    assert {one.id for one in usual.only(RunStarted).victims} == {"k1", "k9", "default_web_gone"}
+
+
+def test_what_cannot_be_listed_is_not_taken_for_left_alone() -> None:
+    story = scene(WEB, SourcesReady()).when(container_gc.CollectContainers(request="r1", left_alone=True))
+    sandbox = seen(7, container="POD", uid="lost", of_this_log=False)
+    story.when(looked(sandboxes=(sandbox,), errors={"containers": "no daemon"}, intent="look/1"), at=NOW)
+    assert story.only(RunFinished).kept == {"has_containers": 1}
+    assert story.only(RunFinished).error == "no daemon"
 
 
 def test_looks_during_a_run_change_nothing() -> None:
@@ -185,7 +293,7 @@ def test_looks_during_a_run_change_nothing() -> None:
 def test_a_refusal_is_said_and_the_next_one_has_its_turn() -> None:
     story = scene(WEB).when(looked(seen(1), seen(2), seen(3)), at=NOW)
     story.when(refused(story), at=NOW).then(NotRemoved(error="busy", **of(victim(1))))
-    failed = EffectFailed(effect="Remove", subject="run", intent="remove/1/1", error="it hung", timed_out=True)
+    failed = EffectFailed(effect="Remove", **of_removal(story), error="it hung", timed_out=True)
     story.when(failed, at=NOW)
     story.then(
         NotRemoved(error="it hung", **of(victim(2))),
@@ -292,7 +400,7 @@ def test_a_look_that_does_not_come_to_its_end_fails_the_run() -> None:
 
 
 def test_answers_that_nobody_waits_for_are_passed_over() -> None:
-    scene().when(signals.RemovalDone(subject="run", intent="remove/1/0")).then()
+    scene().when(signals.RemovalDone(subject="remove/0", intent="remove/1/0")).then()
 
 
 def test_events_of_others_and_of_later_releases_change_nothing() -> None:

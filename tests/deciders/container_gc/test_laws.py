@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.container_gc import wanted
 from chronolet.container_gc.decider import DECIDER
-from chronolet.container_gc.effects import Collecting
+from chronolet.container_gc.effects import Collecting, Turns
 from chronolet.container_gc.inventory import Inventory
 from chronolet.ports import labels
 from chronolet.ports.pod_logs import NoPodLogs
@@ -74,7 +77,7 @@ def marks(whose: str, uid: str, name: str, attempt: int) -> dict[str, str]:
 class World:
     """A machine, its collector, and somebody who starts dead containers again."""
 
-    def __init__(self, found: list[Box], policy: container_gc.Policy) -> None:
+    def __init__(self, found: list[Box], policy: container_gc.Policy, parallel: int = 1) -> None:
         self.runtime = FakeRuntime(images=[IMAGE])
         self.foreign: set[str] = set()
         self.ever_running: set[str] = set()
@@ -91,7 +94,7 @@ class World:
                 self.runtime.freeze(box)
             if whose not in ("ours", "odd"):
                 self.foreign.add(box)
-        self.collecting = Collecting(Inventory(self.runtime, NoPodLogs(), "node", policy), 60)
+        self.collecting = Collecting(Inventory(self.runtime, NoPodLogs(), "node", policy, parallel=parallel), 60)
         self.state = DECIDER.initial
         self.now = max(one.created_at for one in self.runtime.list({})) + LATER
         self.note_running()
@@ -108,11 +111,14 @@ class World:
             self.state = DECIDER.evolve(self.state, event) or DECIDER.initial
         return events
 
-    def run(self, mischief: set[int]) -> list[Event]:
-        """A whole run; before these turns a dead container is started by somebody else."""
+    def run(self, mischief: set[int], order: int = 0) -> list[Event]:
+        """A whole run; before these turns a dead container is started by somebody else. `order` says which of several
+        removals ends first.
+        """
         events = self.tell(self.collecting.inventory.look())
         turn = 0
-        while effect := next((one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Remove)), None):
+        while effects := [one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Remove)]:
+            effect = effects[order % len(effects)]
             if turn in mischief:
                 self.runtime.start(effect.victim.id)
                 self.note_running()
@@ -122,17 +128,24 @@ class World:
 
 
 @settings(max_examples=300, deadline=None)
-@given(boxes, policies, st.sets(st.sampled_from(["u1", "u2"])), st.booleans(), st.sets(st.integers(0, 8)))
+@given(
+    boxes,
+    policies,
+    st.sets(st.sampled_from(["u1", "u2"])),
+    st.booleans(),
+    st.tuples(st.sets(st.integers(0, 8)), st.integers(1, 8), st.integers(0, 15)),
+)
 def test_a_run_removes_nothing_that_runs_and_nothing_that_is_not_ours(
-    found: list[Box], policy: container_gc.Policy, known: set[str], ready: bool, mischief: set[int]
+    found: list[Box], policy: container_gc.Policy, known: set[str], ready: bool, turns: tuple[set[int], int, int]
 ) -> None:
-    world = World(found, policy)
+    mischief, parallel, order = turns
+    world = World(found, policy, parallel)
     before, running = world.ids(), set(world.ever_running)
     for uid in sorted(known):
         world.state = DECIDER.evolve(world.state, container_gc.PodNoted(pod=f"default/{uid}", uid=uid)) or world.state
     if ready:
         world.state = DECIDER.evolve(world.state, container_gc.SourcesReady()) or world.state
-    events = world.run(mischief)
+    events = world.run(mischief, order)
     # Nothing of that is even tried: the runtime's own refusal is the second lock, not the first.
     meant = {one.id for event in events if isinstance(event, container_gc.RunStarted) for one in event.victims}
     assert not meant & (running | world.foreign)
@@ -153,19 +166,16 @@ def test_such_runs_do_remove_something() -> None:
     assert len([one for one in world.run(set()) if isinstance(one, container_gc.Removed)]) == 3
 
 
-class Turn:
-    """A lock that tells who asks for it."""
+class Asked(Turns):
+    """Turns that tell when a look asks for its turn."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.asked = threading.Semaphore(0)
+        super().__init__(2)
+        self.asked = threading.Event()
 
-    def __enter__(self) -> None:
-        self.asked.release()
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+    def looking(self) -> AbstractContextManager[None]:
+        self.asked.set()
+        return super().looking()
 
 
 class Watching(Context):
@@ -181,21 +191,43 @@ class Watching(Context):
 
 
 def test_no_look_begins_in_the_middle_of_a_removal() -> None:
-    world, turn, watching = World([("ours", "u1", "app", "exited")] * 3, container_gc.Policy()), Turn(), Watching()
-    collecting = replace(world.collecting, turn=turn)  # type: ignore[arg-type]
+    world, turns, watching = World([("ours", "u1", "app", "exited")] * 3, container_gc.Policy()), Asked(), Watching()
+    collecting = replace(world.collecting, turns=turns)
     watch = threading.Thread(target=collecting.watch, args=(wanted.LookPeriodically(subject="p", intent="p"), watching))
 
     class Removing(Context):
         def fence(self, point: str) -> None:
             """Just before the runtime is asked to remove it."""
-            assert turn.asked.acquire(timeout=10)
             watch.start()
-            assert turn.asked.acquire(timeout=10), "the look did not wait"
+            assert turns.asked.wait(60), "nobody looked"
 
     world.tell(collecting.inventory.look())
     (effect,) = (one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Remove))
     collecting.remove(effect, Removing())
-    watch.join(10)
+    watch.join(60)
     (look,) = watching.looks
     assert len(look.containers) == 2
     assert effect.victim.id not in {one.id for one in look.containers}
+
+
+def test_removals_run_at_a_time_up_to_a_limit_and_never_next_to_a_look() -> None:
+    turns, lock = Turns(3), threading.Lock()
+    at_work: dict[str, int] = {"remove": 0, "look": 0}
+    most = {"remove": 0, "look": 0}
+    mixed: list[dict[str, int]] = []
+
+    def work(what: str) -> None:
+        with turns.removing() if what == "remove" else turns.looking():
+            with lock:
+                at_work[what] += 1
+                most[what] = max(most[what], at_work[what])
+                mixed.extend([dict(at_work)] if all(at_work.values()) else [])
+            time.sleep(0.001)
+            with lock:
+                at_work[what] -= 1
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(work, (["remove"] * 10 + ["look"]) * 20))
+    assert not mixed
+    assert most["look"] == 1
+    assert 1 < most["remove"] <= 3
