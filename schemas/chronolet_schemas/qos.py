@@ -18,6 +18,10 @@ Driver = Literal["", "cgroupfs", "systemd"]
 """Who makes cgroups, and how they are named; empty: there are none."""
 
 
+NodeAffinity = Literal["warn", "enforce"]
+"""A pod that does not match the node's labels runs with a warning, or is rejected as the kubelet does."""
+
+
 class Amounts(Message, frozen=True, kw_only=True):
     """So much of a node. `huge_pages` in bytes by resource name; 0 processes means any number."""
 
@@ -25,6 +29,23 @@ class Amounts(Message, frozen=True, kw_only=True):
     memory_bytes: int = 0
     pids: int = 0
     huge_pages: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class System(Message, frozen=True, kw_only=True):
+    """What the machine and the container runtime call themselves; empty where unknown. Source: v1.NodeSystemInfo."""
+
+    machine_id: str = ""
+    system_uuid: str = ""
+    boot_id: str = ""
+    kernel_version: str = ""
+    os_image: str = ""
+    operating_system: str = ""
+    architecture: str = ""
+    container_runtime_version: str = ""
+    agent_version: str = ""
+    internal_ip: str = ""
+    hostname: str = ""
+    storage_bytes: int = 0
 
 
 class Node(Message, frozen=True, kw_only=True):
@@ -35,6 +56,10 @@ class Node(Message, frozen=True, kw_only=True):
     `memory_throttling_factor` is a number as text, empty for none; `unlimited_memory_bytes` stands for the limit of a
     container that has none, where its `memory.high` is reckoned.
     `root` is the path of the topmost cgroup of ours. `lost` says what this machine cannot do.
+
+    What else decides on admission: `labels` of the node with `node_affinity`, which says what becomes of a pod that
+    they do not match; `allowed_unsafe_sysctls`; `wait_for_host_ports`, without which a pod whose ports are held is
+    rejected.
     """
 
     name: str = ""
@@ -54,6 +79,11 @@ class Node(Message, frozen=True, kw_only=True):
     memory_throttling_factor: str = ""
     unlimited_memory_bytes: int = 0
     lost: tuple[str, ...] = ()
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    node_affinity: NodeAffinity = "warn"
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
+    wait_for_host_ports: bool = True
+    system: System = System()
 
 
 @registered
@@ -90,10 +120,24 @@ class PodAdmitted(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodRefused(PodEvent, frozen=True, kw_only=True):
-    """The node has no room for the pod. `reason` is OutOfcpu, OutOfmemory, OutOfpods or OutOfhugepages-<size>."""
+    """The node has no room for the pod. `reason` is OutOfcpu, OutOfmemory, OutOfpods, OutOfhugepages-<size> or
+    NodePorts.
+    """
 
     reason: str
     message: str
+
+
+@registered
+class HostPortsAwaited(PodEvent, frozen=True, kw_only=True):
+    """Not yet: a port of the node that the pod needs is held by the pod `holder` (namespace/name). The pod waits, first
+    come first served by `asked_at`, and takes nothing meanwhile. Said again when `message` changes.
+    """
+
+    needs: PodNeeds
+    holder: str
+    message: str
+    asked_at: int
 
 
 @registered

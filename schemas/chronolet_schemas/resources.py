@@ -20,11 +20,22 @@ class ContainerNeeds(Message, frozen=True, kw_only=True):
     huge_pages: dict[str, int] = msgspec.field(default_factory=dict)
 
 
+class HostPort(Message, frozen=True, kw_only=True):
+    """A port of the node that a container takes. `ip` 0.0.0.0 is every address."""
+
+    ip: str = "0.0.0.0"  # noqa: S104 - written down, not listened on
+    protocol: str = "TCP"
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.ip}:{self.port}/{self.protocol}"
+
+
 class PodNeeds(Message, frozen=True, kw_only=True):
     """What a pod asks for and may use. A limit is None where not all of its containers have one.
 
     `huge_pages` are limits in bytes by resource name (`hugepages-2Mi`). `containers`, by name, are those that say
-    anything of memory.
+    anything of memory. `host_ports` are those of its app containers and sidecars.
     """
 
     qos_class: QosClass
@@ -34,3 +45,4 @@ class PodNeeds(Message, frozen=True, kw_only=True):
     memory_limit_bytes: int | None = None
     huge_pages: dict[str, int] = msgspec.field(default_factory=dict)
     containers: dict[str, ContainerNeeds] = msgspec.field(default_factory=dict)
+    host_ports: tuple[HostPort, ...] = ()

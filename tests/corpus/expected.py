@@ -76,6 +76,7 @@ def _first(*fields: str) -> tuple[str, ...]:
     return tuple(f"spec.containers[0].{field}" for field in fields)
 
 
+_PREFERRED: Final = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution"
 _CAPITALS = "capital letters are not allowed"
 _NO_PLUGIN: Final = Taken(
     else_=Says(reason="WaitingForDevices"),
@@ -166,9 +167,9 @@ EXPECTED: Final[dict[str, Expectation]] = {
         else_=Says(reason="CrashLoopBackOff", message="no such file or directory", exit_code=127),
     ),
     # -- what only a cluster reads -------------------------------------------------------------------------------------
-    "pods_pod-nginx-preferred-affinity.yaml": Taken(warns=("spec.affinity",)),
-    "pods_pod-with-node-affinity.yaml": Taken(warns=("spec.affinity",)),
-    "pods_pod-nginx.yaml": Taken(warns=("spec.nodeSelector",)),
+    "pods_pod-nginx-preferred-affinity.yaml": Taken(warns=(_PREFERRED,)),
+    "pods_pod-with-node-affinity.yaml": Taken(warns=(_PREFERRED,)),
+    "pods_pod-nginx.yaml": Taken(),
     "pods_pod-with-toleration.yaml": Taken(warns=("spec.tolerations",)),
     "pods_topology-spread-constraints_two-constraints.yaml": Taken(warns=("spec.topologySpreadConstraints",)),
     "pods_private-reg-pod.yaml": Taken(note="its Secret is missing, which hinders nobody where the image is there"),

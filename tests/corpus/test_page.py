@@ -25,7 +25,7 @@ def _prefix(path: str) -> str:
 def test_the_words_of_the_page() -> None:
     said = {one.path: stands(one) for one in fields()}
     assert said["spec.restartPolicy"] == "honoured"
-    assert said["spec.affinity"] == "warning"
+    assert said["spec.tolerations"] == "warning"
     assert said["spec.runtimeClassName"] == "**blocks**"
     assert said["spec.preemptionPolicy"] == "warning; only `PreemptLowerPriority` honoured"
     assert said["spec.os.name"] == "**blocks**; only `linux` honoured"

@@ -298,3 +298,39 @@ def test_how_healthy_containers_are_protected_from_an_overloaded_machine() -> No
     assert resolve({"probe_overload_protection": "false"}, {})[0].probe_kill_policy.kills_per_minute == 0
     with pytest.raises(SettingsError, match=r"--probe-kills-per-minute: found '0', expected a whole number from 1"):
         resolve({"probe_kills_per_minute": "0"}, {})
+
+
+def test_how_the_node_takes_pods(tmp_path: Path) -> None:
+    found, _ = resolve({}, {})
+    assert (found.node_labels, found.node_affinity, found.allowed_unsafe_sysctls) == ({}, "warn", ())
+    flags = {
+        "node_labels": "disk=ssd, example.com/zone=a,empty=",
+        "node_affinity": "enforce",
+        "allowed_unsafe_sysctls": "kernel.msg*,net.core.somaxconn,kernel/sem",
+    }
+    found, _ = resolve(flags, {})
+    assert found.node_labels == {"disk": "ssd", "example.com/zone": "a", "empty": ""}
+    assert (found.node_affinity, found.allowed_unsafe_sysctls) == (
+        "enforce",
+        ("kernel.msg*", "net.core.somaxconn", "kernel.sem"),
+    )
+    in_file, remarks = resolve({}, {}, write(tmp_path, "allowedUnsafeSysctls: [net.ipv4.*]\n"))
+    assert (in_file.allowed_unsafe_sysctls, remarks) == (("net.ipv4.*",), ())
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"node_labels": "disk"}, "--node-labels: found 'disk', expected pairs such as name=amount"),
+        ({"node_labels": "a b=c"}, "--node-labels: a b=c: 'a b' is not allowed"),
+        ({"node_labels": "a=b c"}, "--node-labels: a=b c: 'b c' is not allowed"),
+        ({"node_affinity": "maybe"}, "--node-affinity: found 'maybe', expected one of warn, enforce"),
+        ({"allowed_unsafe_sysctls": "net.*.x"}, "--allowed-unsafe-sysctls: found 'net.*.x', expected a kernel"),
+        ({"allowed_unsafe_sysctls": "vm.*"}, "--allowed-unsafe-sysctls: 'vm.*' is not known to belong to a pod's own"),
+        ({"max_parallel_starts": "-1"}, "--max-parallel-starts: found '-1', expected"),
+    ],
+)
+def test_what_is_wrong_with_how_pods_are_taken(flags: dict[str, str], said: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        resolve(flags, {})
+    assert str(error.value).startswith(said)

@@ -87,8 +87,7 @@ def test_nothing_is_said_about_what_is_honoured_or_happens_anyway(spec: dict[str
 
 
 WARNED = [
-    ("affinity", {"nodeAffinity": {}}),
-    ("nodeSelector", {"disk": "ssd"}),
+    ("tolerations", [{"key": "a"}]),
     ("nodeName", "other"),
     ("tolerations", [{"operator": "Exists"}]),
     ("topologySpreadConstraints", [{"maxSkew": 1}]),
@@ -227,13 +226,16 @@ def test_a_field_of_a_container(severity: str, path: str, fields: dict[str, Any]
 def test_a_finding_says_what_was_found_and_what_is_missed() -> None:
     pod = defaulted(
         from_plain(
-            {"metadata": {"name": "web"}, "spec": {"hostUsers": False, "runtimeClassName": "h", "affinity": {"a": 1}}}
+            {
+                "metadata": {"name": "web"},
+                "spec": {"hostUsers": False, "runtimeClassName": "h", "affinity": {"podAffinity": {"a": 1}}},
+            }
         )
     )
     told = {finding.path: finding.message for finding in findings(pod)}
     assert told["spec.hostUsers"] == "false is not honoured: containers have no user namespace of their own yet"
     assert told["spec.runtimeClassName"].startswith("'h' is not honoured: containers always run under")
-    assert told["spec.affinity"].startswith("not honoured: only a scheduler reads this")
+    assert told["spec.affinity.podAffinity"].startswith("not honoured: only a scheduler reads this")
     assert {finding.pod for finding in findings(pod)} == {"default/web"}
 
 

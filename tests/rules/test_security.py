@@ -150,3 +150,16 @@ def test_kernel_parameters(name: str, spec: dict[str, Any], said: str) -> None:
 
 def test_no_kernel_parameters() -> None:
     assert security.forbidden_sysctl(pod()) == ""
+
+
+def test_unsafe_kernel_parameters_may_be_allowed() -> None:
+    def said(name: str, *allowed: str, **spec: Any) -> str:
+        return security.forbidden_sysctl(pod({"sysctls": [{"name": name, "value": "1"}]}, **spec), allowed)
+
+    assert said("kernel.msgmax", "kernel.msg*") == ""
+    assert said("kernel/sem", "kernel.sem") == ""
+    assert said("kernel.semx", "kernel.sem") == 'forbidden sysctl: "kernel.semx" not allowlisted'
+    assert said("net.core.somaxconn", "net.*", hostNetwork=True).endswith("not allowed with host net enabled")
+    assert said("kernel.msgmax", "kernel.msg*", hostIPC=True).endswith("not allowed with host ipc enabled")
+    assert said("fs.mqueue.msg_max", "fs.mqueue.*", hostNetwork=True) == ""
+    assert [security.sysctl_namespace(name) for name in ("vm.swappiness", "kernel.shm", "net.")] == ["", "ipc", "net"]

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from chronolet.cli import foreseen, secrets
 from chronolet.cli import manifests as manifest_files
-from chronolet.cli import secrets
 from chronolet.cli.asking import Answer, Queued, ask, ask_or_queue, new_request, refusal
 from chronolet.cli.differences import differences
 from chronolet.cli.errors import Failure
@@ -25,6 +25,7 @@ from chronolet.manifests.identity import applied_uid
 from chronolet.manifests.state import APPLY
 from chronolet.node.settings import Settings
 from chronolet.ports.secrets import Secret
+from chronolet.qos.state import State
 from chronolet_schemas import manifests, podspec
 
 
@@ -72,14 +73,16 @@ def command(
     tell_findings(found, strict=strict)
     pods, kept = tuple(pod for _, pod in found.pods), tuple(secret for _, secret in found.secrets)
     if dry_run:
-        words, of_secrets, refused = _would(settings, pods, kept)
+        told: list[foreseen.Foreseen] = []
+        words, of_secrets, refused = _would(settings, pods, kept, told, strict=strict)
         secrets.show(of_secrets, output)
         show([pod for pod in pods if pod.key in words], words, output)
-        refused += [] if allow_unrunnable else _unrunnable(found)
+        refused += [] if allow_unrunnable else [*_unrunnable(found), *_rejected(told)]
         if refused:
             raise Failure(*refused)
         return
     with session(settings, patient=True) as node:
+        tell_foreseen(foreseen.of(node, pods), strict=strict)
         request = new_request()
         wanted = secrets.kept(node, kept, wait=wait)
         wish = manifests.ApplyPods(request=request, pods=pods, secrets=wanted)
@@ -105,6 +108,19 @@ def tell_findings(found: Read, *, strict: bool) -> None:
         raise Failure(*lines)
     for line in lines:
         click.echo(f"warning: {line}", err=True)
+
+
+def tell_foreseen(found: Sequence[foreseen.Foreseen], *, strict: bool) -> None:
+    """What the node will say of the pods, likewise."""
+    if strict and found:
+        raise Failure(*(str(one) for one in found))
+    for one in found:
+        click.echo(f"warning: {one}", err=True)
+
+
+def _rejected(found: Sequence[foreseen.Foreseen]) -> list[str]:
+    rejected = dict.fromkeys(one.pod for one in found if one.rejected)
+    return [f"pod {key} would be rejected (dry run; --allow-unrunnable accepts it)" for key in rejected]
 
 
 def _unrunnable(found: Read) -> list[str]:
@@ -149,18 +165,27 @@ def _outcome(request: str, answers: Sequence[Answer]) -> tuple[dict[str, str], l
 
 
 def _would(
-    settings: Settings, pods: Sequence[podspec.Pod], kept: Sequence[Secret]
+    settings: Settings,
+    pods: Sequence[podspec.Pod],
+    kept: Sequence[Secret],
+    told: list[foreseen.Foreseen],
+    *,
+    strict: bool,
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """What an apply would do, by the node's log, and what it would refuse; without a log, only that the manifests can
-    be applied.
+    be applied. `told` gets what the node would say of them.
     """
     try:
         with session(settings) as node:
             of_secrets, refused = secrets.would(node, kept) if kept else ({}, [])
             before = {state.pod: state for state in node.state("pod").states["pod"].values() if state.uid}
+            told += foreseen.of(node, pods)
     except (Failure, StoreUnreachable, StoreBroken):
+        told += foreseen.foreseen(State(), pods)
+        tell_foreseen(told, strict=strict)
         valid = "valid (dry run, no log of this node to compare with)"
         return dict.fromkeys((pod.key for pod in pods), valid), dict.fromkeys((one.key for one in kept), valid), []
+    tell_foreseen(told, strict=strict)
     taken = {pod.key for pod in pods if pod.key in before and before[pod.key].source != APPLY}
     refused += [f"{key} is wanted by {before[key].source} already (dry run)" for key in sorted(taken)]
     known = {key: state.manifest for key, state in before.items()}

@@ -5,7 +5,6 @@ Comes in: `Parts`, how long things may take. Goes out: the Kinds that this proce
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -31,9 +30,9 @@ from chronolet.kube_events import effects as kube_events_effects
 from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
 from chronolet.node import collecting, event_sinks, node_devices
-from chronolet.node.parts import Parts
+from chronolet.node.parts import Parts, agent_version
 from chronolet.node.settings import Settings
-from chronolet.node.shares import holding
+from chronolet.node.shares import holding, policy
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
 from chronolet.pleg import effects as pleg_effects
@@ -70,7 +69,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
     settings, runtime = parts.settings, parts.runtime
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: _manifests(parts),
-        "pod": lambda: pod.kind(pod_effects.jobs(_pods_outside(parts, run)), settings.takes_part),
+        "pod": lambda: pod.kind(pod_effects.jobs(_pods_outside(parts, run)), settings.takes_part, policy(settings)),
         "pleg": lambda: _pleg(parts, run),
         "prober": lambda: prober.kind(
             prober_effects.jobs(
@@ -157,11 +156,7 @@ def _keeping(parts: Parts, tuning: Tuning) -> Keeping:
 
 def _announcement(settings: Settings) -> str:
     """The node's line in the list of nodes, as JSON."""
-    try:
-        version = importlib.metadata.version("chronolet")
-    except importlib.metadata.PackageNotFoundError:  # run from a checkout
-        version = ""
-    line = {"seen": _now(), "version": version, "address": settings.http_address}
+    line = {"seen": _now(), "version": agent_version(), "address": settings.http_address}
     return msgspec.json.encode(line).decode()
 
 

@@ -5,6 +5,8 @@ Comes in: settings. Goes out: `Parts`. Next: `kinds` gives them to the actors, `
 
 from __future__ import annotations
 
+import importlib.metadata
+import platform
 from dataclasses import dataclass
 
 from chronolet.adapters.cgroups import LinuxCgroups
@@ -27,6 +29,7 @@ from chronolet.node.shares import check, sharing
 from chronolet.node.stats.running import Running
 from chronolet.ports.kernel_log import Kills
 from chronolet.qos import effects as qos_effects
+from chronolet.qos.system import system
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,22 @@ def _shares(
     shares, cgroups = sharing(settings), LinuxCgroups(settings.root_dir / "cgroups")
     if "qos" in settings.actors:
         check(shares, host, cgroups)
+    machine, version = platform.machine(), agent_version()
     return qos_effects.Outside(
-        shares, cgroups, runtime, host, kills, observe=metrics.cgroup, told=metrics.cgroup_version.set
+        shares,
+        cgroups,
+        runtime,
+        host,
+        kills,
+        observe=metrics.cgroup,
+        told=metrics.cgroup_version.set,
+        system=lambda engine: system(host, engine, name=settings.node, machine=machine, version=version),
     )
+
+
+def agent_version() -> str:
+    """Of this release; empty where it is run from a checkout."""
+    try:
+        return importlib.metadata.version("chronolet")
+    except importlib.metadata.PackageNotFoundError:
+        return ""

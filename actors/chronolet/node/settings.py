@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from chronolet.kernel.redis_url import with_password
+from chronolet.node.admission_settings import ADMISSION_SETTINGS
 from chronolet.node.event_settings import EVENT_SETTINGS
 from chronolet.node.gc_settings import GC_SETTINGS
 from chronolet.node.http_settings import HTTP_SETTINGS
@@ -112,6 +113,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memory_reservation_policy: Literal["None", "TieredReservation"] = "None"
     memory_throttling_factor: float | None = None
     node_capacity: dict[str, str] = {}
+    node_labels: dict[str, str] = {}
+    """Beside those that every node has."""
+    node_affinity: Literal["warn", "enforce"] = "warn"
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
+    max_parallel_starts: int = 8
+    """0: any number."""
     admission: tuple[str, ...] | None = None
     """None: all kinds that pods wait for."""
     log_format: Literal["text", "json"] = "text"
@@ -376,7 +383,8 @@ SETTINGS: tuple[Setting, ...] = (
         "wait_for_resources",
         "--wait-for-resources",
         "CHRONOLET_WAIT_FOR_RESOURCES",
-        "true: a pod waits for devices that a plugin may yet bring; false: it is refused, as the kubelet does "
+        "true: a pod waits for devices that a plugin may yet bring and for host ports that another pod holds; "
+        "false: it is refused, as the kubelet does "
         "[default: true]",
         boolean,
         metavar="BOOL",
@@ -400,6 +408,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     *SHARES,
     *PROBE_SETTINGS,
+    *ADMISSION_SETTINGS,
     Setting(
         "log_format",
         "--log-format",

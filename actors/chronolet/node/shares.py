@@ -6,13 +6,18 @@ Comes in: settings, the machine. Goes out: `Sharing`; SettingsError. Next: `wiri
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Mapping
+
 from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
+from chronolet.pod.node_policy import Policy
 from chronolet.ports.cgroups import CgroupRefusal, Cgroups, Driver
 from chronolet.ports.host import Host
 from chronolet.qos import tree
 from chronolet.qos.effects import machine
 from chronolet.qos.sharing import Means, Sharing, described, problem
+from chronolet.qos.system import architecture
 from chronolet.rules.container_limits import Holding
 
 _MICROSECONDS = 1000
@@ -39,6 +44,30 @@ def sharing(settings: Settings) -> Sharing:
         memory_reservation=settings.memory_reservation_policy,
         memory_throttling_factor="" if factor is None else str(factor),
         capacity=settings.node_capacity,
+        labels=labels(settings),
+        node_affinity=settings.node_affinity,
+        allowed_unsafe_sysctls=settings.allowed_unsafe_sysctls,
+        wait_for_host_ports=settings.wait_for_resources,
+    )
+
+
+def labels(settings: Settings) -> Mapping[str, str]:
+    """Those that every node has, and the ones that were given."""
+    return {
+        "kubernetes.io/arch": architecture(platform.machine()),
+        "kubernetes.io/hostname": settings.node,
+        "kubernetes.io/os": "linux",
+        **settings.node_labels,
+    }
+
+
+def policy(settings: Settings) -> Policy:
+    """What this node says of a pod before anything is asked for it."""
+    return Policy(
+        name=settings.node,
+        labels=labels(settings),
+        node_affinity=settings.node_affinity,
+        allowed_unsafe_sysctls=settings.allowed_unsafe_sysctls,
     )
 
 

@@ -87,7 +87,7 @@ def quantities_of(separator: str, *names: str, shares: bool = False) -> Callable
     """
 
     def parse(what: str, value: Any) -> dict[str, str]:
-        found = value if isinstance(value, dict) else _pairs(what, str(value), separator)
+        found = value if isinstance(value, dict) else pairs(what, str(value), separator)
         for name, amount in found.items():
             if not any(name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in names):
                 raise SettingsError(f"{what}: found {name!r}, expected some of {', '.join(names)}")
@@ -97,7 +97,8 @@ def quantities_of(separator: str, *names: str, shares: bool = False) -> Callable
     return parse
 
 
-def _pairs(what: str, value: str, separator: str) -> dict[str, str]:
+def pairs(what: str, value: str, separator: str) -> dict[str, str]:
+    """What stands in `name=text` pairs by commas."""
     found = {}
     for pair in filter(None, (one.strip() for one in value.split(","))):
         name, mark, amount = pair.partition(separator)

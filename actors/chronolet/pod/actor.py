@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet.pod.decider import decider
+from chronolet.pod.node_policy import Policy
 from chronolet.pod.state import State
 from chronolet_schemas import devices, manifests, pleg, pod, prober, qos
 
@@ -31,16 +32,20 @@ def _pod(event: _AboutPod) -> Sequence[str]:
     return (event.pod,)
 
 
-def kind(effects: Mapping[type[Effect], Job] | None = None, takes_part: frozenset[str] = frozenset()) -> Kind[State]:
+def kind(
+    effects: Mapping[type[Effect], Job] | None = None,
+    takes_part: frozenset[str] = frozenset(),
+    policy: Policy | None = None,
+) -> Kind[State]:
     """The Kind; `effects` are `effects.jobs(...)`, bound to a runtime. `takes_part`: the kinds that are asked before a
-    pod is started.
+    pod is started; `policy`: what the node says of it before they are.
     """
     return Kind(
         name="pod",
         shards=SHARDS,
         state=State,
         format=1,
-        decider=decider(takes_part),
+        decider=decider(takes_part, policy or Policy()),
         subscribes={
             manifests.PodApplied: _pod,
             manifests.PodWithdrawn: _pod,
@@ -55,6 +60,7 @@ def kind(effects: Mapping[type[Effect], Job] | None = None, takes_part: frozense
             devices.PreStartFailed: _pod,
             qos.CgroupReady: _pod,
             qos.PodRefused: _pod,
+            qos.HostPortsAwaited: _pod,
         },
         commands={pod.AdoptPod: _pod},
         creates=frozenset((manifests.PodApplied,)),

@@ -116,10 +116,19 @@ def asked_again(state: State) -> Iterator[int]:
     yield from node_share.asked_again(state)
 
 
-def awaited(state: State, one: Container) -> str:
-    """What a container that cannot start yet waits for, itself or with its pod; empty if it waits for nothing here."""
+def awaited(state: State, one: Container) -> tuple[str, str]:
+    """Why a container that cannot start yet waits, itself or with its pod, and for what; empty if it waits for nothing
+    here.
+    """
     if one.alive or state.over:
-        return ""
+        return "", ""
+    if state.share.phase == "awaited":
+        return node_share.WAITING_FOR_PORTS, state.share.message
+    devices_awaited = _devices_awaited(state, one)
+    return (WAITING, devices_awaited) if devices_awaited else ("", "")
+
+
+def _devices_awaited(state: State, one: Container) -> str:
     if state.admission is not None and not device_wishes.served(state) and one.name in device_wishes.needs(state):
         return _NOBODY
     own = state.wishes.get(one.name)

@@ -29,6 +29,7 @@ from chronolet.pod import (
     telling,
 )
 from chronolet.pod.evolve import evolve
+from chronolet.pod.node_policy import Policy, rejection, warning
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.plan import plan
 from chronolet.pod.state import State
@@ -51,6 +52,12 @@ Said = (
 )
 """All that a pod is told."""
 
+_TO_START = (pod.SandboxStartRequested, pod.DevicesRequested, pod.CgroupRequested)
+"""With one of these a pod that has no sandbox sets out to get one."""
+
+ANY_POD = Policy()
+"""Of a node without labels."""
+
 _MOST_ROUNDS = 100
 """More steps without anything happening outside would be a circle in the plan."""
 
@@ -63,7 +70,7 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
             return _news(state, message, now)
         case signals.Answer() | EffectFailed():
             return answers.answered(state, message, now)
-        case devices.ClaimEvent() | qos.CgroupReady() | qos.PodRefused():
+        case devices.ClaimEvent() | qos.CgroupReady() | qos.PodRefused() | qos.HostPortsAwaited():
             return admission.answered(state, message, now)
         case Due():
             return ()
@@ -99,18 +106,33 @@ def _news(
             return tuple(probing.heard(state, message))
 
 
-def _settled(state: State, facts: Sequence[Event], now: int, takes_part: frozenset[str]) -> Sequence[Event]:
+def _settled(
+    state: State, facts: Sequence[Event], now: int, takes_part: frozenset[str], policy: Policy
+) -> Sequence[Event]:
     """The facts, and all that the pod does because of them."""
     found: list[Event] = []
     after = _fold(state, facts, found)
     for _ in range(_MOST_ROUNDS):
         steps: Sequence[Event] = ()
         if after is not None:
-            steps = _of_those_who_take_part(after, takes_part) or plan(clamped(after, now), now)
+            steps = _of_those_who_take_part(after, takes_part) or _let_in(after, plan(clamped(after, now), now), policy)
         if after is None or not steps:
             return found
         after = _fold(after, steps, found)
     raise RuntimeError(f"pod {state.pod} ({state.uid}): no end of steps after {facts!r}: {found[-5:]!r}")
+
+
+def _let_in(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Event]:
+    """The steps; in their place the pod's rejection, where they lead to a sandbox that the node does not take."""
+    if state.sandbox.phase not in ("absent", "failed", "dead") or not any(isinstance(one, _TO_START) for one in steps):
+        return steps
+    rejected = rejection(policy, state.manifest)
+    if rejected is not None:
+        said = f"{admission.REJECTED}{rejected.message}"
+        return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=rejected.reason, message=said),)
+    first = state.sandbox.phase == "absent" and any(isinstance(one, pod.SandboxStartRequested) for one in steps)
+    unmatched = warning(policy, state.manifest) if first else None
+    return (*steps, telling.unmatched(state, *unmatched)) if unmatched else steps
 
 
 def _of_those_who_take_part(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
@@ -136,13 +158,13 @@ def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> S
     return state
 
 
-def decider(takes_part: frozenset[str]) -> Decider[State]:
-    """The decider of a node in which these kinds take part in admission, or probe. Once decided it is an event, so that
-    what is read from the log needs no setting.
+def decider(takes_part: frozenset[str], policy: Policy = ANY_POD) -> Decider[State]:
+    """The decider of a node in which these kinds take part in admission, or probe, and which takes pods by this policy.
+    Once decided it is an event, so that what is read from the log needs no setting.
     """
 
     def decide(state: State, message: Said, now: int) -> Sequence[Event]:
-        return _settled(state, _facts(state, message, now), now, takes_part)
+        return _settled(state, _facts(state, message, now), now, takes_part, policy)
 
     def due(state: State) -> int | None:
         return _due(state, takes_part)

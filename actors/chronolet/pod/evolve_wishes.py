@@ -15,7 +15,7 @@ from chronolet.pod.state import State, Wish
 from chronolet_schemas import pod
 
 _Answered = pod.DevicesAwaited | pod.DevicesGranted | pod.PreStartRequested | pod.PreStartAllowed
-_Shared = pod.CgroupRequested | pod.CgroupGranted | pod.CgroupReleased
+_Shared = pod.CgroupRequested | pod.HostPortsAwaited | pod.CgroupGranted | pod.CgroupReleased
 WishEvent = pod.AdmissionBegan | pod.DevicesReleased | pod.DevicesRequested | _Answered | _Shared
 """What is told here."""
 
@@ -29,7 +29,7 @@ def evolve_wishes(state: State, event: WishEvent) -> State:
             return replace(state, wishes={n: one for n, one in state.wishes.items() if n not in event.containers})
         case pod.DevicesRequested():
             return _with(state, event.container, _asked(state.wishes.get(event.container), event))
-        case pod.CgroupRequested() | pod.CgroupGranted() | pod.CgroupReleased():
+        case pod.CgroupRequested() | pod.HostPortsAwaited() | pod.CgroupGranted() | pod.CgroupReleased():
             return replace(state, share=evolved(state, event))
         case _:
             return _changed(state, event.container, lambda one: _after(one, event))

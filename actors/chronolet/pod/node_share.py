@@ -1,15 +1,19 @@
 """A pod's share of the node: when it is asked for, is it there, when is it given back. Pure.
 
 Comes in: State, now; answers of `qos`. Goes out: `pod.CgroupRequested`, `pod.CgroupGranted`, `pod.CgroupReleased`,
-`pod.PodFailed`. Next: `admission`. Source: pkg/kubelet/kubelet.go (canAdmitPod, syncPod), pkg/kubelet/cm.
+`pod.HostPortsAwaited`, `pod.PodFailed`. Next: `admission`. Source: pkg/kubelet/kubelet.go (canAdmitPod, syncPod),
+pkg/kubelet/cm.
 
-    nothing -> asked -> granted -> asked (its spec has changed)
+    nothing -> asked -> awaited -> granted -> asked (its spec has changed)
+                     -> granted
                                 -> nothing (the pod is over, and nothing of it runs)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from chronolet.pod.state import NodeShare, State
 from chronolet.rules.needs import needs
@@ -20,7 +24,10 @@ KIND = "qos"
 ASK_AGAIN_MS = 60_000
 """After how long without an answer the same is asked again."""
 
-Answer = qos.CgroupReady | qos.PodRefused
+WAITING_FOR_PORTS = "WaitingForHostPorts"
+"""Why a pod waits whose ports of the node another pod holds. The kubelet has no word for it: there it is rejected."""
+
+Answer = qos.CgroupReady | qos.PodRefused | qos.HostPortsAwaited
 
 
 def requests(state: State, now: int) -> Iterator[Event]:
@@ -63,16 +70,25 @@ def answered(state: State, message: Answer, rejected: str) -> Sequence[Event]:
     if isinstance(message, qos.PodRefused):
         said = f"{rejected}{message.message}"
         return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=message.reason, message=said),)
+    if isinstance(message, qos.HostPortsAwaited):
+        if (state.share.phase, state.share.message) == ("awaited", message.message):
+            return ()
+        awaited = pod.HostPortsAwaited(pod=state.pod, uid=state.uid, holder=message.holder, message=message.message)
+        return (awaited,)
     if state.share.phase == "granted" and state.share.parent == message.parent:
         return ()
     return (pod.CgroupGranted(pod=state.pod, uid=state.uid, parent=message.parent),)
 
 
-def evolved(state: State, event: pod.CgroupRequested | pod.CgroupGranted | pod.CgroupReleased) -> NodeShare:
+def evolved(
+    state: State, event: pod.CgroupRequested | pod.HostPortsAwaited | pod.CgroupGranted | pod.CgroupReleased
+) -> NodeShare:
     """The share after one of its events."""
     match event:
         case pod.CgroupRequested():
             return NodeShare(phase="asked", digest=state.digest, asked_at=event.requested_at, parent=state.share.parent)
+        case pod.HostPortsAwaited():
+            return replace(state.share, phase="awaited", message=event.message)
         case pod.CgroupGranted():
             return NodeShare(phase="granted", digest=state.share.digest, parent=event.parent)
         case _:

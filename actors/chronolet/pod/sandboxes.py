@@ -19,7 +19,7 @@ from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.runtime import ContainerState, Refusal
 from chronolet.ports.specs import SpecRefusal
 from chronolet.ports.volumes import VolumeRefusal
-from chronolet.rules import names, security
+from chronolet.rules import names
 from chronolet.rules.hostnames import HostnameError
 from chronolet.rules.qos_class import least_oom_score_adj
 from chronolet_schemas.envelope import Signal
@@ -35,8 +35,6 @@ class SandboxWorker:
         runtime = self._outside.fenced(context)
         image = self._outside.pause_image
         outside = self._outside
-        if refused := security.forbidden_sysctl(effect.manifest):
-            return _refused(effect, refused)
         try:
             spec = specs.sandbox(
                 effect,

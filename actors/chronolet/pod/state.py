@@ -226,13 +226,14 @@ class Wish(Record, frozen=True, kw_only=True):
 
 class NodeShare(Record, frozen=True, kw_only=True):
     """What the pod asked of the node at `asked_at`, by the spec of this `digest`. Its containers begin beneath the
-    cgroup `parent`.
+    cgroup `parent`. Awaited, `message` says which port of the node another pod holds.
     """
 
-    phase: Literal["none", "asked", "granted"] = "none"
+    phase: Literal["none", "asked", "awaited", "granted"] = "none"
     digest: str = ""
     asked_at: int = 0
     parent: str = ""
+    message: str = ""
 
 
 class Failure(Record, frozen=True, kw_only=True):

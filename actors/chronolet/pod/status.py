@@ -200,9 +200,9 @@ def _waits_for(state: State, one: Container) -> tuple[str, str]:
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
         return "CreateContainerConfigError", blocked
-    awaited = admission.awaited(state, one)
-    if awaited:
-        return admission.WAITING, awaited
+    reason, message = admission.awaited(state, one)
+    if reason:
+        return reason, message
     if one.phase == "exited" or one.reason == FAILED_MOUNT:
         return "", ""
     return one.reason, _waiting_message(state, one)

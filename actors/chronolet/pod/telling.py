@@ -12,6 +12,7 @@ from typing import Literal
 
 from chronolet.pod import admission, probing, pull_secrets
 from chronolet.pod.backoff import FAILED_MOUNT
+from chronolet.pod.node_share import WAITING_FOR_PORTS
 from chronolet.pod.state import SANDBOX, Container, State, field_path
 from chronolet.pod.wanted import NOT_BEGUN
 from chronolet.rules.durations import go_duration
@@ -26,7 +27,7 @@ def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
     match event:
         case pod.SandboxEvent() | pod.SandboxBlocked() | pod.CleanupFailed():
             return _about_pod(state, event)
-        case pod.PodFailed() | pod.DevicesAwaited():
+        case pod.PodFailed() | pod.DevicesAwaited() | pod.HostPortsAwaited():
             return (_about_life(state, event),)
         case pod.ImageEnsureRequested():
             return _about_secrets(state)
@@ -81,7 +82,14 @@ def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Record
             return _NO_FACTS
 
 
-def _about_life(state: State, event: pod.PodFailed | pod.DevicesAwaited) -> kube_events.Recorded:
+def unmatched(state: State, reason: str, message: str) -> kube_events.Recorded:
+    """The pod runs on a node that a kubelet would have rejected it from."""
+    return _recorded(state, "Warning", reason, message)
+
+
+def _about_life(state: State, event: pod.PodFailed | pod.DevicesAwaited | pod.HostPortsAwaited) -> kube_events.Recorded:
+    if isinstance(event, pod.HostPortsAwaited):
+        return _recorded(state, "Warning", WAITING_FOR_PORTS, event.message)
     if isinstance(event, pod.DevicesAwaited):
         return _recorded(state, "Warning", admission.WAITING, event.message, event.container)
     if event.message.startswith(admission.REJECTED):

@@ -6,6 +6,9 @@ names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
 
     a pod:  unknown -> waiting -> admitted -> ready -> released       refused is not kept
             unknown ------------> admitted;  ready -> admitted (it needs something else)
+            ready -> waiting (it needs a port that another pod holds)
+
+Ports of the node go to those who wait for them in the order in which they asked. One that waits holds nothing.
 
 A container that runs is kept to what the runtime has no words for, until the next one of its name runs.
 
@@ -15,6 +18,7 @@ little room for.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
@@ -27,8 +31,13 @@ from chronolet.qos.state import Share, State
 from chronolet.qos.tree import container_values, pod_path
 from chronolet.qos.tree import wanted as wanted_tree
 from chronolet.rules.cgroups import Path, Values, parent_argument, uid_of
+from chronolet.rules.host_ports import Taken, taken
 from chronolet_schemas import kube_events, pod, qos
 from chronolet_schemas.envelope import Event
+from chronolet_schemas.resources import PodNeeds
+
+NODE_PORTS = "NodePorts"
+"""The kubelet's reason for a pod whose ports another one has (pkg/scheduler/framework/plugins/nodeports)."""
 
 Said = (
     pod.CgroupRequested | pod.ContainerStarted | pod.CgroupReleased | pod.PodEnded | signals.NodeSeen | signals.TreeKept
@@ -36,46 +45,94 @@ Said = (
 """All that qos is told."""
 
 
-def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
-    """The events that follow from one message."""
+def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+    """The events that follow from one message, and what others get by them."""
+    found = _facts(state, message, now)
+    if not any(isinstance(event, qos.PodReleased | qos.PodAdmitted | qos.NodeDescribed) for event in found):
+        return found
+    return (*found, *_for_those_who_wait(functools.reduce(evolve, found, state), now))
+
+
+def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
     match message:
         case pod.CgroupRequested():
-            return _asked(state, message)
+            return _asked(state, message, now)
         case pod.ContainerStarted():
             return tuple(_started(state, message))
         case pod.CgroupReleased() | pod.PodEnded():
             known = message.uid in state.shares
             return (qos.PodReleased(pod=message.pod, uid=message.uid),) if known else ()
         case signals.NodeSeen():
-            return tuple(_described(state, message.node)) if message.node != state.node else ()
+            return tuple(_described(state, message.node, now)) if message.node != state.node else ()
         case signals.TreeKept():
             return tuple(_kept(state, message))
         case _:
             assert_never(message)
 
 
-def _asked(state: State, asked: pod.CgroupRequested) -> Sequence[Event]:
+def _asked(state: State, asked: pod.CgroupRequested, now: int) -> Sequence[Event]:
     share = state.shares.get(asked.uid)
-    if share is not None and share.needs == asked.needs:
+    if share is not None and share.needs == asked.needs and not share.asked_at:
         # Asked once more: the answer may have come while nobody listened.
         ready = share.phase == "ready"
         return (qos.CgroupReady(pod=asked.pod, uid=asked.uid, parent=share.parent),) if ready else ()
     if state.node is None:
         return (qos.PodAwaited(pod=asked.pod, uid=asked.uid, needs=asked.needs, running=asked.running),)
-    new = Share(pod=asked.pod, needs=asked.needs, phase="waiting", running=asked.running)
-    return tuple(_admitted(state, state.node, asked.uid, new))
+    since = share.asked_at if share is not None else 0
+    new = Share(pod=asked.pod, needs=asked.needs, phase="waiting", running=asked.running, asked_at=since)
+    return tuple(_admitted(state, state.node, asked.uid, new, now))
 
 
-def _admitted(state: State, node: qos.Node, uid: str, share: Share) -> Iterator[Event]:
+def _admitted(state: State, node: qos.Node, uid: str, share: Share, now: int) -> Iterator[Event]:
     """Room, or none; without cgroups there is nothing to wait for."""
     others = [one.needs for other, one in state.shares.items() if other != uid and one.phase != "waiting"]
     refused = None if share.running else refusal(node, others, share.needs)
     if refused is not None:
         yield qos.PodRefused(pod=share.pod, uid=uid, reason=refused.reason, message=refused.message)
         return
+    held = None if share.running else port_held(state, uid, share.needs)
+    if held is not None:
+        yield _port_held(node, uid, share, held, now)
+        return
     yield qos.PodAdmitted(pod=share.pod, uid=uid, needs=share.needs)
     if not node.version:
         yield qos.CgroupReady(pod=share.pod, uid=uid)
+
+
+def port_held(state: State, uid: str, needs: PodNeeds) -> Taken | None:
+    """The first port of the node that this pod needs and another one holds."""
+    others = ((one.pod, one.needs.host_ports) for other, one in sorted(state.shares.items()) if _holds(uid, other, one))
+    return taken(needs.host_ports, others)
+
+
+def _holds(uid: str, other: str, share: Share) -> bool:
+    return other != uid and share.phase != "waiting"
+
+
+def _port_held(node: qos.Node, uid: str, share: Share, held: Taken, now: int) -> Event:
+    if not node.wait_for_host_ports:
+        return qos.PodRefused(pod=share.pod, uid=uid, reason=NODE_PORTS, message=f"Predicate {NODE_PORTS} failed")
+    return qos.HostPortsAwaited(
+        pod=share.pod,
+        uid=uid,
+        needs=share.needs,
+        holder=held.holder,
+        message=f"host port {held.wanted} is held by pod {held.holder}",
+        asked_at=share.asked_at or now,
+    )
+
+
+def _for_those_who_wait(state: State, now: int) -> Iterator[Event]:
+    """Ports may have become free: they go to who asked first. A new holder is told."""
+    if state.node is None:
+        return
+    waiting = ((one.asked_at, uid) for uid, one in state.shares.items() if one.asked_at)
+    for _, uid in sorted(waiting):
+        share = state.shares[uid]
+        for event in _admitted(state, state.node, uid, share, now):
+            if not isinstance(event, qos.HostPortsAwaited) or event.message != share.message:
+                yield event
+                state = evolve(state, event)
 
 
 def _started(state: State, started: pod.ContainerStarted) -> Iterator[Event]:
@@ -87,7 +144,7 @@ def _started(state: State, started: pod.ContainerStarted) -> Iterator[Event]:
         yield qos.ContainerKept(pod=share.pod, uid=started.uid, container=started.container, id=started.id)
 
 
-def _described(state: State, node: qos.Node) -> Iterator[Event]:
+def _described(state: State, node: qos.Node, now: int) -> Iterator[Event]:
     """Who waited for it is answered; where cgroups are to be found elsewhere now, all others are once more."""
     described = qos.NodeDescribed(node=node)
     yield described
@@ -95,8 +152,8 @@ def _described(state: State, node: qos.Node) -> Iterator[Event]:
     yield from (_of_node(node, lost) for lost in node.lost if lost not in known)
     state = evolve(state, described)
     for uid, share in sorted(state.shares.items()):
-        if share.phase == "waiting":
-            for event in _admitted(state, node, uid, share):
+        if share.phase == "waiting" and not share.asked_at:
+            for event in _admitted(state, node, uid, share, now):
                 yield event
                 state = evolve(state, event)
         elif share.phase == "admitted" and not node.version:
@@ -165,7 +222,7 @@ def _name(path: Path) -> str:
     return "/".join(path)
 
 
-def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one line for each event
+def evolve(state: State, event: Event) -> State:  # noqa: C901, PLR0911 - a table, one line for each event
     """See `Decider.evolve`."""
     match event:
         case qos.NodeDescribed():
@@ -185,6 +242,8 @@ def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one
             return state if ready is None else replace(state, shares=state.shares.set(event.uid, ready))
         case qos.ContainerKept():
             return _with_container(state, event)
+        case qos.HostPortsAwaited():
+            return _waiting_for_port(state, event)
         case qos.PodRefused():
             known = state.shares.get(event.uid)
             # One that has a share already keeps it until it is over.
@@ -208,6 +267,14 @@ def _seen(state: State, node: qos.Node) -> State:
             if one.phase != "waiting":
                 shares = shares.set(uid, replace(one, phase="admitted", since=revision))
     return replace(state, node=node, revision=revision, shares=shares)
+
+
+def _waiting_for_port(state: State, event: qos.HostPortsAwaited) -> State:
+    """Whatever it had of the node before goes: nothing of it runs."""
+    known = state.shares.get(event.uid)
+    had = known is not None and known.phase != "waiting"
+    new = Share(pod=event.pod, needs=event.needs, phase="waiting", asked_at=event.asked_at, message=event.message)
+    return replace(state, shares=state.shares.set(event.uid, new), revision=state.revision + had)
 
 
 def _with_container(state: State, event: qos.ContainerKept) -> State:

@@ -22,13 +22,13 @@ from chronolet.ports import labels
 from chronolet.ports.cgroups import CgroupRefusal, Cgroups, CgroupTree, Step
 from chronolet.ports.host import Host
 from chronolet.ports.kernel_log import Kills, NoKills
-from chronolet.ports.runtime import Refusal, Runtime
+from chronolet.ports.runtime import Engine, Refusal, Runtime
 from chronolet.qos import signals, wanted
-from chronolet.qos.sharing import Means, Sharing, described
+from chronolet.qos.sharing import NO_SYSTEM, Means, Sharing, described
 from chronolet.qos.tree import bearable
 from chronolet.rules.cgroups import Cgroup, Path, Values, uid_of
 from chronolet.rules.qos_class import least_oom_score_adj
-from chronolet_schemas.qos import Amounts, Change, Driver
+from chronolet_schemas.qos import Amounts, Change, Driver, System
 
 log = structlog.get_logger("chronolet.qos")
 
@@ -65,6 +65,8 @@ class Outside:
     observe: Observe = field(default=lambda _operation, _seconds: None)
     told: Callable[[int], None] = field(default=lambda _version: None)
     """Is told the version of cgroups, 0 for none."""
+    system: Callable[[Engine], System] = field(default=lambda _engine: NO_SYSTEM)
+    """What the machine is, beside this engine."""
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
@@ -87,48 +89,51 @@ class Looking:
         pause = _RETRY_SECONDS
         while not context.cancelled.is_set():
             try:
-                means = self._means(context)
+                context.fence("docker.info")
+                engine = self._outside.runtime.engine()
+                means = self._means(engine)
             except Refusal as refusal:
-                log.warning("the runtime does not say how it makes cgroups; asking again", error=str(refusal))
+                log.warning("the runtime does not say what it is; asking again", error=str(refusal))
                 context.cancelled.wait(pause)
                 pause = min(pause * 2, _LONGEST_RETRY_SECONDS)
                 continue
             tree = self._outside.cgroups.tree(means.driver)
             self._outside.told(means.version)
             has = machine(self._outside.host, tree)
-            context.send(signals.NodeSeen(node=described(self._outside.sharing, has, means)))
+            node = described(self._outside.sharing, has, means, self._outside.system(engine))
+            context.send(signals.NodeSeen(node=node))
             pause = _RETRY_SECONDS
             context.cancelled.wait(_LOOK_SECONDS)
 
-    def _means(self, context: EffectContext) -> Means:
+    def _means(self, engine: Engine) -> Means:
         """What there is to hold pods to their shares with, and what there is not."""
         outside = self._outside
         if not outside.sharing.per_qos:
             return Means(lost=("--cgroups-per-qos is false: pods have no cgroups of their own", *self._lost()))
         if why := outside.cgroups.why_not():
             return Means(lost=(f"{why}: pods have no cgroups of their own", *self._lost()))
-        driver = outside.sharing.driver or self._driver(context)
+        driver = outside.sharing.driver or _driver(engine)
         tree = outside.cgroups.tree(driver)
         if tree is None:
             said = "the container runtime makes no cgroups: limits and shares hold nobody to anything"
             return Means(lost=(said, *self._lost()))
         return Means(version=tree.version, driver=driver, lost=(*tree.lost, *self._lost()))
 
-    def _driver(self, context: EffectContext) -> Driver:
-        context.fence("docker.info")
-        match self._outside.runtime.engine().cgroup_driver:
-            case "systemd":
-                return "systemd"
-            case "none":
-                return ""
-            case _:
-                return "cgroupfs"
-
     def _lost(self) -> Iterator[str]:
         if least_oom_score_adj(self._outside.host.missing_capabilities()) >= 0:
             yield "without the capability SYS_RESOURCE no oom_score_adj can be below 0: 0 stands for each that is"
         if why := self._outside.kills.why_not():
             yield f"{why}: of who is killed for memory no more is known than the container runtime notices"
+
+
+def _driver(engine: Engine) -> Driver:
+    match engine.cgroup_driver:
+        case "systemd":
+            return "systemd"
+        case "none":
+            return ""
+        case _:
+            return "cgroupfs"
 
 
 @dataclass

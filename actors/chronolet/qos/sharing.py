@@ -16,10 +16,12 @@ from chronolet.qos import allocatable
 from chronolet.qos.tree import KUBEPODS
 from chronolet.rules import quantities, resources
 from chronolet.rules.cgroups import Path
-from chronolet_schemas.qos import Amounts, Driver, Node
+from chronolet_schemas.qos import Amounts, Driver, Node, NodeAffinity, System
 
 _PER_CENT = 100
 MEMORY_AVAILABLE = "memory.available"
+NO_SYSTEM = System()
+"""Of a machine that was not asked yet."""
 
 
 class Sharing(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +47,10 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     memory_reservation: Literal["None", "TieredReservation"] = "None"
     memory_throttling_factor: str = ""
     capacity: Mapping[str, str] = {}
+    labels: Mapping[str, str] = {}
+    node_affinity: NodeAffinity = "warn"
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
+    wait_for_host_ports: bool = True
 
     @property
     def root(self) -> Path:
@@ -60,7 +66,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[str, ...] = ()
 
 
-def described(sharing: Sharing, machine: Amounts, means: Means) -> Node:
+def described(sharing: Sharing, machine: Amounts, means: Means, system: System = NO_SYSTEM) -> Node:
     """The node as the settings have it."""
     capacity = _capacity(sharing, machine)
     reserved = _amounts(sharing.system_reserved), _amounts(sharing.kube_reserved)
@@ -81,6 +87,11 @@ def described(sharing: Sharing, machine: Amounts, means: Means) -> Node:
         memory_throttling_factor=sharing.memory_throttling_factor,
         unlimited_memory_bytes=allocatable.unlimited_memory(capacity, *reserved),
         lost=means.lost,
+        labels=dict(sharing.labels),
+        node_affinity=sharing.node_affinity,
+        allowed_unsafe_sysctls=sharing.allowed_unsafe_sysctls,
+        wait_for_host_ports=sharing.wait_for_host_ports,
+        system=system,
     )
 
 

@@ -15,12 +15,14 @@ from chronolet_schemas.qos import Node
 from chronolet_schemas.resources import PodNeeds
 
 Phase = Literal["waiting", "admitted", "ready"]
-"""Nothing is known of the node yet; there is room, and the cgroup is being made; the cgroup is as it should be."""
+"""Nothing is known of the node yet, or a port is held; there is room, and the cgroup is being made; the cgroup is as it
+should be."""
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one pod has of the node. `since` is the revision of the tree that has what it needs; `running`: it ran
-    before it asked. `containers` are those, by name, with their ids, whose own cgroups are kept.
+    before it asked. `containers` are those, by name, with their ids, whose own cgroups are kept. One that waits for a
+    port since `asked_at` was told of it by `message`.
     """
 
     pod: str
@@ -30,6 +32,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: int = 0
     parent: str = ""
     containers: Mapping[str, str] = {}
+    asked_at: int = 0
+    message: str = ""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -60,8 +60,11 @@ _TOP: Final = {
 }
 
 _POD: Final = {
-    "affinity": _warns(_SCHEDULER),
-    "nodeSelector": _warns(_SCHEDULER),
+    "affinity": HONOURED,
+    "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution": _warns(_SCHEDULER),
+    "affinity.podAffinity": _warns(_SCHEDULER),
+    "affinity.podAntiAffinity": _warns(_SCHEDULER),
+    "nodeSelector": HONOURED,
     "nodeName": _warns(_SCHEDULER),
     "tolerations": _warns(_SCHEDULER),
     "topologySpreadConstraints": _warns(_SCHEDULER),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chronolet.rules import resources
+from chronolet.rules.host_ports import host_ports
 from chronolet.rules.qos_class import qos_class
 from chronolet_schemas.podspec import Container, PodSpec
 from chronolet_schemas.resources import ContainerNeeds, PodNeeds
@@ -29,6 +30,7 @@ def needs(spec: PodSpec) -> PodNeeds:
             for one in (*spec.init_containers, *spec.containers)
             if (said := _of_container(one)) != ContainerNeeds()
         },
+        host_ports=tuple(host_ports(spec)),
     )
 
 

@@ -8,6 +8,7 @@ pkg/kubelet/kuberuntime/security_context.go, pkg/kubelet/sysctl/allowlist.go.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -107,15 +108,40 @@ def user_of(asked: Rights, image: ImageUser) -> str:
     return user if asked.group is None else f"{user}:{asked.group}"
 
 
-def forbidden_sysctl(pod: Pod) -> str:
-    """Why the pod's kernel parameters are not set, in the kubelet's words; empty if all of them are safe."""
+def forbidden_sysctl(pod: Pod, allowed_unsafe: Sequence[str] = ()) -> str:
+    """Why the pod's kernel parameters are not set, in the kubelet's words; empty if all of them may be.
+
+    `allowed_unsafe` are names, or beginnings of names that end in `*`, that the node's administrator allows.
+    """
     context = pod.spec.security_context or PodSecurityContext()
     for sysctl in context.sysctls:
-        name = sysctl.name.replace("/", ".")
-        if name in _SAFE_OF_NETWORK and pod.spec.host_network:
-            return f'forbidden sysctl: "{name}" not allowed with host net enabled'
-        if name in _SAFE_OF_IPC and pod.spec.host_ipc:
-            return f'forbidden sysctl: "{name}" not allowed with host ipc enabled'
-        if name not in _SAFE_OF_NETWORK | _SAFE_OF_IPC:
+        name = dotted(sysctl.name)
+        if name not in _SAFE_OF_NETWORK | _SAFE_OF_IPC and not any(_is_meant(name, one) for one in allowed_unsafe):
             return f'forbidden sysctl: "{name}" not allowlisted'
+        namespace = sysctl_namespace(name)
+        if namespace == "net" and pod.spec.host_network:
+            return f'forbidden sysctl: "{name}" not allowed with host net enabled'
+        if namespace == "ipc" and pod.spec.host_ipc:
+            return f'forbidden sysctl: "{name}" not allowed with host ipc enabled'
     return ""
+
+
+def dotted(name: str) -> str:
+    """A kernel parameter's name with dots, as the runtime takes it. One whose first separator is a dot stays."""
+    return name.replace("/", ".")
+
+
+def sysctl_namespace(name: str) -> Literal["net", "ipc", ""]:
+    """Which namespace a kernel parameter, or the beginning of its name, belongs to; empty if to none that is known.
+
+    Source: k8s.io/component-helpers/node/util/sysctl/namespace.go.
+    """
+    if name.startswith("net."):
+        return "net"
+    if name == "kernel.sem" or name.startswith(("kernel.shm", "kernel.msg", "fs.mqueue.")):
+        return "ipc"
+    return ""
+
+
+def _is_meant(name: str, pattern: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from chronolet.rules import names, probe_periods
+from chronolet.rules import names, node_affinity, probe_periods
 from chronolet.rules.container_validation import amount_problems, container_problems, resource_problems
 from chronolet.rules.network_validation import network_problems
 from chronolet.rules.problems import Problem, at_least, name_problems, repeated
@@ -89,6 +89,7 @@ def _spec_names(path: str, spec: PodSpec) -> Iterator[Problem]:
     for key, value in spec.node_selector.items():
         yield from name_problems(f"{path}.nodeSelector", key, names.qualified_problem, "key ")
         yield from name_problems(f"{path}.nodeSelector.{key}", value, names.label_value_problem)
+    yield from (Problem(f"{path}.{where}", what) for where, what in node_affinity.problems(spec))
 
 
 def _volumes(path: str, volumes: tuple[Volume, ...]) -> Iterator[Problem]:

@@ -35,7 +35,7 @@ class ShareEvent(PodEvent, frozen=True, kw_only=True):
 @registered
 class CgroupRequested(ShareEvent, frozen=True, kw_only=True):
     """Asks `qos` for a share of the node, and for a cgroup that holds the pod to it. Answers: `qos.CgroupReady`,
-    `qos.PodRefused`, which name the same uid.
+    `qos.PodRefused`, `qos.HostPortsAwaited` (not yet), which name the same uid.
 
     `running`: containers of it run already, which are not to be refused. It is said again until it is answered.
     """
@@ -50,6 +50,14 @@ class CgroupGranted(ShareEvent, frozen=True, kw_only=True):
     """The pod has its share. Its containers begin beneath `parent`; empty: wherever the runtime puts them."""
 
     parent: str = ""
+
+
+@registered
+class HostPortsAwaited(ShareEvent, frozen=True, kw_only=True):
+    """Not yet: another pod, the `holder` (namespace/name), has a port of the node that this pod needs. It waits."""
+
+    holder: str
+    message: str
 
 
 @registered

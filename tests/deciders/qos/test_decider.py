@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet.qos import signals
 from chronolet.qos.decider import DECIDER
 from chronolet.rules.cgroups import Cgroup, Values
 from chronolet_schemas import pod, qos
-from chronolet_schemas.resources import ContainerNeeds, PodNeeds
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.resources import ContainerNeeds, HostPort, PodNeeds
 from tests.deciders.given import Scene, given
 from tests.deciders.qos.nodes import asked, need, node, seen
 
@@ -285,3 +287,68 @@ def test_what_is_told_of_a_share_before_the_node_is_known() -> None:
     scene = given(DECIDER, qos.PodAwaited(needs=SMALL, **who("u1")))
     scene.when(signals.TreeKept(revision=0)).then()
     scene.when(pod.PodEnded(**who("u1"))).then(qos.PodReleased(**who("u1")))
+
+
+# -- ports of the node -----------------------------------------------------------------------------------------------
+HTTP = HostPort(port=80)
+
+
+def on_port(*ports: HostPort) -> PodNeeds:
+    return replace(SMALL, host_ports=ports or (HTTP,))
+
+
+def awaits(uid: str, holder: str, *, asked_at: int, needs: PodNeeds | None = None, port: HostPort = HTTP) -> Event:
+    said = f"host port {port} is held by pod default/{holder}"
+    return qos.HostPortsAwaited(
+        needs=needs or on_port(), holder=f"default/{holder}", message=said, asked_at=asked_at, **who(uid)
+    )
+
+
+def test_a_port_that_another_pod_holds_is_awaited_first_come_first_served() -> None:
+    scene = with_pod(needs=on_port())
+    at = scene.at = 1000
+    scene.when(asked("u9", on_port())).then(awaits("u9", "u1", asked_at=at))
+    assert scene.state.shares["u9"].phase == "waiting"
+    scene.when(asked("u2", on_port()), at=at + 5).then(awaits("u2", "u1", asked_at=at + 5))
+    # Asked once more it is answered once more, with its place; one that waits holds nothing.
+    scene.when(asked("u9", on_port()), at=at + 9).then(awaits("u9", "u1", asked_at=at))
+    other = on_port(HostPort(port=81))
+    scene.when(asked("u3", other)).then(admitted("u3", other))
+    released = pod.CgroupReleased(**who("u1"))
+    scene.when(released).then(
+        qos.PodReleased(**who("u1")), admitted("u9", on_port()), awaits("u2", "u9", asked_at=at + 5)
+    )
+    scene.when(pod.PodEnded(**who("u3"))).then(qos.PodReleased(**who("u3")))
+    scene.when(pod.PodEnded(**who("u9"))).then(qos.PodReleased(**who("u9")), admitted("u2", on_port()))
+
+
+def test_without_waiting_a_pod_whose_port_is_held_is_rejected_in_the_kubelets_words() -> None:
+    waiting = node(wait_for_host_ports=False)
+    scene = given(DECIDER, qos.NodeDescribed(node=waiting), admitted("u1", on_port()), ready("u1"))
+    refused = qos.PodRefused(reason="NodePorts", message="Predicate NodePorts failed", **who("u2"))
+    scene.when(asked("u2", on_port())).then(refused)
+    assert set(scene.state.shares) == {"u1"}
+    # One that waits is rejected when the setting is changed; what runs already is not looked at.
+    scene = with_pod(needs=on_port())
+    scene.at = 1000
+    scene.when(asked("u2", on_port()))
+    scene.when(signals.NodeSeen(node=waiting)).then(qos.NodeDescribed(node=waiting), refused)
+    scene.when(asked("u3", on_port(), running=True)).then(admitted("u3", on_port()))
+
+
+def test_a_pod_whose_changed_spec_needs_a_held_port_gives_up_what_it_had() -> None:
+    scene = with_pod(needs=on_port())
+    scene.at = 1000
+    scene.when(asked("u2", SMALL)).then(admitted("u2"))
+    revision = scene.state.revision
+    scene.when(asked("u2", on_port())).then(awaits("u2", "u1", asked_at=scene.at))
+    assert (scene.state.shares["u2"].phase, scene.state.revision) == ("waiting", revision + 1)
+    scene.when(asked("u2", SMALL)).then(admitted("u2"))
+    assert scene.state.shares["u2"].asked_at == 0
+
+
+def test_one_that_waits_may_be_gone_before_the_node_is_known() -> None:
+    scene = given(DECIDER).when(asked("u1", on_port())).when(asked("u2", on_port()))
+    scene.when(pod.PodEnded(**who("u2"))).then(qos.PodReleased(**who("u2")))
+    scene.when(asked("u3", on_port())).when(seen())
+    assert scene.kinds == ["NodeDescribed", "PodAdmitted", "HostPortsAwaited"]

@@ -1,0 +1,54 @@
+"""Which ports of the node a pod takes, and which of them another pod holds. Pure.
+
+Comes in: a PodSpec; what pods hold. Goes out: `HostPort`s, or the first one that is taken and its holder. Next:
+`needs`, `qos` and `apply`. Source: pkg/scheduler/framework/types.go (HostPortInfo), pkg/scheduler/util/utils.go
+(GetHostPorts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from chronolet_schemas.podspec import PodSpec
+from chronolet_schemas.resources import HostPort
+
+_EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with, not listened on
+
+
+class Taken(NamedTuple):
+    """A wanted port, the held one that it conflicts with, and the pod (namespace/name) that holds it."""
+
+    wanted: HostPort
+    held: HostPort
+    holder: str
+
+
+def host_ports(spec: PodSpec) -> Iterator[HostPort]:
+    """Of app containers and sidecars; an init container that ends before the next one starts holds none."""
+    sidecars = (one for one in spec.init_containers if one.restart_policy == "Always")
+    for one in (*sidecars, *spec.containers):
+        for port in one.ports:
+            if port.host_port:
+                yield HostPort(ip=port.host_ip or _EVERY_ADDRESS, protocol=port.protocol or "TCP", port=port.host_port)
+
+
+def taken(wanted: Sequence[HostPort], others: Iterable[tuple[str, Sequence[HostPort]]]) -> Taken | None:
+    """The first wanted port that one of the others (name, ports) holds; None if all are free."""
+    return next(
+        (
+            Taken(one, held, holder)
+            for holder, ports in others
+            for one in wanted
+            for held in ports
+            if conflict(one, held)
+        ),
+        None,
+    )
+
+
+def conflict(one: HostPort, other: HostPort) -> bool:
+    """Two pods cannot have both: the same port of the same protocol, on the same address or where one has every."""
+    if (one.protocol, one.port) != (other.protocol, other.port):
+        return False
+    return one.ip == other.ip or _EVERY_ADDRESS in (one.ip, other.ip)
