@@ -212,7 +212,7 @@ def private_docker(
     try:
         engine.namespace.create()
         if disk_megabytes:
-            _mount_disk(engine.data, disk_megabytes)
+            mount_disk(engine.data, disk_megabytes)
         engine.start()
         if images:
             load_images(engine.api())
@@ -221,8 +221,10 @@ def private_docker(
         engine.destroy()
 
 
-def _mount_disk(folder: Path, megabytes: int) -> None:
-    """A file system of that size; unmounted with all else below the engine's folder."""
+def mount_disk(folder: Path, megabytes: int) -> None:
+    """A file system of that size on a new folder, next to which its image lies. Whoever mounts it unmounts it: for an
+    engine's disk, `destroy` does.
+    """
     image = folder.with_name("disk")
     with image.open("wb") as file:
         file.truncate(megabytes << 20)
