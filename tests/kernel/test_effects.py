@@ -8,7 +8,7 @@ import pytest
 from chronolet.kernel import effects, host
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.effects import Fenced
-from chronolet.kernel.kind import EffectContext, Ended, Job, Tended
+from chronolet.kernel.kind import EffectContext, Ended, Job, Kind, Tended
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Record, Signal
 from tests.kernel import chore
@@ -232,6 +232,78 @@ def test_workers_of_one_lane_or_kind_do_not_wait_for_those_of_another(rig: Rig) 
     assert [answered.word for answered in rig.wait(chore.Answered)] == ["stop"]
     release.set()
     rig.wait(chore.Answered, 3)
+
+
+def test_a_lane_has_a_limit_of_its_own_served_in_order_and_freed_however_an_effect_ends(rig: Rig) -> None:
+    """Starts of pods: one that ends well, fails, runs out of time or is not wanted any more makes room for the next."""
+    begun: list[str] = []
+    release = {name: threading.Event() for name in ("first", "fails", "late", "gone", "last")}
+
+    def run(effect: Effect, _context: EffectContext) -> Signal:
+        begun.append(effect.intent)
+        if effect.intent in release:
+            release[effect.intent].wait(60)
+        if effect.intent == "fails":
+            raise RuntimeError("no such engine")
+        return Answer(intent=effect.intent, word=effect.intent)
+
+    def seconds(effect: Effect) -> float:
+        return 0.2 if effect.intent == "late" else 60.0
+
+    def lane(effect: Effect) -> str:
+        return "" if effect.intent == "other" else "start"
+
+    rig.process(chore.kind(effects={chore.OneShot: Job(run, seconds, lane, at_once=1)}), workers=3)
+    for number, wish in enumerate(("first", "fails", "late", "gone", "last", "other")):
+        rig.send(Tell(request=request(), key=f"k{number}", wish=wish))
+        rig.wait(chore.Told, number + 1)
+    # Another lane does not wait, and has another limit; the next of this one does.
+    assert [one.word for one in rig.wait(chore.Answered)] == ["other"]
+    assert [one for one in begun if one != "other"] == ["first"]
+    rig.send(Tell(request=request(), key="k3"))  # `gone` is not wanted any more, and never begins
+    rig.wait(chore.Told, 7)
+    release["first"].set()
+    release["fails"].set()
+    rig.wait(chore.GaveUp, 2)  # one that failed, one that ran out of time
+    scratch.wait_until(lambda: "last" in begun, "the last of the lane")
+    release["last"].set()
+    rig.wait(chore.Answered, 3)
+    assert [one for one in begun if one != "other"] == ["first", "fails", "late", "last"]
+    release["late"].set()
+
+
+def test_starts_that_a_killed_process_left_begin_again_no_more_at_once_than_allowed(rig: Rig) -> None:
+    """A process that takes over knows of no slot, and needs none: what is still wanted gets one of its own."""
+    at_work: set[str] = set()
+    most: list[int] = []
+    dead, release = threading.Event(), threading.Event()
+
+    def first(effect: Effect, _context: EffectContext) -> Signal:
+        dead.wait(60)
+        return Answer(intent=effect.intent)
+
+    def second(effect: Effect, context: EffectContext) -> Signal:
+        at_work.add(context.entity)
+        most.append(len(at_work))
+        release.wait(60)
+        at_work.discard(context.entity)
+        return Answer(intent=effect.intent)
+
+    def kind(run: Callable[[Effect, EffectContext], Signal]) -> Kind[chore.Chore]:
+        return chore.kind(effects={chore.OneShot: Job(run, 60.0, lambda _effect: "start", at_once=2)})
+
+    line = Line()
+    rig.process(kind(first), line=line)
+    for number in range(5):
+        rig.send(Tell(request=request(), key=f"k{number}", wish="w"))
+    rig.wait(chore.Told, 5)
+    line.away = True  # and its lease runs out
+    rig.process(kind(second))
+    scratch.wait_until(lambda: len(most) == 2, "two starts")
+    release.set()
+    rig.wait(chore.Answered, 5)
+    assert (max(most), len(most)) == (2, 5)
+    dead.set()
 
 
 def test_no_effect_without_a_valid_lease_and_all_of_them_after(rig: Rig) -> None:

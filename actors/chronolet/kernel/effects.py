@@ -81,8 +81,8 @@ class Lane:
 
 
 class Workshop:
-    """Threads for one-shots: in each lane at most `limit` at work, the rest waits. One that ran out of time counts no
-    more.
+    """Threads for one-shots: in each lane at most `limit` at work, or as many as the lane's jobs say. The rest waits
+    and is served in the order in which it came. One that ran out of time counts no more.
     """
 
     def __init__(self, limit: int = 16) -> None:
@@ -94,7 +94,7 @@ class Workshop:
         """Run the slot's worker, now or when there is room."""
         with self._lock:
             lane = self._lanes.setdefault(slot.lane, Lane())
-            if lane.active >= self._limit:
+            if lane.active >= (slot.at_once or self._limit):
                 lane.waiting.append(slot)
                 return
             lane.active += 1
@@ -145,6 +145,7 @@ class Slot:
         self.effect = effect
         self.standing = standing
         self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
+        self.at_once = job.at_once if isinstance(job, Job) else None
         self.cancelled = threading.Event()
         self._around = around
         self._place = f"{kind}/{key} {effect.subject}"

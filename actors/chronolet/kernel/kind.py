@@ -70,6 +70,8 @@ class Job:
     lane: Callable[[Any], str] | None = None
     """Names what a one-shot waits with when too many are at work: one of another lane, or kind, does not wait for it.
     """
+    at_once: int | None = None
+    """How many of its lane are at work at a time; None: as many as in any lane. All jobs of a lane have the same."""
 
 
 Ended = Callable[[BaseException], None]

@@ -77,8 +77,8 @@ ADMISSION_SETTINGS: tuple[Setting, ...] = (
         "max_parallel_starts",
         "--max-parallel-starts",
         "CHRONOLET_MAX_PARALLEL_STARTS",
-        "how many sandboxes and containers are being started at a time; 0: any number [default: 8]",
-        number(0, 1_000),
+        "how many sandboxes and containers are being started at a time, the others wait their turn [default: 8]",
+        number(1, 1_000),
         metavar="NUMBER",
     ),
 )

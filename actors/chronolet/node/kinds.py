@@ -69,7 +69,11 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
     settings, runtime = parts.settings, parts.runtime
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: _manifests(parts),
-        "pod": lambda: pod.kind(pod_effects.jobs(_pods_outside(parts, run)), settings.takes_part, policy(settings)),
+        "pod": lambda: pod.kind(
+            pod_effects.jobs(_pods_outside(parts, run), settings.max_parallel_starts),
+            settings.takes_part,
+            policy(settings),
+        ),
         "pleg": lambda: _pleg(parts, run),
         "prober": lambda: prober.kind(
             prober_effects.jobs(

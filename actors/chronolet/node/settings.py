@@ -118,7 +118,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     node_affinity: Literal["warn", "enforce"] = "warn"
     allowed_unsafe_sysctls: tuple[str, ...] = ()
     max_parallel_starts: int = 8
-    """0: any number."""
     admission: tuple[str, ...] | None = None
     """None: all kinds that pods wait for."""
     log_format: Literal["text", "json"] = "text"

@@ -31,18 +31,19 @@ _HOOK_SECONDS = 30 * 24 * 3600.0
 """A hook has no time-out of its own: it is the pod that gives it up."""
 
 
-def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
+def jobs(outside: Outside, starts_at_once: int | None = None) -> Mapping[type[Effect], Job]:
     """The workers of a pod's effects, all one-shot. What may last as long as a pod likes has a lane of its own, so that
-    no other pod waits for it.
+    no other pod waits for it. So have the starts of sandboxes and containers: of all pods at most `starts_at_once` are
+    under way, so that many restarts at once do not starve the engine and what runs already.
     """
     sandboxes, containers = SandboxWorker(outside), ContainerWorker(outside)
     hooks, exits, finding = HookWorker(outside), ExitWorker(outside), FindWorker(outside)
     plain: dict[type[Effect], Job] = {
-        wanted.StartSandbox: Job(sandboxes.start, _START_SECONDS),
+        wanted.StartSandbox: Job(sandboxes.start, _START_SECONDS, _starts, starts_at_once),
         wanted.KeepSpec: Job(sandboxes.keep_spec),
         wanted.StopSandbox: Job(sandboxes.stop, _stop_seconds, lane=_lane("stop")),
         wanted.EnsureImage: images.job(outside.runtime, outside.pulls),
-        wanted.StartContainer: Job(containers.start, _START_SECONDS),
+        wanted.StartContainer: Job(containers.start, _START_SECONDS, _starts, starts_at_once),
         wanted.FindSandbox: Job(finding.sandbox, _READ_SECONDS),
         wanted.FindContainer: Job(finding.container, _READ_SECONDS),
         wanted.StopContainer: Job(containers.stop, _stop_seconds, lane=_lane("stop")),
@@ -56,6 +57,11 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
 
 def _stop_seconds(effect: wanted.StopSandbox | wanted.StopContainer) -> float:
     return effect.grace_period_seconds + _STOP_SECONDS
+
+
+def _starts(_effect: wanted.StartSandbox | wanted.StartContainer) -> str:
+    """One lane for all pods."""
+    return "start"
 
 
 def _lane(what: str) -> Callable[[wanted.PodEffect], str]:
