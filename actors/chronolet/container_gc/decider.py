@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from chronolet.container_gc import plan, signals, wanted
 from chronolet.container_gc.evolve import after, evolve
-from chronolet.container_gc.state import Asked, Run, State
+from chronolet.container_gc.state import Asked, Reported, Run, State
 from chronolet.container_gc.verdicts import Pods
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
 from chronolet.rules.aggregate import aggregate
@@ -118,7 +118,10 @@ def planned(
 
 
 def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
-    """A run follows from the look, unless it is one that nobody waits for."""
+    """A run follows from the look, unless it is one that nobody waits for.
+
+    A periodic run that has nothing to remove and finds what the last one reported is no news, and is not written down.
+    """
     asked = _asked(state, look.intent)
     if asked is None:
         return ()
@@ -134,7 +137,8 @@ def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
         error=error,
     )
     if not victims:
-        return tuple(_finished(run, look.node, now))
+        known = not error and run.trigger == "period" and state.reported == Reported(kept=run.kept)
+        return () if known else tuple(_finished(run, look.node, now))
     return (
         container_gc.RunStarted(
             run=run.number,

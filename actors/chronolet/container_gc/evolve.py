@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from chronolet.container_gc.state import Asked, Run, State
+from chronolet.container_gc.state import Asked, Reported, Run, State
 from chronolet_schemas import container_gc
 from chronolet_schemas.envelope import Event
 
@@ -51,7 +51,8 @@ def _run(state: State, event: container_gc.RunEvent) -> State:
         case container_gc.RunStarted():
             return replace(state, runs=event.run, run=_begun(event), asked=_without(state, event))
         case container_gc.RunFinished():
-            return replace(state, runs=event.run, run=None, asked=_without(state, event))
+            reported = Reported(kept=event.kept, error=event.error)
+            return replace(state, runs=event.run, run=None, asked=_without(state, event), reported=reported)
         case container_gc.Removed() | container_gc.NotRemoved() if state.run is not None:
             return replace(state, run=after(state.run, event))
         case _:

@@ -68,10 +68,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return list(islice(takewhile(lambda index: stage_of(self.victims[index]) == stage, rest), most))
 
 
+class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the last RunFinished says of the node: how much stayed, by rule, and why the run failed."""
+
+    kept: dict[str, int] = {}
+    error: str = ""
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`pods` are those that there are, uid to namespace/name; `finished` are over and stay to be looked at.
 
-    `runs` counts all runs, `requests` all that were asked for.
+    `runs` counts all runs that were written down, `requests` all that were asked for.
     """
 
     node: str = ""
@@ -85,3 +92,4 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     requests: int = 0
     asked: tuple[Asked, ...] = ()
     run: Run | None = None
+    reported: Reported | None = None

@@ -15,12 +15,14 @@ from typing import Any, assert_never
 from chronolet.image_gc import ages, outcome, plan, signals, wanted
 from chronolet.image_gc.evolve import after, evolve
 from chronolet.image_gc.policy import collects
-from chronolet.image_gc.state import Asked, Run, State
+from chronolet.image_gc.state import Asked, Reported, Run, State
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
 from chronolet_schemas import image_gc, kernel, kube_events
 from chronolet_schemas.envelope import Event
 
 _Answer = signals.RemovalDone | signals.RemovalRefused | EffectFailed
+LOOK_MILLISECONDS = 3_600_000
+"""An idle node writes down one look in so much time."""
 Said = _Answer | signals.Looked | kernel.BallastGivenUp | image_gc.CollectImages
 """All that the collector is told."""
 
@@ -99,7 +101,8 @@ def _run(state: State, look: signals.Looked, asked: Asked, now: int) -> Iterator
         error=found.error,
     )
     if run.candidate is None:
-        yield from _finished(state, run, now)
+        if not _is_known(state, run, look.policy, now):
+            yield from _finished(state, run, now)
         return
     yield image_gc.RunStarted(
         run=run.number,
@@ -115,6 +118,23 @@ def _run(state: State, look: signals.Looked, asked: Asked, now: int) -> Iterator
         kept=run.kept,
         error=run.error,
     )
+
+
+def _is_known(state: State, run: Run, policy: image_gc.Policy, now: int) -> bool:
+    """Whether a run that has nothing to remove is no news, and need not be written down.
+
+    It must be for the ages after a restart: what is in use has been used until the last look that is in the log.
+    """
+    failed = outcome.error(run, policy.max_age_milliseconds)
+    if failed or run.trigger != "period" or now - state.looked_at >= _most_between_looks(policy):
+        return False
+    return state.reported == Reported(usage_percent=run.usage_percent, kept=dict(outcome.kept(run)))
+
+
+def _most_between_looks(policy: image_gc.Policy) -> int:
+    """How old the last look in the log may be, in milliseconds; a small part of the age at which images go."""
+    most_age = policy.max_age_milliseconds
+    return min(LOOK_MILLISECONDS, most_age // 4) if most_age else LOOK_MILLISECONDS
 
 
 def _answered(state: State, message: _Answer, now: int) -> Iterator[Event]:

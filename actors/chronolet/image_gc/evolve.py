@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronolet.image_gc.ages import clamped, recorded
-from chronolet.image_gc.state import Asked, Run, State
+from chronolet.image_gc.state import Asked, Reported, Run, State
 from chronolet_schemas import image_gc
 from chronolet_schemas.envelope import Event
 
@@ -46,7 +46,16 @@ def _run(state: State, event: image_gc.RunEvent) -> State:
             # One that had nothing to remove is a look as well.
             looked_at = event.at if state.run is None and not event.error else state.looked_at
             failures, asked = _failures(state, event), _without(state, event)
-            return replace(state, runs=event.run, run=None, looked_at=looked_at, failures=failures, asked=asked)
+            reported = Reported(usage_percent=event.usage_percent, kept=event.kept, error=event.error)
+            return replace(
+                state,
+                runs=event.run,
+                run=None,
+                looked_at=looked_at,
+                failures=failures,
+                asked=asked,
+                reported=reported,
+            )
         case image_gc.ImageRemoved() | image_gc.ImageNotRemoved() if state.run is not None:
             records = state.records
             if isinstance(event, image_gc.ImageRemoved) and event.id in records:

@@ -73,6 +73,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return None if enough or self.failed_for_age else found
 
 
+class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the last RunFinished says of the node: how full the disk was, what stayed, by reason, why the run failed."""
+
+    usage_percent: int = 0
+    kept: dict[str, int] = {}
+    error: str = ""
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`began_at` is when images were first looked at, `looked_at` the last look that an event tells of.
 
@@ -89,3 +97,4 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failures: int = 0
     asked: tuple[Asked, ...] = ()
     run: Run | None = None
+    reported: Reported | None = None

@@ -107,7 +107,8 @@ def test_nothing_is_due_and_the_periodic_look_is_always_wanted() -> None:
 def test_the_settings_are_said_when_they_are_other_ones() -> None:
     story = given(DECIDER).when(looked(), at=NOW)
     story.then(SET, RunFinished(run=1, trigger="period", at=NOW))
-    story.when(looked(), at=NOW + 5).then(RunFinished(run=2, trigger="period", at=NOW + 5))
+    other = container_gc.Policy(max_containers=5)
+    story.when(msgspec.structs.replace(looked(), policy=other), at=NOW + 5).then(PolicySet(node="node", policy=other))
 
 
 def test_pods_come_and_go() -> None:
@@ -170,6 +171,26 @@ def test_the_sources_are_ready_once() -> None:
 def test_a_run_with_nothing_to_remove_says_what_stays_and_why() -> None:
     story = scene(WEB).when(looked(seen(1), seen(2, state="running")), at=NOW)
     story.then(RunFinished(run=1, trigger="period", at=NOW, kept={"within_limits": 1, "running": 1}))
+
+
+def test_a_periodic_run_that_finds_what_the_last_one_reported_writes_nothing() -> None:
+    story = scene(WEB).when(looked(seen(1), seen(2, state="running")), at=NOW)
+    reported = story.only(RunFinished).kept
+    for minute in range(1, 4):
+        story.when(looked(seen(1), seen(2, state="running")), at=NOW + minute * 60_000).then()
+    # What queries show has changed.
+    story.when(looked(seen(1)), at=NOW + 300_000)
+    assert story.only(RunFinished).kept != reported
+    # Whoever asks for a run gets an answer, and an error is reported each time, as is its end.
+    story.when(container_gc.CollectContainers(request="r1"))
+    story.when(looked(seen(1), intent="look/1"), at=NOW + 360_000)
+    assert story.only(RunFinished).request == "r1"
+    for minute in (7, 8):
+        story.when(looked(seen(1), errors={"sandboxes": "no daemon"}), at=NOW + minute * 60_000)
+        assert story.only(RunFinished).error == "no daemon"
+    story.when(looked(seen(1)), at=NOW + 540_000)
+    assert story.only(RunFinished).error == ""
+    story.when(looked(seen(1)), at=NOW + 600_000).then()
 
 
 def test_each_victim_in_its_turn() -> None:

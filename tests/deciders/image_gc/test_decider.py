@@ -156,6 +156,36 @@ def test_below_the_threshold_nothing_goes() -> None:
     )
 
 
+def test_a_periodic_run_that_finds_what_the_last_one_reported_writes_nothing() -> None:
+    images = (image("a"), image("b", 100, "x"))
+    story = scene(*images).when(looked(*images, disk=ROOMY), at=T0)
+    assert story.kinds == ["RunFinished"]
+    story.when(looked(*images, disk=ROOMY), at=T0 + 300_000).then()
+    # The disk is fuller than it was reported.
+    fuller = signals.Disk(capacity_bytes=1000, available_bytes=800)
+    story.when(looked(*images, disk=fuller), at=T0 + 600_000)
+    assert story.only(RunFinished).usage_percent == 20
+    story.when(looked(*images, disk=fuller), at=T0 + 900_000).then()
+    # Once an hour the log has to know until when the images were in use.
+    story.when(looked(*images, disk=fuller), at=T0 + 600_000 + 3_599_999).then()
+    story.when(looked(*images, disk=fuller), at=T0 + 600_000 + 3_600_000)
+    assert story.kinds == ["RunFinished"]
+    assert story.state.looked_at == T0 + 4_200_000
+    # Whoever asks for a run gets an answer.
+    story.when(image_gc.CollectImages(request="r1"))
+    story.when(looked(*images, disk=fuller, intent="look/1"), at=T0 + 4_200_001)
+    assert story.only(RunFinished).request == "r1"
+
+
+def test_where_images_go_by_age_the_log_knows_their_use_more_often() -> None:
+    hour = image_gc.Policy(min_age_milliseconds=0, max_age_milliseconds=3_600_000)
+    story = scene(image("a", 100, "x"), policy=hour)
+    story.when(looked(image("a", 100, "x"), policy=hour, disk=ROOMY), at=T0)
+    story.when(looked(image("a", 100, "x"), policy=hour, disk=ROOMY), at=T0 + 899_999).then()
+    story.when(looked(image("a", 100, "x"), policy=hour, disk=ROOMY), at=T0 + 900_000)
+    assert story.kinds == ["RunFinished"]
+
+
 def test_images_go_one_after_the_other_until_enough_is_free() -> None:
     images = (image("a"), image("b"), image("c"), image("p", pinned=True))
     story = scene(*images).when(looked(*images, disk=FULL), at=T0 + 9)
