@@ -133,6 +133,11 @@ def test_the_last_results_of_probes(node: WrittenNode) -> None:
     said = node.run("describe", "pod", "web").out
     begin = said.index("    Liveness:")
     assert said[begin : said.index("    Environment:")] == PROBED
+    asked = prober.KillAsked(attempt=0, id="k0", started_at=1, consecutive=3, threshold=3, short_of=("cpu",), **who)
+    node.write("prober/default/web/app/Liveness", replace(failed, consecutive=3), asked)
+    words = "success (3 of 3 failures in a row; stopping waits, for the node is overloaded)"
+    assert words in node.run("describe", "pod", "web").out
+    node.write("prober/default/web/app/Liveness", prober.KillWithdrawn(id="k0", started_at=1, **who))
     node.write("prober/default/web/app/Liveness", replace(failed, held=True))
     assert "success (not probed any more)" in node.run("describe", "pod", "web").out
     node.write("prober/default/web/app/Liveness", prober.ProbingPaused(id="k0", **who))

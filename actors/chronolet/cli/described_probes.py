@@ -64,6 +64,10 @@ def _result(state: State) -> str:
     success = state.last == "success"
     threshold = state.definition.success_threshold if success else state.definition.failure_threshold
     several = "es" if success else "s"
+    if state.asked:
+        return (
+            f"{word} ({state.consecutive} of {threshold} failures in a row; stopping waits, for the node is overloaded)"
+        )
     return f"{word} (last {state.consecutive} of {threshold} {state.last}{several} in a row)"
 
 

@@ -238,9 +238,13 @@ def _handler_retries(case: Case) -> Iterable[str]:
     """What a ProbeWorker does with its attempts, and what the decider makes of the outcome that it sends."""
     given = case["given"]
     assert given["max_attempts"] == MOST_ATTEMPTS, "the product has one limit"
-    scripted = ScriptedProber(given["attempt_outcomes"])
-    outcome = scripted.outcome()
-    return differences(case["expect"], {"attempts": scripted.attempts, **_decided(outcome.outcome, outcome.output)})
+    found: list[str] = []
+    for protects in (False, True):
+        scripted = ScriptedProber(given["attempt_outcomes"], protects=protects)
+        outcome = scripted.outcome()
+        told = {"attempts": scripted.attempts, **_decided(outcome.outcome, outcome.output)}
+        found += differences(case["expect"], told)
+    return found
 
 
 def _decided(outcome: str, output: str = "") -> dict[str, Any]:

@@ -16,7 +16,7 @@ from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe
 from chronolet.prober.worker import begin
 from chronolet_schemas.podspec import Probe, TCPSocketAction
-from chronolet_schemas.prober import RawResult
+from chronolet_schemas.prober import Outcome, RawResult, Shortage
 from tests.conformance.drivers.context import Context
 
 _PERIOD = 3_600_000
@@ -33,7 +33,9 @@ class _Begun:
 class ScriptedProber:
     """The prober's thread is the caller's."""
 
-    def __init__(self, outcomes: Sequence[Result]) -> None:
+    def __init__(self, outcomes: Sequence[Result], *, protects: bool = False) -> None:
+        """`protects`: with the protection from overload; nothing is ever late here, so it must change nothing."""
+        self._unjudged_limit = 60_000 if protects else None
         self._outcomes = list(outcomes)
         self._queue: deque[Callable[[], object]] = deque()
         self.attempts = 0
@@ -56,7 +58,7 @@ class ScriptedProber:
             from_at=0,
             anchored=False,
         )
-        outside = Outside(self, self, self, began=time.monotonic() - _PERIOD)
+        outside = Outside(self, self, self, began=time.monotonic() - _PERIOD, unjudged_limit=self._unjudged_limit)
         end = begin(outside)(effect, context, _raise)
         self._run()
         end()
@@ -93,9 +95,18 @@ class ScriptedProber:
         del target, timeout_seconds, may, who, first
         result = self._outcomes[self.attempts]
         self.attempts += 1
-        reading = Reading(result=result, output="as the case says", started=time.monotonic(), seconds=0.0)
+        reading = Reading(
+            result=result,
+            output="as the case says",
+            started=time.monotonic(),
+            seconds=0.0,
+            timed_out=result == "failure",
+        )
         self.soon(lambda: done(reading))
         return _Begun()
+
+    def short_of(self) -> tuple[Shortage, ...]:
+        return ()
 
     def stop(self) -> None: ...
 
@@ -107,7 +118,7 @@ class ScriptedProber:
 
     def began(self, probe: RunProbe, late_seconds: float) -> None: ...
 
-    def probed(self, probe: RunProbe, result: Result, seconds: float) -> None: ...
+    def probed(self, probe: RunProbe, result: Outcome, seconds: float) -> None: ...
 
 
 def _raise(error: BaseException) -> Any:

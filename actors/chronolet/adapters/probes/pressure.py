@@ -16,6 +16,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import structlog
+
+log = structlog.get_logger("chronolet.probes")
+
 _RESOURCES = ("cpu", "memory", "io")
 _FOLDERS = (Path("/proc/pressure"), Path("/sys/fs/cgroup"))
 _SUFFIXES = ("", ".pressure")
@@ -41,9 +45,19 @@ class Pressure:
         self._files: dict[str, int] | None = None
         self._crowded = 0.0
         self._looked_at = clock()
+        self._last = Waited()
 
     def waited(self) -> Waited:
-        """The totals now. What cannot be read stays 0."""
+        """The totals now. What cannot be opened stays 0; while one cannot be read or understood, all stay as they were,
+        for no probe may be lost for it.
+        """
+        try:
+            self._last = self._read()
+        except (OSError, ValueError, IndexError):
+            log.debug("pressure files cannot be read; the last totals are used", exc_info=True)
+        return self._last
+
+    def _read(self) -> Waited:
         files = self._files = self._files if self._files is not None else self._open()
         stalls = [_stall_seconds(files[name]) if name in files else 0.0 for name in _RESOURCES]
         if "cpu" not in files and "load" in files:
