@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chronolet.node.metrics import Metrics
 from chronolet.prober.wanted import RunProbe
-from chronolet_schemas import prober
+from chronolet_schemas import pleg, prober
 from chronolet_schemas.keys import Shard
 from chronolet_schemas.podspec import Probe
 
@@ -98,3 +98,16 @@ def test_how_late_probes_begin() -> None:
     assert {name: value for name, _, value in samples(page, "chronolet_probe_lateness")}[
         "chronolet_probe_lateness_seconds_count"
     ] == 2
+
+
+def test_unjudged_probes_and_kills_that_wait_are_counted() -> None:
+    metrics = Metrics("n")
+    metrics.probes.begins(PROBE)
+    metrics.probes.probed(PROBE, "unjudged", 1.0)
+    (found,) = samples(metrics.probes.page({}).body, "prober_probe_total")
+    assert (found[1]["result"], found[2]) == ("unjudged", 1)
+    run: dict[str, Any] = {"id": "c", "started_at": 1, "at": 2, **WHO}
+    events = (pleg.ProbeKillHeld(**run), pleg.ProbeKillHeld(**run), pleg.ProbeKillDropped(**run))
+    metrics.step_done(Shard("pleg", 0), (*events, pleg.ProbeKillReleased(**run)), 0.1)
+    kills = samples(metrics.page({}).body, "chronolet_probe_kills_total")
+    assert {labels["outcome"]: value for _, labels, value in kills} == {"held": 2, "dropped": 1, "released": 1}

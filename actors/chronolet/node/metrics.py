@@ -29,7 +29,7 @@ from chronolet.node.gc_figures import GcFigures
 from chronolet.node.http import Answer, Query
 from chronolet.node.probe_figures import CONTENT_TYPE, ProbeFigures
 from chronolet.prober.actor import key as prober_key
-from chronolet_schemas import kube_events, pod, prober
+from chronolet_schemas import kube_events, pleg, pod, prober
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
@@ -170,6 +170,8 @@ class Metrics(Observer):
                 self.started_containers.labels("container").inc()
             case pod.ContainerStartFailed(reason=reason):
                 self.started_containers_errors.labels("container", reason).inc()
+            case pleg.ProbeKillEvent():
+                self.probes.kill(event)
             case prober.ProbeRemoved():
                 self.probes.leave((prober_key(event.pod, event.container, event.probe),))
             case kube_events.Correlated() | kube_events.SinkEvent():

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from chronolet.node.http import Answer, Query
 from chronolet.prober.actor import key as prober_key
 from chronolet.prober.wanted import RunProbe
+from chronolet_schemas import pleg
 from chronolet_schemas.prober import Outcome
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -72,6 +73,12 @@ class ProbeFigures:
             "Outcomes of probes that could not be written to the stream probe_results",
             registry=registry,
         )
+        self._kills = Counter(
+            "chronolet_probe_kills_total",
+            "Stops for failed probes that were asked for while the machine was overloaded, by what became of them",
+            ["outcome"],
+            registry=registry,
+        )
         self._lock = threading.Lock()
         self._series: dict[str, _Series] = {}
         """By the probe's key, of those that this process is to probe: what is said of any other one comes too late."""
@@ -108,6 +115,16 @@ class ProbeFigures:
     def lost(self, count: int) -> None:
         """So many raw outcomes were given up."""
         self._lost.inc(count)
+
+    def kill(self, event: pleg.ProbeKillEvent) -> None:
+        """A stop for a failed probe was held, released or dropped."""
+        match event:
+            case pleg.ProbeKillHeld():
+                self._kills.labels("held").inc()
+            case pleg.ProbeKillDropped():
+                self._kills.labels("dropped").inc()
+            case _:
+                self._kills.labels("released").inc()
 
     def leave(self, keys: Iterable[str]) -> None:
         """These probes are gone, or another process's: so are their series."""
