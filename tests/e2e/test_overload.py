@@ -1,0 +1,125 @@
+"""A node whose agent, engine and servers do not run for a while: no healthy container is restarted for it, and one
+that hangs still is. Real agent, Docker and Redis. What does not run was stopped by a signal: the load of this machine
+decides nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronolet.adapters.probes.kept import kept_results
+from chronolet.prober.patience import LEAST
+from chronolet_schemas import kube_events, pod, prober
+from tests.e2e.node import Node, shell
+from tests.e2e.node import pod as a_pod
+from tests.support.scratch import wait_until
+
+SERVES = "trap 'exit 0' TERM; httpd -f -p 8080 & wait"
+HTTP = {"httpGet": {"path": "/", "port": 8080}}
+TCP = {"tcpSocket": {"port": 8080}}
+EXEC = {"exec": {"command": ["true"]}}
+OFTEN = {"periodSeconds": 1, "failureThreshold": 3}
+SLOW = {**OFTEN, "timeoutSeconds": 3}
+STALL_SECONDS = 4.0
+"""More than the longest time-out."""
+LIMIT_SECONDS = 4
+_ESTABLISHED = "01"
+HEALTHY = ("http", "tcp", "exec")
+
+
+def pods() -> list[dict[str, Any]]:
+    page = "mkdir /tmp/w; echo ok > /tmp/w/index.html; cd /tmp/w; "
+    return [
+        a_pod("http", shell("app", page + SERVES, livenessProbe={**HTTP, **SLOW})),
+        a_pod("tcp", shell("app", SERVES, livenessProbe={**TCP, **OFTEN})),
+        a_pod("exec", shell("app", SERVES, livenessProbe={**EXEC, **OFTEN})),
+        a_pod("hangs", shell("app", page + SERVES, livenessProbe={**HTTP, **OFTEN})),
+    ]
+
+
+@pytest.fixture
+def node(own_node: Node) -> Node:
+    flags = (
+        "--probe-overload-protection=true",
+        f"--probe-unjudged-limit={LIMIT_SECONDS}s",
+        "--probe-kill-hold=0s",
+        "--probe-kills-per-minute=6000",
+    )
+    own_node.write("pods.yaml", *pods())
+    own_node.start(0, *flags, in_network=True)
+    return own_node
+
+
+@contextmanager
+def stopped(pids: Sequence[int]) -> Iterator[None]:
+    """These processes do not run."""
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:  # it was killed meanwhile
+                continue
+
+
+def processes(node: Node, name: str) -> list[int]:
+    """Of a pod's app container."""
+    return node.engine.processes()[node.running(name)["app"]["Id"]]
+
+
+def is_asked(pid: int) -> bool:
+    """Whether somebody is connected to port 8080 in the network of this process."""
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp6").read_text().splitlines()[1:]]
+    rows += [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return any(row[1].endswith(f":{8080:04X}") and row[3] == _ESTABLISHED for row in rows)
+
+
+def first_success(node: Node, name: str) -> prober.ProbeSucceeded:
+    return node.journal.wait_for_event(prober.ProbeSucceeded, pod=f"default/{name}")
+
+
+def test_a_stall_restarts_nothing_that_is_healthy_and_delays_what_hangs_by_its_bound_at_most(node: Node) -> None:
+    for name in (*HEALTHY, "hangs"):
+        first_success(node, name)
+    servers = processes(node, "http")
+    with stopped(servers):
+        wait_until(lambda: is_asked(servers[0]), "a probe that waits for its answer")
+        with stopped([node.pid, node.engine.pid]):
+            time.sleep(STALL_SECONDS)
+        unjudged = node.journal.wait_for_event(prober.ProbeUnjudged, pod="default/http")
+    assert "agent" in unjudged.short_of
+    assert unjudged.stalled_milliseconds > 0
+    node.journal.wait_for_event(kube_events.Recorded, reason="ProbeUnjudged", name="http")
+    node.journal.wait_for(
+        "a success again", lambda: len(node.journal.events(prober.ProbeSucceeded, pod="default/http")) > 1
+    )
+
+    with stopped(processes(node, "hangs")):
+        stop = node.journal.wait_for_event(pod.ContainerStopRequested, 60, pod="default/hangs")
+    assert stop.reason == "LivenessFailed"
+    node.journal.wait_for_event(pod.ContainerStarted, pod="default/hangs", attempt=1)
+
+    assert [node.restarts(name) for name in HEALTHY] == [[0]] * len(HEALTHY)
+    assert {one.pod for one in node.journal.events(pod.ContainerStopRequested)} == {"default/hangs"}
+    assert_within_the_bound(node, stop.id)
+
+
+def assert_within_the_bound(node: Node, container: str) -> None:
+    """Counted in probes, for a machine that is slow probes less often: what was not judged before it was stopped."""
+    (changed,) = node.journal.events(prober.ResultChanged, id=container, result="failure", consecutive=3)
+    assert changed.threshold == 3
+    url = node.environ["CHRONOLET_REDIS"]
+    words = [one.outcome for one in kept_results(url, node.name) if one.id == container]
+    unjudged = words[: words.index("success")].count("unjudged") if "success" in words else words.count("unjudged")
+    assert unjudged <= max(LIMIT_SECONDS, LEAST) + 1, words
