@@ -82,7 +82,7 @@ class Desk:
             yield
         finally:
             stop.set()
-            thread.join(10)
+            thread.join(HANG_SECONDS)
             assert not thread.is_alive()
 
 
@@ -118,7 +118,7 @@ def listing(desk: Desk, path: str) -> Iterator[queue.SimpleQueue[Listing | Plugi
         yield said
     finally:
         stop.set()
-        thread.join(5)
+        thread.join(HANG_SECONDS)
         assert not thread.is_alive()
 
 
@@ -307,8 +307,8 @@ def test_what_is_no_registration_harms_nobody(desk: Desk) -> None:
         with grpc.insecure_channel(f"unix:{desk.folder}/kubelet.sock") as channel:
             raw = channel.unary_unary("/v1beta1.Registration/Register")
             with pytest.raises(grpc.RpcError):
-                raw(b"\xff\xff no message", timeout=5)
-            raw(api.RegisterRequest(resource_name="x.test/y").SerializeToString(), timeout=5)
+                raw(b"\xff\xff no message", timeout=HANG_SECONDS)
+            raw(api.RegisterRequest(resource_name="x.test/y").SerializeToString(), timeout=HANG_SECONDS)
         assert desk.next().resource == "x.test/y"
 
 

@@ -22,6 +22,7 @@ from chronolet.ports.pod_resources import (
 from chronolet_schemas.protos import podresources_pb2
 from tests.support import scratch
 from tests.support.pod_resources_client import PodResourcesClient
+from tests.support.scratch import HANG_SECONDS
 
 VIEW = NodeResources(
     pods=(
@@ -70,7 +71,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     scratch.wait_until(lambda: unix_sockets.identity(made.folder / "kubelet.sock") is not None, "the socket")
     yield made
     stop.set()
-    thread.join(10)
+    thread.join(HANG_SECONDS)
     shutil.rmtree(folder)
 
 
@@ -114,9 +115,9 @@ def test_a_pod_that_is_over_is_not_listed_but_can_be_asked_for(server: Server, c
 
 def test_agents_of_the_first_days_ask_v1alpha1(server: Server) -> None:
     with grpc.insecure_channel(f"unix:{server.folder}/kubelet.sock") as channel:
-        said = channel.unary_unary("/v1alpha1.PodResourcesLister/List")(b"", timeout=20)
+        said = channel.unary_unary("/v1alpha1.PodResourcesLister/List")(b"", timeout=HANG_SECONDS)
         with pytest.raises(grpc.RpcError, match="UNIMPLEMENTED"):
-            channel.unary_unary("/v1alpha1.PodResourcesLister/Get")(b"", timeout=20)
+            channel.unary_unary("/v1alpha1.PodResourcesLister/Get")(b"", timeout=HANG_SECONDS)
     pod, over = podresources_pb2.ListPodResourcesResponse.FromString(said).pod_resources
     assert over.name == "trained"
     assert (pod.namespace, pod.name) == ("default", "trainer")

@@ -11,7 +11,7 @@ from chronolet.cli.services import Services
 from tests.cli.test_real_redis import Owner
 from tests.cli.written import run
 from tests.support.redis import PrivateRedis
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def offered(folder: Path, line: str, **environment: str) -> list[str]:
         capture_output=True,
         text=True,
         env=env | environment,
-        timeout=60,
+        timeout=HANG_SECONDS,
         check=True,
     )
     assert ended.stderr == ""

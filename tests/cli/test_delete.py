@@ -12,6 +12,7 @@ from chronolet_schemas.envelope import Command, Event
 from tests.cli.agent import Agent, Behaviour
 from tests.cli.histories import UID, accepted
 from tests.cli.written import NOON, WrittenNode
+from tests.support.scratch import HANG_SECONDS
 
 WEB = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox}]}\n"
 
@@ -44,7 +45,7 @@ def test_delete_waits_until_nothing_is_left(node: WrittenNode, agent: Callable[[
     )
     command.daemon = True
     command.start()
-    command.join(timeout=20)
+    command.join(timeout=HANG_SECONDS)
     assert said == [("pod/web deleted\npod/db deleted\n", "", 0)]
     sent = answering.seen[0]
     assert isinstance(sent, manifests.DeletePods)

@@ -5,6 +5,8 @@ import pty
 import subprocess
 import sys
 
+from tests.support.scratch import HANG_SECONDS
+
 CODE = """
 import threading
 from chronolet.cli import progress
@@ -29,7 +31,7 @@ def on_terminal(quiet: float, wait: str) -> str:
         pass
     finally:
         os.close(reader)
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=HANG_SECONDS) == 0
     return shown.decode()
 
 
@@ -51,5 +53,7 @@ def test_what_is_quick_is_not_shown() -> None:
 
 def test_without_a_terminal_nothing_is_shown() -> None:
     code = CODE.format(quiet=0.0, wait="pass")
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS, check=True
+    )
     assert (ended.stdout, ended.stderr) == ("done\n", "")

@@ -20,6 +20,7 @@ from chronolet_schemas.envelope import START, Event, Position, Record
 from chronolet_schemas.keys import Shard, shard_for, shards_of
 from tests.cli.written import manifest
 from tests.support.redis import PrivateRedis
+from tests.support.scratch import HANG_SECONDS
 
 NODE = "node-1"
 POD = kind()
@@ -109,7 +110,9 @@ class Owner:
         return [sys.executable, "-m", "chronolet.cli", *flags, *arguments]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+        )
 
 
 @pytest.fixture
@@ -207,7 +210,7 @@ def test_a_follower_sees_what_comes_and_ends_quietly_on_interrupt(owner: Owner) 
         owner.accept("second")
         assert "pod/default/second" in follower.stdout.readline()
         follower.send_signal(2)
-        out, err = follower.communicate(timeout=20)
+        out, err = follower.communicate(timeout=HANG_SECONDS)
     finally:
         follower.kill()
         follower.wait()
@@ -222,7 +225,7 @@ def test_a_server_that_goes_away_ends_a_follower_with_one_line(owner: Owner, red
         assert follower.stdout is not None
         assert "kernel.LogStarted" in follower.stdout.readline()
         redis_server.kill9()
-        _, err = follower.communicate(timeout=30)
+        _, err = follower.communicate(timeout=HANG_SECONDS)
     finally:
         follower.kill()
         follower.wait()
@@ -253,5 +256,7 @@ def test_reading_loads_neither_docker_nor_grpc_nor_the_agent(owner: Owner) -> No
         "print(sorted({name.partition('.')[0] for name in sys.modules}"
         " & {'docker', 'requests', 'grpc', 'pykka', 'prometheus_client', 'yaml', 'rich'}))"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS, check=True
+    )
     assert ended.stdout.splitlines()[-1] == "[]"

@@ -11,6 +11,7 @@ import pytest
 from chronolet.cli.main import COMMANDS
 from chronolet.cli.services import Services
 from tests.cli.written import run
+from tests.support.scratch import HANG_SECONDS
 
 BAD = [
     ["nonsense"],
@@ -131,7 +132,7 @@ def test_expected_failures_are_one_line(
 def process(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "chronolet.cli", *arguments]
     env = os.environ | {"CHRONOLET_ROOT_DIR": "/nonexistent"} | (environment or {})
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=HANG_SECONDS, check=False)
 
 
 def test_as_a_process_it_exits_and_prints_likewise() -> None:
@@ -200,7 +201,7 @@ def test_commands_whose_output_nobody_reads_end_with_zero() -> None:
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     command = f"{sys.executable} -m chronolet.cli --help | head -c 1"
     ended = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=30, check=False
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=HANG_SECONDS, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -211,5 +212,7 @@ def test_help_loads_neither_docker_nor_redis_nor_grpc() -> None:
         "status_of(['get', '--help'], Services()); "
         "print(sorted({name.partition('.')[0] for name in sys.modules} & {'docker', 'redis', 'grpc', 'yaml', 'pykka'}))"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS, check=True
+    )
     assert ended.stdout.splitlines()[-1] == "[]"

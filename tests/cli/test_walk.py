@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 MANIFEST = """\
 apiVersion: v1
@@ -56,7 +56,7 @@ class Machine:
     def run(self, *arguments: str, status: int = 0) -> str:
         """What a command prints to stdout; it must end with that status."""
         process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANG_SECONDS)
         assert process.returncode == status, f"{arguments}: {out}{err}{self.log()}"
         assert "Traceback" not in err
         return out + err if status else out
@@ -75,7 +75,7 @@ class Machine:
 
     def stop(self) -> None:
         self.agent.terminate()
-        assert self.agent.wait(timeout=30) == 0, self.log()
+        assert self.agent.wait(timeout=HANG_SECONDS) == 0, self.log()
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_pods_life_by_the_command_line(machine: Machine, tmp_path: Path) -> No
     assert row[:4] == ["web", "2/2", "Running", "0"]
     process = machine.start("logs", "web", "-c", "app", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     # Both streams; which of two pipes Docker read first is not known.
-    said, wrong = process.communicate(timeout=30)
+    said, wrong = process.communicate(timeout=HANG_SECONDS)
     assert (sorted(said.splitlines()), wrong) == (["beware", "ready"], "")
     address = machine.pod()["status"]["podIP"]
     assert machine.docker.namespace.http(80, host=address).body == b"written\n"
@@ -114,7 +114,7 @@ def test_a_pods_life_by_the_command_line(machine: Machine, tmp_path: Path) -> No
     before = status["containerID"].removeprefix("docker://")
     api = machine.docker.api()
     api.kill(before)
-    assert len(follower.communicate(timeout=30)[0].splitlines()) == 2, "a follower ends with the container"
+    assert len(follower.communicate(timeout=HANG_SECONDS)[0].splitlines()) == 2, "a follower ends with the container"
     wait_until(lambda: machine.pod()["status"]["containerStatuses"][0]["restartCount"] == 1, "a restart")
     wait_until(machine.ready, "all containers to run again")
     assert machine.run("get", "pods", "--no-headers").split()[2:4] == ["Running", "1"]

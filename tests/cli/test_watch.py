@@ -16,6 +16,7 @@ from chronolet_schemas import pod
 from chronolet_schemas.keys import shard_for
 from tests.cli.test_real_redis import Owner
 from tests.support.redis import PrivateRedis
+from tests.support.scratch import HANG_SECONDS
 
 PODS = kind().shards
 
@@ -47,7 +48,7 @@ def watching(owner: Owner, *arguments: str) -> Iterator[Iterator[str]]:
         assert process.stdout is not None
         yield iter(process.stdout.readline, "")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=HANG_SECONDS)
         assert (process.returncode, out, err.strip()) == (130, "", "")  # click ends the line of the ^C
     finally:
         process.kill()

@@ -19,6 +19,7 @@ from chronolet.rules.cgroups import Path as CgroupPath
 from tests.support import scratch
 from tests.support.counting import counted
 from tests.support.docker import DRIVER
+from tests.support.scratch import HANG_SECONDS
 
 MIB = 1 << 20
 
@@ -152,7 +153,7 @@ def test_what_is_beneath_is_removed_too_once_nobody_is_in_it(world: World) -> No
         with pytest.raises(CgroupRefusal, match="podinner"):
             tree.remove(cgroup.path)
         tree.kill(cgroup.path)
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.wait(HANG_SECONDS) == -signal.SIGKILL
         if world.files is not None:
             Path(inner, "cgroup.procs").write_text("")
         scratch.wait_until(lambda: not tree.processes(cgroup.path), "the cgroup to be empty")

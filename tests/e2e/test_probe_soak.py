@@ -1,6 +1,6 @@
 """110 probed containers, good ones, bad ones and dying ones: whatever they do, nothing is left behind.
 
-Two minutes of faults; `--long` goes on for ten, and kills the engine meanwhile. Twice it is looked what is held: with
+A minute of faults; `--long` goes on for ten, and kills the engine meanwhile. Twice it is looked what is held: with
 the pods still there, when all that was broken is well again, and when they are gone.
 """
 
@@ -26,15 +26,16 @@ from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis
+from tests.support.scratch import hang_limit
 
 PODS = 11
 PORTS = range(8000, 8010)
 CRASHING = "c9"
-SHORT_SECONDS, LONG_SECONDS = 120.0, 600.0
+SHORT_SECONDS, LONG_SECONDS = 60.0, 600.0
 SHORT_PAUSE, LONG_PAUSE = 1.5, 4.0
 """Between faults, in seconds: a container that is struck too often is held back for minutes, and nothing is probed."""
-LEAST_RATE = 60
-"""Probes a second: about 100 are wanted, 80 of them of containers that do not crash by themselves."""
+LEAST_PROBES = 1_000
+"""Of those that an idle machine makes, about 100 a second; a busy one is late with them and makes fewer."""
 SETTLE_SECONDS = 8.0
 """By then what was broken last has failed its probe often enough to be restarted."""
 LOOK_SECONDS = 6.0
@@ -153,31 +154,31 @@ def soak(node: Node, seconds: float, pause: float, *, kill_engine: bool) -> None
         node.write(f"{name}.yaml", probed(name, number))
     settle(node, names)
     before, inside = with_pods(node)
-    rate, faults = strike(node, names, seconds, pause, kill_engine=kill_engine)
+    probes, faults = strike(node, names, seconds, pause, kill_engine=kill_engine)
     settle(node, names)
     wait_for_no_more(before, inside, lambda: with_pods(node))
     assert remembered(node, PORTS[:8]) == 0, "gRPC's connections are closed by gRPC, the others by us"
-    assert rate >= LEAST_RATE, f"{rate:.0f} probes a second: nothing was proven"
+    assert probes >= LEAST_PROBES, "nothing was proven"
     much_was_done(node, faults)
     for name in names:
         (node.folder / f"{name}.yaml").unlink()
     node.journal.wait_for("the end of all pods", lambda: not node.journal.pods, 120)
     wait_for_no_more(without, {}, lambda: looked(node))
-    print(f"{rate:.0f} probes a second, {dict(faults)}; without pods {without}, with them {before}")  # noqa: T201
+    print(f"{probes} probes, {dict(faults)}; without pods {without}, with them {before}")  # noqa: T201
 
 
 def strike(
     node: Node, names: list[str], seconds: float, pause: float, *, kill_engine: bool
-) -> tuple[float, Counter[str]]:
-    """Faults for so long; how many probes a second there were meanwhile, and what was done."""
-    began, counted = time.monotonic(), outcomes(node)
+) -> tuple[int, Counter[str]]:
+    """Faults for so long; how many probes there were meanwhile, and what was done."""
+    counted = outcomes(node)
     faults = Soak(node)
     faults.run(names, seconds / 2, pause)
     if kill_engine:
         node.engine.kill9()
         node.engine.start()
     faults.run(names, seconds / 2, pause)
-    return (outcomes(node) - counted) / (time.monotonic() - began), faults.done
+    return outcomes(node) - counted, faults.done
 
 
 def settle(node: Node, names: list[str]) -> None:
@@ -212,7 +213,7 @@ def wait_for_no_more(
     before: Held, inside: Mapping[str, int], look: Callable[[], tuple[Held, Mapping[str, int]]]
 ) -> None:
     """Until no more is held, and there is no more than before in any sort of container."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + hang_limit(60)
     while True:
         now, there = look()
         if now.is_no_more_than(before) and all(count <= inside.get(name, 0) for name, count in there.items()):

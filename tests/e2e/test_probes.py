@@ -21,8 +21,8 @@ from tests.support.redis import private_redis
 
 STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
 DEAF = "trap '' TERM; while :; do sleep 1; done"
-SLACK_MS = 700
-"""What a loaded machine may be late by. All waits asserted with it are longer."""
+ENOUGH_SECONDS = 30
+"""A time-out that no command exceeds, however busy the machine is."""
 
 
 def at_each(milliseconds: int, one: dict[str, Any]) -> dict[str, Any]:
@@ -32,12 +32,12 @@ def at_each(milliseconds: int, one: dict[str, Any]) -> dict[str, Any]:
 
 
 def command(*words: str, **more: Any) -> dict[str, Any]:
-    return {"exec": {"command": list(words)}, **more}
+    return {"exec": {"command": list(words)}, "timeoutSeconds": ENOUGH_SECONDS, **more}
 
 
-def liveness_exec(seconds: int, delay: int, **probe: Any) -> dict[str, Any]:
-    """The documentation's pods/probe/exec-liveness.yaml: healthy for some seconds, then never again."""
-    script = f"touch /tmp/healthy; sleep {seconds}; rm -f /tmp/healthy; exec sleep 600"
+def liveness_exec(healthy: str, delay: int, **probe: Any) -> dict[str, Any]:
+    """The documentation's pods/probe/exec-liveness.yaml: healthy while this script runs, then never again."""
+    script = f"touch /tmp/healthy; {healthy}; rm -f /tmp/healthy; exec sleep 600"
     check = command("cat", "/tmp/healthy", initialDelaySeconds=delay, **probe)
     return a_pod("liveness-exec", shell("liveness", script, livenessProbe=check))
 
@@ -46,7 +46,7 @@ def pods() -> dict[str, dict[str, Any]]:
     """All that the tests look at, so that they run at once."""
     ready, healthy = command("cat", "/tmp/ready"), command("cat", "/tmp/healthy")
     return {
-        "liveness": at_each(500, liveness_exec(3, 1)),
+        "liveness": at_each(500, liveness_exec("until [ -e /tmp/ill ]; do sleep 0.1; done", 1)),
         # Alive long after its liveness probe would have given up: the startup probe covers for that.
         "slow": at_each(
             300,
@@ -118,14 +118,14 @@ def in_docker(node: Node, name: str, *words: str) -> None:
 
 def test_liveness_with_a_command(node: Node) -> None:
     began = started(node, "liveness-exec").started_at
+    good = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/liveness-exec")
+    assert good.at >= began + 1_000, "not before its delay"
+    in_docker(node, "liveness-exec", "touch", "/tmp/ill")
     killed = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-exec")
-    good = node.journal.events(prober.ProbeSucceeded, pod="default/liveness-exec")
-    assert began + 1_000 <= good[0].at <= began + 1_000 + SLACK_MS, "not before its delay, and then at once"
-    bad = node.journal.events(prober.ProbeFailed, pod="default/liveness-exec")
+    # On a busy machine the first probe may come before the script has begun.
+    bad = [one for one in node.journal.events(prober.ProbeFailed, pod="default/liveness-exec") if one.at > good.at]
     assert [(one.consecutive, one.threshold, one.code) for one in bad] == [(1, 3, 1), (2, 3, 1), (3, 3, 1)]
-    assert bad[0].at > began + 2_900
-    assert bad[2].at - bad[0].at >= 1_000 - SLACK_MS // 2
-    assert bad[2].at <= began + 3_000 + 3 * 500 + SLACK_MS
+    assert bad[2].at - bad[0].at >= 500, "two periods, but the first of them may have begun late"
     assert killed.reason == "LivenessFailed"
     reason, message = next(one for one in told(node, "liveness-exec") if one[0] == "Unhealthy")
     assert (reason, message) == (
@@ -145,7 +145,7 @@ def test_a_slow_start_is_covered_by_the_startup_probe(node: Node) -> None:
     gate = node.journal.wait_for_event(prober.GateOpened, pod="default/slow-start", probe="Liveness")
     assert gate.from_at >= began + 3_000
     failures = node.journal.events(prober.ProbeFailed, pod="default/slow-start", probe="Startup")
-    assert len(failures) >= 5
+    assert failures, "it was probed before it was ready"
     first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/slow-start", probe="Liveness")
     assert first.at >= gate.from_at
     assert flags(node, "slow-start") == (True, True)
@@ -198,7 +198,7 @@ def test_more_commands_than_the_machine_can_run_are_spaced_out(node: Node) -> No
     are late, and no container is blamed for it.
     """
     names = [f"c{number}" for number in range(8)]
-    probe = command("true", failureThreshold=2, timeoutSeconds=3)
+    probe = command("true", failureThreshold=2)
     node.write("many.yaml", at_each(50, a_pod("many", *(shell(name, STAYS, livenessProbe=probe) for name in names))))
     node.journal.wait_for(
         "word of lateness from most", lambda: len(node.journal.events(prober.ProbeDelayed, pod="default/many")) >= 6
@@ -219,15 +219,15 @@ def test_more_commands_than_the_machine_can_run_are_spaced_out(node: Node) -> No
 
 @pytest.mark.long
 def test_liveness_with_the_documentations_own_times(docker_engine: PrivateDocker) -> None:
-    """Healthy for 30 s, probed from 5 s on every 5 s: it fails from 30 s on (or from 35 s, if that probe was a moment
-    sooner than the script), three times five seconds apart, and is killed then.
+    """Healthy for 30 s, probed from 5 s on every 5 s: it fails from 30 s on, three times five seconds apart, and is
+    killed then.
     """
     with private_redis() as server, running_node(docker_engine, server.url, "doc", server.folder / "agent") as node:
-        node.write("liveness.yaml", liveness_exec(30, 5, periodSeconds=5))
+        node.write("liveness.yaml", liveness_exec("sleep 30", 5, periodSeconds=5))
         began = started(node, "liveness-exec").started_at
         node.journal.wait_for_event(pod.ContainerStopRequested, seconds=90, pod="default/liveness-exec")
         bad = [one.at - began for one in node.journal.events(prober.ProbeFailed, pod="default/liveness-exec")]
-        first = 30_000 if bad[0] < 35_000 else 35_000
-        due = (first, first + 5_000, first + 10_000)
-        assert all(0 <= found - at < SLACK_MS for found, at in zip(bad, due, strict=True)), bad
+        assert len(bad) == 3
+        assert bad[0] >= 30_000
+        assert bad[2] - bad[0] >= 5_000, "two periods, but the first of them may have begun late"
         started(node, "liveness-exec", attempt=1)

@@ -14,6 +14,7 @@ from tests.e2e.node import Node, pod, shell
 from tests.integration.effects.registry import Registry, registry_in
 from tests.support.docker import PrivateDocker
 from tests.support.registry import forget, unique_root
+from tests.support.scratch import HANG_SECONDS
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def readied(node: Node) -> list[str]:
 def test_one_pull_at_a_time_and_what_is_there_waits_for_none(own_node: Node, slow: Registry, quick: Registry) -> None:
     own_node.start()
     own_node.write("a-slow.yaml", running("slow", slow))
-    assert slow.asked.wait(30)
+    assert slow.asked.wait(HANG_SECONDS)
     own_node.write("b-quick.yaml", running("quick", quick))
     wait_for_pulling(own_node, "quick")
     own_node.write("c-there.yaml", pod("there"))
@@ -65,7 +66,7 @@ def test_several_pulls_at_once_by_setting(own_node: Node, slow: Registry, quick:
     own_node.environ["CHRONOLET_SERIALIZE_IMAGE_PULLS"] = "false"
     own_node.start()
     own_node.write("a-slow.yaml", running("slow", slow))
-    assert slow.asked.wait(30)
+    assert slow.asked.wait(HANG_SECONDS)
     own_node.write("b-quick.yaml", running("quick", quick))
     own_node.wait_until_running("quick")
     assert readied(own_node) == ["quick"]
@@ -77,7 +78,7 @@ def test_the_number_of_pulls_at_once_is_a_setting(own_node: Node, slow: Registry
     own_node.environ |= {"CHRONOLET_SERIALIZE_IMAGE_PULLS": "false", "CHRONOLET_MAX_PARALLEL_IMAGE_PULLS": "1"}
     own_node.start()
     own_node.write("a-slow.yaml", running("slow", slow))
-    assert slow.asked.wait(30)
+    assert slow.asked.wait(HANG_SECONDS)
     own_node.write("b-quick.yaml", running("quick", quick))
     wait_for_pulling(own_node, "quick")
     slow.let_go.set()
@@ -88,7 +89,7 @@ def test_the_number_of_pulls_at_once_is_a_setting(own_node: Node, slow: Registry
 def test_the_removal_of_a_pod_ends_its_pull(own_node: Node, slow: Registry, quick: Registry) -> None:
     own_node.start()
     file = own_node.write("slow.yaml", running("slow", slow))
-    assert slow.asked.wait(30)
+    assert slow.asked.wait(HANG_SECONDS)
     own_node.write("quick.yaml", running("quick", quick))
     wait_for_pulling(own_node, "quick")
     file.unlink()
@@ -117,7 +118,7 @@ def test_a_pull_in_which_nothing_moves_is_given_up_and_tried_again(own_node: Nod
 def test_an_agent_that_is_killed_in_a_pull_goes_on_with_it(own_node: Node, slow: Registry) -> None:
     own_node.start()
     own_node.write("slow.yaml", running("slow", slow))
-    assert slow.asked.wait(30)
+    assert slow.asked.wait(HANG_SECONDS)
     wait_for_pulling(own_node, "slow")
     own_node.kill9()
     own_node.start()

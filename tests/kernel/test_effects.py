@@ -15,6 +15,7 @@ from tests.kernel import chore
 from tests.kernel.chore import Answer, Tell
 from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
 
 STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
@@ -127,9 +128,9 @@ def test_a_standing_effect_is_cancelled_when_nobody_wants_it(rig: Rig) -> None:
 
     rig.process(chore.kind(standing=run))
     rig.send(Tell(request=request(), key="a", standing="s"))
-    assert begun.wait(10)
+    assert begun.wait(HANG_SECONDS)
     rig.send(Tell(request=request(), key="a"))
-    assert ended.wait(10)
+    assert ended.wait(HANG_SECONDS)
 
 
 def test_a_tended_effect_has_no_thread_and_is_ended_once(rig: Rig) -> None:
@@ -323,7 +324,7 @@ def test_no_effect_without_a_valid_lease_and_all_of_them_after(rig: Rig) -> None
 
     process = rig.process(chore.kind(run), line=line)
     rig.send(Tell(request=request(), key="a", wish="w"))
-    assert fenced.wait(10)
+    assert fenced.wait(HANG_SECONDS)
     line.away = False
     rig.wait(chore.Answered)
 

@@ -12,6 +12,7 @@ from tests.kernel import chore, mirror, tally
 from tests.kernel.chore import Tell
 from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
 
 
 def test_an_owner_ahead_of_its_server_says_so_and_goes_on_from_what_is_left(rig: Rig) -> None:
@@ -63,7 +64,7 @@ def test_nobody_acts_on_an_entry_that_the_server_has_lost(rig: Rig) -> None:
     stubborn.release.clear()
     rig.send(tally.Add(request="2", key="a", number=2), "tally")
     rig.wait(tally.Added, 2)
-    assert stubborn.deciding.wait(10)
+    assert stubborn.deciding.wait(HANG_SECONDS)
     rig.forget(kept)
     stubborn.release.set()
     scratch.wait_until(lambda: line.calls.count("begin") >= 2, "everything loaded again")

@@ -11,6 +11,7 @@ import pykka
 import pytest
 
 from chronolet.kernel.shared_actors import SharedActor
+from tests.support.scratch import HANG_SECONDS
 
 
 class Thread:
@@ -29,11 +30,11 @@ class Thread:
         for _ in range(3):
             done = threading.Event()
             self.soon(done.set)
-            assert done.wait(5)
+            assert done.wait(HANG_SECONDS)
 
     def stop(self) -> None:
         self._actions.put(None)
-        self.thread.join(5)
+        self.thread.join(HANG_SECONDS)
 
     def _run(self) -> None:
         while (action := self._actions.get()) is not None:
@@ -94,8 +95,8 @@ def test_many_share_a_thread_and_hear_in_order(thread: Thread) -> None:
 def test_answers_proxies_and_the_end(thread: Thread) -> None:
     lines: list[Any] = []
     ref = Diary.start(thread, lines)
-    assert ref.ask("x", timeout=5) == "heard x"
-    assert ref.proxy().lines.get(timeout=5)[0] == "start"
+    assert ref.ask("x", timeout=HANG_SECONDS) == "heard x"
+    assert ref.proxy().lines.get(timeout=HANG_SECONDS)[0] == "start"
     ref.stop()
     assert not ref.is_alive()
     with pytest.raises(pykka.ActorDeadError):
@@ -111,5 +112,5 @@ def test_what_it_raises_ends_it_alone(thread: Thread) -> None:
     thread.settle()
     assert lines == ["start", "failed: told to"]
     assert not ref.is_alive()
-    assert other.ask("y", timeout=5) == "heard y"
+    assert other.ask("y", timeout=HANG_SECONDS) == "heard y"
     other.stop()

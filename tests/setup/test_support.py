@@ -15,7 +15,7 @@ from tests.support.docker import PrivateDocker
 from tests.support.docker_proxy import DockerProxy, docker_proxy
 from tests.support.images import BUSYBOX, PAUSE
 from tests.support.redis import PrivateRedis, RedisOptions, private_redis
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 def test_a_container_outlives_dockerd(docker_engine: PrivateDocker) -> None:
@@ -128,7 +128,7 @@ def test_a_proxy_mutes_and_cuts_a_stream(behind: tuple[DockerRuntime, DockerProx
     runtime.kill(made)
     wait_until(lambda: noticed == ["create", "die"], "the notice after the lost one")
     assert proxy.cut() == 1
-    assert ended.wait(10)
+    assert ended.wait(HANG_SECONDS)
     reader.join()
 
 

@@ -19,6 +19,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
 
 _KIND = "redis"
 _SHIM = Path(__file__).with_name("slow_fsync.c")
@@ -91,7 +92,7 @@ class PrivateRedis:
     def wait_for_end(self) -> int:
         """Wait until the server ends by itself, as it does when `always` meets a full disk; its exit status."""
         assert self._process is not None, "redis-server is not running"
-        status = self._process.wait(timeout=20)
+        status = self._process.wait(timeout=HANG_SECONDS)
         self._process = None
         return status
 

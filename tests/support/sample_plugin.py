@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
 
 
 class SamplePlugin:
@@ -59,14 +60,14 @@ class SamplePlugin:
     def end(self, seconds: float = 10) -> int:
         """How it ends by itself."""
         status = self.process.wait(seconds)
-        self._reader.join(5)
+        self._reader.join(HANG_SECONDS)
         return status
 
     def kill(self) -> None:
         """kill -9."""
         self.process.kill()
         self.process.wait()
-        self._reader.join(5)
+        self._reader.join(HANG_SECONDS)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
 
 PROMPT = "node$"
 COLUMNS, ROWS = 100, 30
@@ -89,7 +90,9 @@ class Terminal:
 
     def _tmux(self, *words: str) -> str:
         command = ["tmux", "-S", f"{self.folder}/socket", *words]
-        done = subprocess.run(command, env=self._environ, capture_output=True, text=True, timeout=20, check=True)
+        done = subprocess.run(
+            command, env=self._environ, capture_output=True, text=True, timeout=HANG_SECONDS, check=True
+        )
         return done.stdout
 
 

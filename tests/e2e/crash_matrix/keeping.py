@@ -15,6 +15,7 @@ import msgspec
 from tests.e2e.crash_matrix.farm import AgentJob, Farm
 from tests.support import scratch
 from tests.support.redis import PrivateRedis
+from tests.support.scratch import HANG_SECONDS
 
 
 class Keeping:
@@ -41,7 +42,7 @@ class Keeping:
         self._stopping.set()
         self._thread.join()
         os.kill(self._agent.pid, signal.SIGTERM)
-        if not self._agent.over.wait(20):
+        if not self._agent.over.wait(HANG_SECONDS):
             os.kill(self._agent.pid, signal.SIGUSR1)
             self._agent.over.wait(1)
             raise AssertionError("the agent does not end; its log says what it is doing")
@@ -54,7 +55,7 @@ class Keeping:
         self._thread.join()
         if not self._agent.over.is_set():
             os.kill(self._agent.pid, signal.SIGKILL)
-            self._agent.over.wait(20)
+            self._agent.over.wait(HANG_SECONDS)
 
     def _run(self) -> None:
         server_killed = False

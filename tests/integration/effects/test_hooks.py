@@ -25,7 +25,7 @@ from tests.integration.effects.support import (
     stop_container,
 )
 from tests.support.docker import PrivateDocker
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 WHERE: dict[str, Any] = {"pod": POD, "uid": UID, "container": "app", "attempt": 0}
 NAMED = f'for Container "app" in Pod "web_default({UID})" failed - error: '
@@ -111,14 +111,14 @@ def test_a_hook_that_goes_on_while_its_agent_dies_is_waited_for(world: World) ->
     first.start()
     wait_until(lambda: runs_of(world, app) == 1, "the hook's first line")
     context.cancelled.set()
-    first.join(20)
+    first.join(HANG_SECONDS)
     assert not first.is_alive()
     answers: list[Any] = []
     second = threading.Thread(target=lambda: answers.append(world.run(run_exec(app, made, "the hook"))))
     second.start()
     go = world.runtime.create_exec(app, ("touch", "/go"))
     assert world.runtime.run_exec(go, 20).exit_code == 0
-    second.join(20)
+    second.join(HANG_SECONDS)
     assert answers[0].failed
     assert answers[0].message == (
         f"Exec lifecycle hook ([/bin/sh -c the hook]) {NAMED}"
@@ -161,7 +161,7 @@ def test_a_hook_ends_with_its_container(world: World) -> None:
     hook.start()
     wait_until(lambda: runs_of(world, app) == 1, "the hook's first line")
     world.run(stop_container(app, grace=0, deadline=now()))
-    hook.join(20)
+    hook.join(HANG_SECONDS)
     assert isinstance(answers[0], signals.HookDone | signals.HookOutcomeUnknown)
 
 
@@ -195,7 +195,7 @@ def test_an_engine_that_is_killed_under_a_hook_leaves_its_outcome_unknown(
     wait_until(lambda: runs_of(world, app) == 1, "the hook's first line")
     docker_engine.kill9()
     docker_engine.start()
-    hook.join(20)
+    hook.join(HANG_SECONDS)
     assert isinstance(answers[0], signals.HookOutcomeUnknown)
     assert runs_of(world, app) == 1
 

@@ -40,7 +40,7 @@ from tests.integration.effects.support import (
 )
 from tests.support.docker import PrivateDocker
 from tests.support.images import BUSYBOX, PAUSE
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 SCRATCH = Volume(name="scratch", empty_dir=EmptyDir())
 AT_SCRATCH = VolumeMount(name="scratch", mount_path="/scratch")
@@ -404,7 +404,7 @@ def test_a_stop_that_is_no_longer_wanted_ends_in_the_middle_of_its_grace(world: 
     thread.start()
     wait_until(lambda: "before docker.wait" in context.points, "the wait")
     context.cancelled.set()
-    thread.join(10)
+    thread.join(HANG_SECONDS)
     assert len(ended) == 1
     assert world.runtime.inspect(up.id).state == "running"
 

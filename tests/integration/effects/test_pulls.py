@@ -17,6 +17,7 @@ from chronolet.ports.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
 from tests.integration.effects.support import POD, UID, Context, World
 from tests.support.docker import PrivateDocker
+from tests.support.scratch import HANG_SECONDS
 
 
 @pytest.fixture
@@ -96,9 +97,9 @@ def test_a_pull_that_is_no_longer_wanted_ends_although_the_registry_is_silent(
 
         thread = threading.Thread(target=run)
         thread.start()
-        assert registry.asked.wait(20)
+        assert registry.asked.wait(HANG_SECONDS)
         context.cancelled.set()
-        thread.join(20)
+        thread.join(HANG_SECONDS)
         assert not thread.is_alive()
         assert len(ends) == 1
         assert world.runtime.image(registry.reference) is None

@@ -29,7 +29,7 @@ from chronolet_schemas.qos import Change
 from chronolet_schemas.resources import PodNeeds
 from tests.deciders.qos.nodes import GIB, need, node
 from tests.integration.effects.support import Context, Killed
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 NAME = "n1"
 ROOT = ("kubepods",)
@@ -134,7 +134,7 @@ def sent_by(run: Callable[[], None], context: Context) -> list[Any]:
         wait_until(lambda: patience.idle or bool(raised), "the worker's rest")
     finally:
         context.cancelled.set()
-        thread.join(10)
+        thread.join(HANG_SECONDS)
     assert not thread.is_alive()
     if raised:
         raise raised[0]
@@ -278,7 +278,7 @@ def test_a_cgroup_of_nobody_goes_with_whoever_is_in_it(world: World) -> None:
         context.at["after cgroup.kill"] = lambda: emptied(world, process)
         kept = world.once(world.tree(*PODS[:2], revision=2), context)
         assert list(kept.removed) == [signals.Removed(path=("kubepods", "besteffort", "podu2"), killed=1)]
-        assert process.wait(10) == -9
+        assert process.wait(HANG_SECONDS) == -9
     finally:
         process.kill()
         process.wait()

@@ -22,6 +22,7 @@ from chronolet_schemas.keeper import LogTrimmed, ShardHeldAgain, ShardLetGo
 from chronolet_schemas.keys import Keys, Shard
 from chronolet_schemas.manifests import PodRefused
 from tests.integration.process.support import MANIFESTS, NODE, Place, command, free_port, place
+from tests.support.scratch import HANG_SECONDS
 
 COMMANDS = 6_000
 KILLS = 6
@@ -69,7 +70,7 @@ def send(store: RedisStore, first: int, count: int) -> None:
 def cli(here: Place, *words: str) -> subprocess.CompletedProcess[str]:
     flags = ["--root-dir", str(here.root), "--hostname-override", NODE]
     argv = [sys.executable, "-m", "chronolet.cli", *words, *flags]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
 
 
 def test_killed_again_and_again_the_whole_history_is_there(here: Place) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.event_api import LARGEST_REQUEST, ApiServer
 from tests.support.event_servers import served
+from tests.support.scratch import HANG_SECONDS
 
 EVENTS = "/api/v1/namespaces/shop/events"
 EVENT: dict[str, Any] = {
@@ -42,7 +43,7 @@ def api() -> Iterator[ApiServer]:
 
 
 def asked(api: ApiServer, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection(api.url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(api.url.removeprefix("http://"), timeout=HANG_SECONDS)
     try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()

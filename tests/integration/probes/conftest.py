@@ -10,7 +10,7 @@ import pytest
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.adapters.probes import Probing
 from tests.support.probing import Probes, Script, Server, held
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def probes(runtime: FakeRuntime) -> Iterator[Probes]:
     prober = Probing(runtime)
     ready = threading.Event()
     prober.soon(ready.set)
-    assert ready.wait(5)
+    assert ready.wait(HANG_SECONDS)
     yield Probes(prober)
     prober.stop()
     wait_until(lambda: held() <= before, f"threads and files as before: {before}, now {held()}")

@@ -169,17 +169,17 @@ def test_nobody_has_two_commands_at_once(
         attempts.append(probes.prober.begin(target, 0.2, found.put, lambda: True, who="one"))
 
     probes.prober.soon(begin)
-    assert found.get(timeout=5).result == "failure"
-    assert killing.wait(5)
+    assert found.get(timeout=HANG_SECONDS).result == "failure"
+    assert killing.wait(HANG_SECONDS)
     probes.prober.soon(begin)
     other = ExecTarget(container_id=container, command=("well",))
     probes.prober.soon(lambda: probes.prober.begin(other, 5, found.put, lambda: True, who="other"))
-    assert found.get(timeout=5).result == "success", "others are not concerned"
+    assert found.get(timeout=HANG_SECONDS).result == "success", "others are not concerned"
     assert [one.began for one in attempts] == [True, False]
     assert len(runtime.execs.all) == 2
     monkeypatch.undo()
     release.set()
-    assert found.get(timeout=5).result == "failure", "its turn came when the former had ended"
+    assert found.get(timeout=HANG_SECONDS).result == "failure", "its turn came when the former had ended"
 
 
 def test_what_a_killed_process_left_is_ended_first(probes: Probes, runtime: FakeRuntime, container: str) -> None:
@@ -197,7 +197,7 @@ def test_what_a_killed_process_left_is_ended_first(probes: Probes, runtime: Fake
         probes.prober.soon(
             lambda first=first: probes.prober.begin(target, 5, found.put, lambda: True, who="me", first=first)
         )
-        assert found.get(timeout=5).result == "success"
+        assert found.get(timeout=HANG_SECONDS).result == "success"
         assert (mine in at_work(runtime)) is not first
     assert {others, persons} <= set(at_work(runtime))
     runtime.execs.forget()
@@ -340,7 +340,7 @@ def test_what_waited_or_comes_next_is_not_done_without_the_lease(
     assert len(runtime.execs.all) == EXECS_AT_ONCE
     once = iter([True, False])
     probes.prober.soon(lambda: probes.prober.begin(target, 0.3, found.put, lambda: next(once)))
-    assert found.get(timeout=5).output == MAY_NOT
+    assert found.get(timeout=HANG_SECONDS).output == MAY_NOT
     assert [one.started for one in runtime.execs.all.values()] == [True] * EXECS_AT_ONCE + [False]
 
 

@@ -13,6 +13,7 @@ from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.probes import names
 from chronolet.ports.probes import ExecTarget
 from tests.support.probing import Probes, running
+from tests.support.scratch import HANG_SECONDS
 
 
 def niceness() -> int:
@@ -24,7 +25,7 @@ def test_threads_that_the_loop_starts_are_as_nice_as_all(
 ) -> None:
     usual, found = niceness(), queue.Queue[int]()
     probes.prober.soon(lambda: found.put(niceness()))
-    assert found.get(timeout=5) <= usual
+    assert found.get(timeout=HANG_SECONDS) <= usual
     if os.geteuid() == 0:  # nobody else may go back; even where going first is not allowed, this tells them apart
         probes.prober.soon(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(usual + 3, 19)))
     make, look = runtime.create_exec, names._looked_up
@@ -42,4 +43,4 @@ def test_threads_that_the_loop_starts_are_as_nice_as_all(
     monkeypatch.setattr(names, "_looked_up", looked)
     probes.ask(ExecTarget(container_id=running(runtime), command=("absent",)), 0.3)
     probes.get(1, host="localhost")
-    assert [found.get(timeout=5), found.get(timeout=5)] == [usual, usual]
+    assert [found.get(timeout=HANG_SECONDS), found.get(timeout=HANG_SECONDS)] == [usual, usual]

@@ -19,7 +19,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from chronolet.adapters.probes.probing import GRPCS_AT_ONCE
 from chronolet.ports.probes import Attempt, GrpcTarget, Reading, TcpTarget
 from tests.support.probing import Probes, Script, Server
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 Serve = Callable[[Script], Server]
 
@@ -138,7 +138,9 @@ def grpc_runs() -> Iterator[None]:
     """grpc has threads of its own, from its first call to the process's end."""
     server = Health()
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5, wait_for_ready=True)
+        health_pb2_grpc.HealthStub(channel).Check(
+            health_pb2.HealthCheckRequest(), timeout=HANG_SECONDS, wait_for_ready=True
+        )
     yield
     server.close()
 
@@ -196,7 +198,7 @@ def test_one_that_is_cancelled_ends_at_once(probes: Probes, serve: Serve) -> Non
 
     target = GrpcTarget(host="127.0.0.1", port=serve(silent).port)
     probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.append, lambda: True)))
-    assert asked.wait(5)
+    assert asked.wait(HANG_SECONDS)
     probes.cancel(attempts)
     wait_until(lambda: not [one for one in threading.enumerate() if one.name == "grpc probe"], "the end of its thread")
     assert found == []
@@ -249,7 +251,7 @@ def test_servers_that_are_silent_hold_no_other_probe_up(probes: Probes, serve: S
         probes.prober.begin(server.target(), 1, found.put, lambda: True, who="well")
 
     probes.prober.soon(begin)
-    assert found.get(timeout=10).output == "service healthy"
+    assert found.get(timeout=HANG_SECONDS).output == "service healthy"
     probes.cancel(attempts)
     wait_until(lambda: "grpc probe" not in [one.name for one in threading.enumerate()], "the end of all")
     assert found.empty()

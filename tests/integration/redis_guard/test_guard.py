@@ -15,6 +15,7 @@ from chronolet_schemas.kernel import BallastGivenUp, BallastRestored, ShardTaken
 from chronolet_schemas.manifests import PodRefused
 from tests.integration.process.support import MANIFESTS, Agent, Place, command, place
 from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
 
 MEBIBYTE = 1 << 20
 MODES = pytest.mark.parametrize("mode", ["always", "everysec"])
@@ -137,7 +138,7 @@ def test_a_wrong_server_on_path_is_one_clear_line(here: Place, script: str, find
     program.write_text(script)
     program.chmod(0o755)
     agent = here.start(environ={"PATH": str(programs)})
-    assert agent.process.wait(timeout=20) == 1
+    assert agent.process.wait(timeout=HANG_SECONDS) == 1
     (line,) = errors(agent)
     assert f"no redis-server or valkey-server of version 7.0 or newer ({program} {finding})" in line
     assert "apt-get install redis-server" in line
@@ -147,7 +148,7 @@ def test_a_wrong_server_on_path_is_one_clear_line(here: Place, script: str, find
 def test_a_state_folder_that_cannot_be_made_is_one_clear_line(here: Place) -> None:
     here.root.write_text("a file")
     agent = here.start()
-    assert agent.process.wait(timeout=20) == 1
+    assert agent.process.wait(timeout=HANG_SECONDS) == 1
     (line,) = errors(agent)
     assert f"--root-dir {here.root}: cannot be written: " in line
 
@@ -156,7 +157,7 @@ def test_a_redis_folder_that_cannot_be_used_is_one_clear_line(here: Place) -> No
     here.root.mkdir()
     (here.root / "redis").write_text("a file")
     agent = here.start()
-    assert agent.process.wait(timeout=20) == 1
+    assert agent.process.wait(timeout=HANG_SECONDS) == 1
     (line,) = errors(agent)
     assert str(here.root / "redis") in line
 

@@ -15,6 +15,7 @@ import msgspec
 
 from tests.kernel.kill import worker
 from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
 
 ROOT = Path(__file__).parents[3]
 
@@ -46,7 +47,7 @@ class Farm:
         """Kill all that still live, and the parent."""
         assert self._server.stdin is not None
         self._server.stdin.close()
-        assert self._server.wait(timeout=20) == 0
+        assert self._server.wait(timeout=HANG_SECONDS) == 0
 
 
 def _serve() -> None:

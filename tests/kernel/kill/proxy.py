@@ -13,6 +13,8 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from tests.support.scratch import HANG_SECONDS
+
 _FUNCTION = re.compile(rb"chronolet_(\w+?)(?:_full)?_1")
 _LATEST_SECONDS = 0.5
 
@@ -31,7 +33,7 @@ class BadLine:
         self._up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="bad line", daemon=True)
         self._thread.start()
-        assert self._up.wait(5)
+        assert self._up.wait(HANG_SECONDS)
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
