@@ -1,8 +1,8 @@
 """No test is decided by a duration: no assertion compares an elapsed time with an upper limit.
 
-How long something takes depends on the machine and on what else runs there. Tests count operations (tests/support/counting),
-read in the log what happened, or wait with `hang_limit`; scripts/bench measures durations. The benches are left out here,
-and so are lower limits ("not before its time"), which a slow machine does not fail.
+How long something takes depends on the machine and on what else runs there. Tests count operations (tests/support/
+counting), read in the log what happened, or wait with `hang_limit`; scripts/bench measures durations. The benches are
+left out here, and so are lower limits ("not before its time"), which a slow machine does not fail.
 """
 
 from __future__ import annotations
