@@ -220,7 +220,7 @@ def main() -> int:
     for took, name in sorted(lanes.slowest, reverse=True)[:SLOWEST]:
         print(f"{took:8.1f}  {name}")
     for line in lanes.bad:
-        print(f"FAILED {line}")
+        print(f"failed unit: {line}")
     counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(lanes.counts.items()))
     say(f"{counted}, {len(lanes.bad)} bad units, in {time.monotonic() - began:.0f} s")
     return 1 if lanes.bad else 0
