@@ -110,7 +110,8 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
     that stay whatever happens, by reason.
 
     What is to go for its age goes first and in any case. `usage_percent` is the disk's before the run, rounded up.
-    `error` is why the disk could not be read.
+    `error` is why the disk could not be read. `read_again`: `candidates` go for their age only; what goes for want of
+    room is decided after them, by another look (DiskReadAgain), and `wanted_bytes` is an estimate until then.
     """
 
     operation: Operation
@@ -122,6 +123,22 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
     usage_percent: int = 0
     wanted_bytes: int | None = None
     candidates: tuple[Candidate, ...]
+    kept: dict[str, int] = msgspec.field(default_factory=dict)
+    error: str = ""
+    read_again: bool = False
+
+
+@registered
+class DiskReadAgain(RunEvent, frozen=True, kw_only=True):
+    """What was too old has gone, and the disk was read again: `candidates` go for want of room, until `wanted_bytes`
+    are free. `kept`, `error` and the rest as in RunStarted.
+    """
+
+    capacity_bytes: int = 0
+    available_bytes: int = 0
+    usage_percent: int = 0
+    wanted_bytes: int | None = None
+    candidates: tuple[Candidate, ...] = ()
     kept: dict[str, int] = msgspec.field(default_factory=dict)
     error: str = ""
 

@@ -12,6 +12,8 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
+from msgspec.structs import replace
+
 from chronolet.image_gc import ages, outcome, plan, signals, wanted
 from chronolet.image_gc.evolve import after, evolve
 from chronolet.image_gc.policy import collects
@@ -63,6 +65,8 @@ def _looked(state: State, look: signals.Looked, now: int) -> Iterator[Event]:
     asked = _asked(state, look.intent) if look.disk is not None else None
     if asked is not None:
         yield from _run(state, look, asked, now)
+    elif state.run is not None and state.run.reading and look.intent == _read_intent(state.run):
+        yield from _read_again(state, state.run, look, now)
 
 
 def _news(state: State, look: signals.Looked, now: int) -> Iterator[Event]:
@@ -86,6 +90,10 @@ def _asked(state: State, intent: str) -> Asked | None:
 
 def _run(state: State, look: signals.Looked, asked: Asked, now: int) -> Iterator[Event]:
     found = planned(state, look, asked.operation, now)
+    old = tuple(one for one in found.going if one.reason == "age")
+    kept = dict(found.kept())
+    if later := len(found.going) + len(found.spare) - len(old) if old else 0:
+        kept["not_tried"] = later
     run = Run(
         number=state.runs + 1,
         operation=asked.operation,
@@ -96,9 +104,10 @@ def _run(state: State, look: signals.Looked, asked: Asked, now: int) -> Iterator
         available_bytes=found.disk.available_bytes,
         usage_percent=found.usage_percent,
         wanted_bytes=found.wanted_bytes,
-        candidates=(*found.going, *found.spare),
-        kept=dict(found.kept()),
+        candidates=old or (*found.going, *found.spare),
+        kept=kept,
         error=found.error,
+        read_again=bool(old),
     )
     if run.candidate is None:
         if not _is_known(state, run, look.policy, now):
@@ -117,7 +126,32 @@ def _run(state: State, look: signals.Looked, asked: Asked, now: int) -> Iterator
         candidates=run.candidates,
         kept=run.kept,
         error=run.error,
+        read_again=run.read_again,
     )
+
+
+def _read_again(state: State, run: Run, look: signals.Looked, now: int) -> Iterator[Event]:
+    """What goes for want of room, by the disk as it is without what was too old."""
+    found = planned(state, look, "collect", now)
+    space = tuple(one for one in (*found.going, *found.spare) if one.reason == "space")
+    read = image_gc.DiskReadAgain(
+        run=run.number,
+        capacity_bytes=found.disk.capacity_bytes,
+        available_bytes=found.disk.available_bytes,
+        usage_percent=found.usage_percent,
+        wanted_bytes=found.wanted_bytes,
+        candidates=space,
+        kept=dict(found.kept()),
+        error=found.error,
+    )
+    yield from _go_on(state, run, read, now)
+
+
+def _go_on(state: State, run: Run, read: image_gc.DiskReadAgain, now: int) -> Iterator[Event]:
+    yield read
+    after_read = evolve(replace(state, run=run), read).run
+    if after_read is not None and after_read.over:
+        yield from _finished(state, after_read, now)
 
 
 def _is_known(state: State, run: Run, policy: image_gc.Policy, now: int) -> bool:
@@ -143,13 +177,16 @@ def _answered(state: State, message: _Answer, now: int) -> Iterator[Event]:
         if isinstance(message, EffectFailed):
             yield from _look_failed(state, message, now)
         return
+    if isinstance(message, EffectFailed) and run.reading and message.intent == _read_intent(run):
+        yield from _go_on(state, run, image_gc.DiskReadAgain(run=run.number, kept=run.kept, error=message.error), now)
+        return
     if run.candidate is None or message.intent != _intent(run):
         return
     error = "" if isinstance(message, signals.RemovalDone) else message.error
     dealt = _dealt_with(run, run.candidate, error)
     yield dealt
     run = after(run, dealt)
-    if run.candidate is None:
+    if run.over:
         yield from _finished(state, run, now)
 
 
@@ -210,6 +247,10 @@ def _look_intent(asked: Asked) -> str:
     return f"look/{asked.number}"
 
 
+def _read_intent(run: Run) -> str:
+    return f"read/{run.number}"
+
+
 def _intent(run: Run) -> str:
     return f"remove/{run.number}/{run.next}"
 
@@ -221,6 +262,8 @@ def outstanding(state: State) -> Sequence[Effect]:
         standing.append(wanted.LookPeriodically(subject="period", intent="period"))
     if state.run is not None and state.run.candidate is not None:
         return (*standing, wanted.RemoveImage(subject="run", intent=_intent(state.run), id=state.run.candidate.id))
+    if state.run is not None and state.run.reading:
+        return (*standing, wanted.Look(subject="run", intent=_read_intent(state.run)))
     if state.asked:
         return (*standing, wanted.Look(subject="run", intent=_look_intent(state.asked[0])))
     return standing

@@ -56,6 +56,8 @@ def _run(state: State, event: image_gc.RunEvent) -> State:
                 asked=asked,
                 reported=reported,
             )
+        case image_gc.DiskReadAgain() if state.run is not None:
+            return replace(state, run=_read_again(state.run, event))
         case image_gc.ImageRemoved() | image_gc.ImageNotRemoved() if state.run is not None:
             records = state.records
             if isinstance(event, image_gc.ImageRemoved) and event.id in records:
@@ -85,6 +87,18 @@ def _begun(event: image_gc.RunStarted) -> Run:
         candidates=event.candidates,
         kept=event.kept,
         error=event.error,
+        read_again=event.read_again,
+    )
+
+
+def _read_again(run: Run, event: image_gc.DiskReadAgain) -> Run:
+    return replace(
+        run,
+        wanted_bytes=event.wanted_bytes,
+        candidates=(*run.candidates[: run.next], *event.candidates),
+        kept=event.kept,
+        error=event.error,
+        read_again=False,
     )
 
 

@@ -37,7 +37,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The run at hand; `next` is the index of the candidate whose turn it is.
 
-    `error` is why the disk's need is not known; `errors` are of refused removals.
+    `error` is why the disk's need is not known; `errors` are of refused removals. `read_again`: the disk is to be read
+    again after the last candidate, for more of them.
     """
 
     number: int
@@ -58,6 +59,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     freed_for_space_bytes: int = 0
     errors: tuple[str, ...] = ()
     failed_for_age: bool = False
+    read_again: bool = False
+
+    @property
+    def reading(self) -> bool:
+        """What was too old has gone, and the disk is to be read again now."""
+        return self.read_again and self.next == len(self.candidates) and not self.failed_for_age
+
+    @property
+    def over(self) -> bool:
+        """Nothing is left to be removed or read."""
+        return self.candidate is None and not self.reading
 
     @property
     def candidate(self) -> image_gc.Candidate | None:

@@ -51,7 +51,9 @@ class _Manager:
                 user_count=int(one["id"] in used),
             )
             for one in step["images"]
+            if one["id"] not in more.get("without", ())
         )
+        more.pop("without", None)
         return signals.Looked(node="node", policy=self.rules, images=images, looked_before=self.looked_before, **more)
 
     def run(self, step: Case, disk: signals.Disk, *, unused: bool = False) -> image_gc.RunFinished:
@@ -64,7 +66,12 @@ class _Manager:
             (look,) = (one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Look))
             intent = look.intent
         self.tell(self.look(step, disk=disk, intent=intent), now)
-        while effect := _removal(self.state):
+        while (effect := _next(self.state)) is not None:
+            if isinstance(effect, wanted.Look):
+                # The figures of a case are those that are read after what was too old has gone.
+                again = self.look(step, disk=disk, intent=effect.intent, without=self.removed("age"))
+                self.tell(again, now)
+                continue
             to = {"subject": effect.subject, "intent": effect.intent}
             fails = effect.id in step.get("remove_fails_ids", ())
             answer: Any = signals.RemovalRefused(error="refused", **to) if fails else signals.RemovalDone(**to)
@@ -77,8 +84,10 @@ class _Manager:
         return [one.id for one in found if one.reason in reasons]
 
 
-def _removal(state: State) -> wanted.RemoveImage | None:
-    return next((one for one in DECIDER.outstanding(state) if isinstance(one, wanted.RemoveImage)), None)
+def _next(state: State) -> wanted.RemoveImage | wanted.Look | None:
+    """What the run at hand waits for."""
+    of_runs = (one for one in DECIDER.outstanding(state) if isinstance(one, wanted.RemoveImage | wanted.Look))
+    return next(of_runs, None) if state.run is not None else None
 
 
 def _sequence(case: Case) -> Iterable[str]:
