@@ -16,7 +16,7 @@ from tests.support.scratch import HANG_SECONDS
 BAD = [
     ["nonsense"],
     ["get"],
-    ["get", "nodes"],
+    ["get", "services"],
     ["get", "actors", "-w"],
     ["get", "containers", "--watch"],
     ["get", "pods", "--output", "xml"],
@@ -72,9 +72,9 @@ def test_bad_usage_is_one_line_and_exit_status_two(arguments: list[str]) -> None
 
 
 def test_a_type_that_is_none_is_told_with_those_that_are() -> None:
-    said = run(Services(), "get", "nodes")
-    types = "pods or containers or devices or images or actors or events or cgroups"
-    assert said.err.startswith(f"error: found 'nodes', expected {types}, as TYPE NAME")
+    said = run(Services(), "get", "services")
+    types = "pods or containers or devices or images or actors or events or cgroups or nodes"
+    assert said.err.startswith(f"error: found 'services', expected {types}, as TYPE NAME")
 
 
 @pytest.mark.parametrize("arguments", [["delete"], ["delete", "pod", "web", "--wait=perhaps"], ["get"]])

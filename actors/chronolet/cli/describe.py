@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from chronolet.cli import described_device, described_probes, devices, pods, selecting
+from chronolet.cli import described_device, described_node, described_probes, devices, nodes, pods, selecting
 from chronolet.cli.completing import types_then_pods
 from chronolet.cli.description import described
 from chronolet.cli.errors import Failure, not_found
@@ -24,8 +24,9 @@ from chronolet.history.entries import before
 from chronolet.history.state import Moment
 from chronolet.kube_events.view import correlated
 from chronolet.node.settings import Settings
-from chronolet_schemas.kube_events import Post
+from chronolet_schemas.kube_events import Post, Recorded
 
+_EVENTS_MS = 24 * 3_600_000
 _SLACK = 1_000
 """Milliseconds by which the agent's clock and that of the log's server may differ here."""
 
@@ -34,7 +35,11 @@ _SLACK = 1_000
 @with_settings()
 @namespace_option
 @click.argument(
-    "words", nargs=-1, required=True, metavar="((pod|device) [NAME...] | TYPE/NAME...)", shell_complete=types_then_pods
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="((pod|device|node) [NAME...] | TYPE/NAME...)",
+    shell_complete=types_then_pods,
 )
 @selecting.options
 @click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
@@ -47,12 +52,14 @@ def command(
     field_selector: selecting.Wanted | None,
     all_namespaces: bool,
 ) -> None:
-    """Tell everything about pods, all of the namespace without a name; or about devices, with all their owners."""
-    type_, wanted = types_and_names(words, ("pods", "devices"))
+    """Tell everything about pods, all of the namespace without a name; about devices, with all their owners; or about
+    the node.
+    """
+    type_, wanted = types_and_names(words, ("pods", "devices", "nodes"))
     if wanted and (all_namespaces or selector or field_selector):
         raise click.UsageError("expected either names, or a selector or -A.")
-    if type_ == "devices":
-        _describe_devices(settings, wanted)
+    if type_ != "pods":
+        (_describe_devices if type_ == "devices" else _describe_node)(settings, wanted)
         return
     selected = selecting.chosen(selector, field_selector)
     with session(settings) as node:
@@ -99,6 +106,23 @@ def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
         click.echo("No resources found.", err=True)
     if missing:
         raise Failure(*(not_found("devices", name) for name in missing))
+
+
+def _describe_node(settings: Settings, wanted: Sequence[str]) -> None:
+    """The node that the command is about; of its events those of the last day."""
+    with session(settings) as node:
+        if not wanted or settings.node in wanted:
+            begin = before(node.now() - _EVENTS_MS)
+            told = kube_events.recorded(node.entries(begin), lambda one: _is_about(one, settings.node))
+            states = node.state("pod").states["pod"].values()
+            for line in described_node.described(nodes.of(node), states, correlated(told), node.now()):
+                click.echo(line)
+    if missing := [not_found("nodes", name) for name in wanted if name != settings.node]:
+        raise Failure(*missing)
+
+
+def _is_about(one: Recorded, name: str) -> bool:
+    return (one.object_kind, one.name) == ("Node", name)
 
 
 def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> described_probes.Probes:

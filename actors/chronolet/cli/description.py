@@ -39,13 +39,13 @@ def described(pod: Object, told: Sequence[Post], now: int, probes: Probes = NO_P
             yield f"{title}:"
         for part in group:
             yield from described_container.described(part, pod, probes)
-    yield from _conditions(status.get("conditions", []))
+    yield from conditions(status.get("conditions", []))
     yield from described_volumes.described(spec.get("volumes", []))
     yield line("QoS Class", status.get("qosClass", "BestEffort"), column=_TAIL_COLUMN)
     yield from mapping("Node-Selectors", spec.get("nodeSelector", {}), "=", _TAIL_COLUMN)
     tolerations = [_toleration(one) for one in spec.get("tolerations", [])]
     yield from below_one_another("Tolerations", tolerations, _TAIL_COLUMN)
-    yield from _events(told, now)
+    yield from events(told, now)
 
 
 def _head(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[str]:
@@ -86,16 +86,14 @@ def _life(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[
         yield line("Restart Policy", spec["restartPolicy"])
 
 
-def _conditions(conditions: Sequence[Object]) -> Iterator[str]:
+def conditions(found: Sequence[Object]) -> Iterator[str]:
     """Why one is not met stands beside it, where that is known."""
-    if not conditions:
+    if not found:
         return
-    head, rows = ["Type", "Status"], [[one["type"], one["status"]] for one in conditions]
-    if any(one.get("reason") for one in conditions):
+    head, rows = ["Type", "Status"], [[one["type"], one["status"]] for one in found]
+    if any(one.get("reason") for one in found):
         head += ["Reason", "Message"]
-        rows = [
-            [*row, one.get("reason", ""), one.get("message", "")] for row, one in zip(rows, conditions, strict=True)
-        ]
+        rows = [[*row, one.get("reason", ""), one.get("message", "")] for row, one in zip(rows, found, strict=True)]
     yield "Conditions:"
     yield from table.lines(head, rows, indent="  ")
 
@@ -113,7 +111,8 @@ def _toleration(one: Object) -> str:
     return text if seconds is None else f"{text} for {seconds}s"
 
 
-def _events(told: Sequence[Post], now: int) -> Iterator[str]:
+def events(told: Sequence[Post], now: int) -> Iterator[str]:
+    """The table at the end of a page."""
     if not told:
         yield line("Events", "<none>", column=_TAIL_COLUMN)
         return

@@ -23,11 +23,11 @@ from chronolet.cli.watch import follow, shower
 from chronolet.cli.watching import Pods
 from chronolet.node.settings import Settings
 
-_NODE_WIDE = ("devices", "images", "actors", "cgroups")
+_NODE_WIDE = ("devices", "images", "actors", "cgroups", "nodes")
 """What belongs to no namespace."""
 _TYPES = """\b
-The types: pods, containers, devices, images, actors, events, cgroups; several by
-commas, such as pods,events."""
+The types: pods, containers, devices, images, actors, events, cgroups, nodes;
+several by commas, such as pods,events."""
 
 
 @click.command(cls=Command, epilog=f"{_TYPES}\n\n{actors.HELP}\n\n{cgroups.HELP}")
@@ -66,7 +66,7 @@ def command(
     age: int,
     whole: bool,
 ) -> None:
-    """Show pods, containers, devices, images, actors, events or cgroups."""
+    """Show pods, containers, devices, images, actors, events, cgroups or the node."""
     selected = selector is not None or field_selector is not None
     asked = [
         Asked(
@@ -106,7 +106,7 @@ def _check(asked: Sequence[Asked], *, watching: bool, selected: bool) -> None:
 def _check_one(asked: Asked, *, watching: bool, selected: bool) -> None:
     if watching and asked.type not in ("pods", "events"):
         raise click.UsageError(f"found --watch with {asked.type}, expected pods or events.")
-    if selected and asked.type in _NODE_WIDE:
+    if selected and asked.type in _NODE_WIDE and asked.type != "nodes":
         raise click.UsageError(f"found a selector with {asked.type}, expected pods or containers.")
     if selected and asked.names:
         raise click.UsageError("name cannot be provided when a selector is specified.")

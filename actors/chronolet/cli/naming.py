@@ -18,6 +18,7 @@ TYPES = {
     **dict.fromkeys(("cgroup", "cgroups", "cg"), "cgroups"),
     **dict.fromkeys(("event", "events", "ev"), "events"),
     **dict.fromkeys(("secret", "secrets"), "secrets"),
+    **dict.fromkeys(("node", "nodes", "no"), "nodes"),
 }
 
 

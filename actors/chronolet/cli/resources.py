@@ -18,6 +18,7 @@ from chronolet.cli import (
     event_options,
     images,
     kube_events,
+    nodes,
     pods,
     selecting,
     sorting,
@@ -193,6 +194,21 @@ def _cgroups(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
+def _nodes(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+    one = nodes.of(node)
+    name = one["metadata"]["name"]
+    chosen = [one] if asked.wanted(one) and (not asked.names or name in asked.names) else []
+    missing = [not_found("nodes", wanted) for wanted in asked.names if wanted != name]
+    wide, now = asked.output == "wide", node.now()
+    found = Found(
+        items=chosen,
+        names=[f"node/{name}" for _ in chosen],
+        head=nodes.head(wide=wide, labelled=asked.labels),
+        rows=[nodes.row(each, now, wide=wide, labelled=asked.labels) for each in chosen],
+    )
+    return found, missing
+
+
 FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
     "pods": _pods,
     "containers": _containers,
@@ -201,5 +217,6 @@ FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
     "actors": _actors,
     "events": _events,
     "cgroups": _cgroups,
+    "nodes": _nodes,
 }
 """How each type is found: what there is of it, and a line for each name that nothing has."""
