@@ -7,7 +7,7 @@ import pytest
 
 from chronolet.node.fresh import BusyError
 from chronolet.node.stats.samples import PodSample
-from chronolet.node.stats.tracked import _REFRESH_ROUNDS
+from chronolet.node.stats.tracked import _ALL_ROUNDS
 from chronolet.ports.runtime import SandboxSpec
 from tests.node.stats.nodes import UNLISTED, Sampled, state
 from tests.support.cgroup_trees import Kind
@@ -84,8 +84,8 @@ def test_an_idle_pod_costs_three_reads_and_is_read_whole_now_and_then(node: Samp
     first_pods, first = round_of(node)
     assert len(first_pods) == count
     assert first > 30 * count
-    costs = [round_of(node)[1] for _ in range(2 * _REFRESH_ROUNDS)]
-    expected = 2 * _REFRESH_ROUNDS * 3 * count + 2 * count * (first // count)
+    costs = [round_of(node)[1] for _ in range(2 * _ALL_ROUNDS)]
+    expected = 2 * _ALL_ROUNDS * 3 * count + 2 * count * (first // count)
     assert sum(costs) <= expected
     assert max(costs) < first, "the whole reads are spread over the rounds"
     pods = node.sampler.latest().pods
@@ -129,6 +129,32 @@ def test_a_cgroup_that_cannot_be_understood_is_left_out_and_counted(node: Sample
     web, other = pods_of(node)
     assert (web.containers, len(other.containers)) == ((), 1)
     assert node.sampler.latest().errors == 1
+    node.trees.busy(path, cpu=9_000)
+    node.trees.busy(f"{path}/{app}", cpu=9_000)
+    web, _ = pods_of(node)
+    assert (len(web.containers), node.sampler.latest().errors) == (1, 0)
+
+
+def test_what_seldom_changes_is_read_seldom(node: Sampled) -> None:
+    path, app = node.pod(), state(0, "app").id
+    pods_of(node)
+    limit, threads = (
+        ("memory.max", "pids.current") if node.trees.kind == "v2" else ("memory.limit_in_bytes", "pids.current")
+    )
+    node.trees.file(f"{path}/{app}", "memory", limit).write_text("4096\n")
+    node.trees.file(f"{path}/{app}", "pids", threads).write_text("9\n")
+    seen, costs = [], []
+    for number in range(_ALL_ROUNDS):
+        for one in (path, f"{path}/{app}"):
+            node.trees.busy(one, cpu=(number + 9) * 1_000)
+        (web,), cost = round_of(node)
+        usage = web.containers[0].measured.usage
+        assert usage.cpu_nanoseconds == (number + 9) * 1_000
+        seen.append((usage.threads, usage.limits.memory_bytes))
+        costs.append(cost)
+    assert (seen[0], seen[-1]) == ((3, 0), (9, 4096))
+    assert min(costs) <= 12, "a working pod with one container"
+    assert sum(costs) <= 6 * 12 + 2 * 15 + 30
 
 
 def test_a_container_that_has_just_started_is_sampled_when_a_page_is_asked_for(node: Sampled) -> None:

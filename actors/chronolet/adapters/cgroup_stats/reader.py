@@ -9,6 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from chronolet.adapters.cgroup_stats.files import NO_LIMIT, Files, limit, number, pairs
 from chronolet.adapters.cgroup_stats.hierarchies import Folders
@@ -17,6 +21,28 @@ from chronolet.rules.cgroups import shares_of_weight
 
 _MICROSECOND = 1_000
 _V1_OPERATIONS: Mapping[bytes, int] = {b"Read": 0, b"Write": 1}
+
+
+class Depth(IntEnum):
+    """How much of a cgroup is read: processor time and memory; I/O, threads, kills and pressure too; limits too."""
+
+    LEAST = 0
+    MORE = 1
+    ALL = 2
+
+
+class _Slow(NamedTuple):
+    oom_kills: int
+    threads: int
+    pressures: Pressures
+    transfers: Sequence[Transfers]
+
+
+class _Rare(NamedTuple):
+    most_memory_bytes: int
+    memory_failures: int
+    processes: int
+    limits: Limits
 
 
 class Reader:
@@ -37,12 +63,33 @@ class Reader:
         file = f"{folders.unified}/memory.current" if folders.is_v2 else f"{folders.memory}/memory.usage_in_bytes"
         return cpu, self._files.number(file)
 
-    def usage(self, folders: Folders, last: Usage | None = None) -> Usage | None:
+    def usage(
+        self, folders: Folders, last: Usage | None = None, *, depth: Depth = Depth.ALL, is_pod: bool = False
+    ) -> Usage | None:
         """None if the cgroup has ended; ValueError where a file does not read as the kernel's do.
 
-        What seldom changes is taken from `last`: limits, the memory maximum, failures and processes.
+        What `depth` leaves out is taken from `last`, without which everything is read. A pod's cgroup has neither
+        processes nor transfers: its containers' have them.
         """
-        return self._v2(folders, last) if folders.is_v2 else self._v1(folders, last)
+        core = self._v2(folders) if folders.is_v2 else self._v1(folders, last)
+        if core is None:
+            return None
+        slow, rare = self._v1_slow, self._v1_rare
+        if folders.is_v2:
+            slow, rare = self._v2_slow, self._v2_rare
+        some = last if last is not None and depth < Depth.MORE else slow(folders, is_pod)
+        seldom = last if last is not None and depth < Depth.ALL else rare(folders, is_pod)
+        return replace(
+            core,
+            oom_kills=some.oom_kills,
+            threads=some.threads,
+            pressures=some.pressures,
+            transfers=some.transfers,
+            most_memory_bytes=seldom.most_memory_bytes,
+            memory_failures=seldom.memory_failures,
+            processes=seldom.processes,
+            limits=seldom.limits,
+        )
 
     def first_process(self, folders: Folders) -> int:
         """A process in the cgroup, by the id that this process sees; 0 if there is none."""
@@ -61,7 +108,10 @@ class Reader:
         cpu, used = self._cpu(folders), files.read(f"{memory}/memory.usage_in_bytes")
         if cpu is None or used is None:
             return None
-        stat, throttling = files.pairs(f"{memory}/memory.stat"), files.pairs(f"{folders.cpu}/cpu.stat")
+        stat = files.pairs(f"{memory}/memory.stat")
+        # Nothing is throttled without a quota.
+        is_held = last is None or last.limits.cpu_quota_us
+        throttling = files.pairs(f"{folders.cpu}/cpu.stat") if is_held else {}
         return Usage(
             at=_now(),
             cpu_nanoseconds=cpu,
@@ -69,30 +119,20 @@ class Reader:
             throttled_periods=_of(throttling, b"nr_throttled"),
             throttled_nanoseconds=_of(throttling, b"throttled_time"),
             memory_bytes=int(used),
-            most_memory_bytes=last.most_memory_bytes if last else files.number(f"{memory}/memory.max_usage_in_bytes"),
             working_set_bytes=max(0, int(used) - _of(stat, b"total_inactive_file")),
             rss_bytes=_of(stat, b"total_rss"),
             cache_bytes=_of(stat, b"total_cache"),
             swap_bytes=_of(stat, b"total_swap"),
-            memory_failures=last.memory_failures if last else files.number(f"{memory}/memory.failcnt"),
-            oom_kills=_of(files.pairs(f"{memory}/memory.oom_control"), b"oom_kill"),
             page_faults=_of(stat, b"total_pgfault"),
             major_page_faults=_of(stat, b"total_pgmajfault"),
-            threads=files.number(f"{folders.pids}/pids.current"),
-            processes=last.processes if last else self._processes(memory),
-            limits=last.limits if last else self._v1_limits(folders),
-            pressures=self._pressures(folders.unified),
-            transfers=self._v1_transfers(folders.blkio),
         )
 
-    def _v2(self, folders: Folders, last: Usage | None) -> Usage | None:
+    def _v2(self, folders: Folders) -> Usage | None:
         files, own = self._files, folders.unified
-        stat_text = files.read(f"{own}/cpu.stat")
-        if stat_text is None:
+        text = files.read(f"{own}/cpu.stat")
+        if text is None:
             return None
-        used = files.number(f"{own}/memory.current")
-        cpu, stat = pairs(stat_text), files.pairs(f"{own}/memory.stat")
-        events = files.pairs(f"{own}/memory.events")
+        used, cpu, stat = files.number(f"{own}/memory.current"), pairs(text), files.pairs(f"{own}/memory.stat")
         return Usage(
             at=_now(),
             cpu_nanoseconds=_of(cpu, b"usage_usec") * _MICROSECOND,
@@ -100,24 +140,51 @@ class Reader:
             throttled_periods=_of(cpu, b"nr_throttled"),
             throttled_nanoseconds=_of(cpu, b"throttled_usec") * _MICROSECOND,
             memory_bytes=used,
-            most_memory_bytes=last.most_memory_bytes if last else files.number(f"{own}/memory.peak"),
             working_set_bytes=max(0, used - _of(stat, b"inactive_file")),
             rss_bytes=_of(stat, b"anon"),
             cache_bytes=_of(stat, b"file"),
             swap_bytes=files.number(f"{own}/memory.swap.current"),
-            memory_failures=_of(events, b"max"),
-            oom_kills=_of(events, b"oom_kill"),
             page_faults=_of(stat, b"pgfault"),
             major_page_faults=_of(stat, b"pgmajfault"),
+        )
+
+    def _v1_slow(self, folders: Folders, is_pod: bool) -> _Slow:
+        files = self._files
+        return _Slow(
+            oom_kills=_of(files.pairs(f"{folders.memory}/memory.oom_control"), b"oom_kill"),
+            threads=files.number(f"{folders.pids}/pids.current"),
+            pressures=self._pressures(folders.unified),
+            transfers=() if is_pod else self._v1_transfers(folders.blkio),
+        )
+
+    def _v2_slow(self, folders: Folders, is_pod: bool) -> _Slow:
+        files, own = self._files, folders.unified
+        return _Slow(
+            oom_kills=_of(files.pairs(f"{own}/memory.events"), b"oom_kill"),
             threads=files.number(f"{own}/pids.current"),
-            processes=last.processes if last else self._processes(own),
-            limits=last.limits if last else self._v2_limits(own),
             pressures=self._pressures(own),
-            transfers=self._v2_transfers(own),
+            transfers=() if is_pod else self._v2_transfers(own),
+        )
+
+    def _v1_rare(self, folders: Folders, is_pod: bool) -> _Rare:
+        files, memory = self._files, folders.memory
+        return _Rare(
+            most_memory_bytes=files.number(f"{memory}/memory.max_usage_in_bytes"),
+            memory_failures=files.number(f"{memory}/memory.failcnt"),
+            processes=0 if is_pod else self._processes(memory),
+            limits=self._v1_limits(folders),
+        )
+
+    def _v2_rare(self, folders: Folders, is_pod: bool) -> _Rare:
+        files, own = self._files, folders.unified
+        return _Rare(
+            most_memory_bytes=files.number(f"{own}/memory.peak"),
+            memory_failures=_of(files.pairs(f"{own}/memory.events"), b"max"),
+            processes=0 if is_pod else self._processes(own),
+            limits=self._v2_limits(own),
         )
 
     def _processes(self, folder: str) -> int:
-        """Directly in the cgroup: none in a pod's, whose containers have them."""
         return (self._files.read(f"{folder}/cgroup.procs") or b"").count(b"\n")
 
     def _v1_limits(self, folders: Folders) -> Limits:

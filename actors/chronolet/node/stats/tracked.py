@@ -2,7 +2,8 @@
 
 Input: the pod's running containers. Output: `PodSample`. Next: `sampler`. A cgroup that has used neither processor time
 nor memory since the last round has not changed, and neither have those in it: their files are not read again until
-`_REFRESH_ROUNDS` have passed. So an idle pod costs three reads a round. Limits are read in those rounds alone.
+`_ALL_ROUNDS` have passed. So an idle pod costs three reads a round. Of a working one, processor time and memory are
+read in every round, I/O, threads and pressure in every third, limits in every sixth.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from msgspec.structs import replace
 from chronolet.adapters.cgroup_stats.files import Files
 from chronolet.adapters.cgroup_stats.finder import Finder
 from chronolet.adapters.cgroup_stats.hierarchies import Folders
-from chronolet.adapters.cgroup_stats.reader import Reader
+from chronolet.adapters.cgroup_stats.reader import Depth, Reader
 from chronolet.adapters.net_dev import parsed
 from chronolet.node.stats.samples import ContainerSample, Measured, PodSample, rate
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerState
 from chronolet.ports.usage import Interface, Usage
+from chronolet.rules.names import SANDBOX
 
-_REFRESH_ROUNDS = 6
+_MORE_ROUNDS, _ALL_ROUNDS = 3, 6
 _LONGEST_REST_ROUNDS = 64
 
 
@@ -40,20 +42,18 @@ class Sources:
 class _Cgroup:
     """One cgroup with its last usage."""
 
-    def __init__(self, folders: Folders) -> None:
+    def __init__(self, folders: Folders, *, is_pod: bool = False, is_sandbox: bool = False) -> None:
         self.folders = folders
+        self.is_pod = is_pod
+        self.is_sandbox = is_sandbox
         self.measured: Measured | None = None
+        self.is_broken = False
         self.pid = 0
 
-    def read(self, sources: Sources, *, whole: bool) -> None:
-        """Read it anew; nothing is measured of one that has ended. `whole`: what seldom changes too. ValueError as the
-        reader's.
-        """
-        last = None if self.measured is None or whole else self.measured.usage
-        if last is not None and self.is_unchanged(sources):
-            self.take_again(_now())
-            return
-        found = sources.reader.usage(self.folders, last)
+    def read(self, sources: Sources, depth: Depth) -> None:
+        """Read it anew; nothing is measured of one that has ended. ValueError as the reader's."""
+        last = self.measured.usage if self.measured is not None else None
+        found = sources.reader.usage(self.folders, last, depth=depth, is_pod=self.is_pod)
         if found is None:
             self.measured = None
         else:
@@ -64,7 +64,10 @@ class _Cgroup:
         if self.measured is None or not self.measured.usage.pressures.is_calm:
             return False
         last = self.measured.usage
-        return sources.reader.counters(self.folders) == (last.cpu_nanoseconds, last.memory_bytes)
+        try:
+            return sources.reader.counters(self.folders) == (last.cpu_nanoseconds, last.memory_bytes)
+        except ValueError:
+            return False
 
     def take_again(self, at: int) -> None:
         """Nothing has changed since."""
@@ -93,7 +96,7 @@ class _Missing:
 
 
 class TrackedPod:
-    """`errors` counts cgroups whose files could not be understood."""
+    """Used by one thread at a time."""
 
     def __init__(self, uid: str, offset: int = 0) -> None:
         self._uid = uid
@@ -101,25 +104,29 @@ class TrackedPod:
         self._whole: _Cgroup | None = None
         self._cgroups: dict[str, _Cgroup] = {}
         self._missing: dict[str, _Missing] = {}
-        self._pauses = False
-        self.errors = 0
+
+    @property
+    def errors(self) -> int:
+        """Cgroups whose files could not be understood when they were last read."""
+        return sum(one.is_broken for one in (*self._cgroups.values(), self._whole) if one is not None)
 
     def sample(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
         """All of it. None if none of the containers has a cgroup here."""
         self._round += 1
         self._forget({one.id for one in containers})
         fresh = [one for one in containers if one.id not in self._cgroups and self._find(one, sources)]
-        whole = self._round % _REFRESH_ROUNDS == 0
-        if fresh or whole or not self._is_unchanged(sources):
-            self._read_all(sources, whole=whole)
+        depth = self._depth()
+        if fresh or depth is Depth.ALL or not self._is_unchanged(sources):
+            self._read_all(sources, depth)
         return self._sampled(containers, sources)
 
     def sample_new(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
         """Between rounds: with the containers that were not there in the last one; the others as they were then."""
         for one in containers:
             if one.id not in self._cgroups and self._find(one, sources):
-                self._read(self._cgroups[one.id], sources, whole=True)
-                self._read(self._whole, sources, whole=False)
+                _read(self._cgroups[one.id], sources, Depth.ALL)
+                if self._whole is not None:
+                    _read(self._whole, sources, Depth.LEAST)
         return self._sampled(containers, sources)
 
     def pids(self) -> dict[str, int]:
@@ -139,42 +146,48 @@ class TrackedPod:
             self._missing.setdefault(container.id, _Missing()).failed()
             return False
         self._missing.pop(container.id, None)
-        self._cgroups[container.id] = _Cgroup(folders)
+        is_sandbox = container.labels.get(labels.CONTAINER_NAME) == SANDBOX
+        self._cgroups[container.id] = _Cgroup(folders, is_sandbox=is_sandbox)
         above = sources.finder.pod(folders)
         if above is None:
             self._whole = None
         elif self._whole is None or self._whole.folders.path != above.path:
-            self._whole = _Cgroup(above)
+            self._whole = _Cgroup(above, is_pod=True)
         return True
 
     def _is_unchanged(self, sources: Sources) -> bool:
         """By the pod's own cgroup, which counts whatever happens in its containers'; restamps the last usages if so."""
         whole = self._whole
-        try:
-            if whole is None or not whole.is_unchanged(sources):
-                return False
-        except ValueError:
+        if whole is None or not whole.is_unchanged(sources):
             return False
         at = _now()
         for one in (*self._cgroups.values(), whole):
             one.take_again(at)
         return True
 
-    def _read_all(self, sources: Sources, *, whole: bool) -> None:
-        """Its own cgroup last: no pod has used less than its containers together."""
-        for one in (*self._cgroups.values(), self._whole):
-            self._read(one, sources, whole=whole)
+    def _depth(self) -> Depth:
+        if self._round % _ALL_ROUNDS == 0:
+            return Depth.ALL
+        return Depth.MORE if self._round % _MORE_ROUNDS == 0 else Depth.LEAST
 
-    def _read(self, one: _Cgroup | None, sources: Sources, *, whole: bool) -> None:
-        if one is None:
-            return
-        try:
-            one.read(sources, whole=whole)
-            if one is not self._whole and not one.pid:
-                one.pid = sources.reader.first_process(one.folders)
-        except ValueError:
-            self.errors += 1
-            one.measured = None
+    def _read_all(self, sources: Sources, depth: Depth) -> None:
+        """Its own cgroup last: no pod has used less than its containers together."""
+        for one in self._cgroups.values():
+            if one.is_sandbox and self._is_asleep(one, sources, depth):
+                one.take_again(_now())
+            else:
+                _read(one, sources, depth)
+        if self._whole is not None:
+            _read(self._whole, sources, depth)
+            if self._whole.measured is None and not self._whole.is_broken:
+                for one in self._cgroups.values():
+                    one.measured = None
+
+    def _is_asleep(self, sandbox: _Cgroup, sources: Sources, depth: Depth) -> bool:
+        """A sandbox sleeps all its life: where the pod's cgroup shows whether it is there, it is seldom looked at."""
+        if sandbox.measured is None or self._whole is None:
+            return False
+        return depth is not Depth.ALL or sandbox.is_unchanged(sources)
 
     def _sampled(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
         found = []
@@ -203,6 +216,17 @@ class TrackedPod:
         measured = sandbox.measured
         usage = replace(measured.usage, interfaces=_interfaces(sources, pid))
         return sandbox._replace(measured=measured._replace(usage=usage))
+
+
+def _read(one: _Cgroup, sources: Sources, depth: Depth) -> None:
+    try:
+        one.read(sources, depth)
+        one.is_broken = False
+        if not one.is_pod and not one.pid:
+            one.pid = sources.reader.first_process(one.folders)
+    except ValueError:
+        one.is_broken = True
+        one.measured = None
 
 
 def _interfaces(sources: Sources, pid: int) -> tuple[Interface, ...]:
