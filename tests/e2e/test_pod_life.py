@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from chronolet_schemas import manifests, pod
+from chronolet_schemas import manifests, pod, qos
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 
@@ -152,10 +152,10 @@ def test_a_port_that_is_taken_is_waited_for(node: Node) -> None:
     node.write("has.yaml", a_pod("has", shell("app", ports=ports)))
     node.wait_until_running("has")
     node.write("wants.yaml", a_pod("wants", shell("app", ports=ports)))
-    failed = node.journal.wait_for_event(pod.SandboxStartFailed, pod="default/wants")
-    assert "8099" in failed.message
+    awaited = node.journal.wait_for_event(qos.HostPortsAwaited, pod="default/wants")
+    assert (awaited.holder, "8099" in awaited.message) == ("default/has", True)
     assert node.all_run("has")
-    assert "FailedCreatePodSandBox" in node.chronolet("describe", "pod", "wants").out
+    node.journal.wait_for("its reason", lambda: "WaitingForHostPorts" in node.chronolet("describe", "pod", "wants").out)
     (node.folder / "has.yaml").unlink()
     node.wait_until_running("wants")
     (node.folder / "wants.yaml").unlink()

@@ -173,10 +173,10 @@ def test_liveness_over_http(node: Node, times: Times) -> None:
     delay = times.http[0] * 1_000
     began = started(node, "liveness-http")
     node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-http")
-    good = node.journal.events(prober.ProbeSucceeded, pod="default/liveness-http")[0]
+    good = node.journal.events(prober.ProbeSucceeded, pod="default/liveness-http", probe="Liveness")[0]
     assert (good.code, good.output) == (200, "ok")
     assert good.at - began >= delay
-    bad = node.journal.events(prober.ProbeFailed, pod="default/liveness-http")
+    bad = node.journal.events(prober.ProbeFailed, pod="default/liveness-http", probe="Liveness")
     assert [(one.consecutive, one.code) for one in bad] == [(1, 500), (2, 500), (3, 500)]
     period = times.http[1] * 1_000
     assert bad[2].at - bad[0].at >= period, "two periods, but the first of them may have begun late"

@@ -110,8 +110,8 @@ def started(node: Node, name: str, attempt: int = 0) -> pod.ContainerStarted:
     return node.journal.wait_for_event(pod.ContainerStarted, pod=f"default/{name}", attempt=attempt)
 
 
-def in_docker(node: Node, name: str, *words: str) -> None:
-    one = node.running(name)["app"]["Id"]
+def in_docker(node: Node, name: str, *words: str, container: str = "app") -> None:
+    one = node.running(name)[container]["Id"]
     made = node.docker.exec_create(one, list(words))
     node.docker.exec_start(made["Id"])
 
@@ -120,7 +120,7 @@ def test_liveness_with_a_command(node: Node) -> None:
     began = started(node, "liveness-exec").started_at
     good = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/liveness-exec")
     assert good.at >= began + 1_000, "not before its delay"
-    in_docker(node, "liveness-exec", "touch", "/tmp/ill")
+    in_docker(node, "liveness-exec", "touch", "/tmp/ill", container="liveness")
     killed = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-exec")
     # On a busy machine the first probe may come before the script has begun.
     bad = [one for one in node.journal.events(prober.ProbeFailed, pod="default/liveness-exec") if one.at > good.at]
