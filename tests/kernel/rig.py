@@ -37,6 +37,7 @@ _CALLS = (
         "unowned",
         "step",
         "count_try",
+        "count_tries",
         "read_log",
     ),
     *("scan", "last", "wait", "send", "snapshot", "read_snapshot", "archived"),

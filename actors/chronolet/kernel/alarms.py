@@ -49,6 +49,10 @@ class Alarms:
         if self._waits_for(key, due):
             self._set(key, due.at, AGAIN_SECONDS)
 
+    def ring(self, key: str, due: int) -> Input:
+        """What a timer delivers."""
+        return Input("due", START, (key,), Due(at=due), "", self._type)
+
     def stop(self) -> None:
         """Ring no more."""
         for _, timer in self._armed.values():
@@ -59,5 +63,5 @@ class Alarms:
         return armed is not None and armed[0] == due.at
 
     def _set(self, key: str, due: int, seconds: float) -> None:
-        ring = Input("due", START, (key,), Due(at=due), "", self._type)
+        ring = self.ring(key, due)
         self._armed[key] = due, self._timers.after(seconds, lambda: self._deliver(ring))

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple, Protocol
 
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.kind import Effect, EffectFailed, Job, Kind, Tended
-from chronolet.kernel.ledger import Input
+from chronolet.kernel.ledger import ENDED_THE_PROCESS, TRIES, Input
 from chronolet.kernel.observer import Observer, Outcome
+from chronolet.kernel.suspects import BLAME_SECONDS, PAUSE_SECONDS, PAUSED_FROM, Suspects, mark_of
 from chronolet.kernel.timers import Timer, Timers
 from chronolet_schemas.envelope import START, Signal
 
@@ -56,6 +57,12 @@ class LookAgain(NamedTuple):
 
     key: str
     subject: str
+
+
+class Outlived(NamedTuple):
+    """Tells the host that an effect has run for so long that it will not end the process any more."""
+
+    slot: Slot
 
 
 class Hold(NamedTuple):
@@ -121,7 +128,7 @@ class Surroundings(NamedTuple):
     permit: Permit
     faults: Faults
     observer: Observer
-    deliver: Callable[[EffectInput | SlotFreed | LookAgain | Input], None]
+    deliver: Callable[[EffectInput | SlotFreed | LookAgain | Outlived | Input], None]
     token: str = ""
     """Of the shard whose effects these are."""
 
@@ -144,6 +151,8 @@ class Slot:
         self.key = key
         self.effect = effect
         self.standing = standing
+        self.mark = ""
+        """Names it among the suspects, while the process may end of it."""
         self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
         self.at_once = job.at_once if isinstance(job, Job) else None
         self.cancelled = threading.Event()
@@ -275,11 +284,17 @@ class Slot:
 
 
 class EffectRunner:
-    """The effects of one host; called by the host's own thread only."""
+    """The effects of one host; called by the host's own thread only. `watching` says whether what begins is marked."""
 
-    def __init__(self, kind: Kind[Any], around: Surroundings) -> None:
+    def __init__(self, kind: Kind[Any], around: Surroundings, suspects: Suspects, watching: Callable[[], bool]) -> None:
         self._kind = kind
         self._around = around
+        self._suspects = suspects
+        self._watching = watching
+        self._to_mark: list[Slot] = []
+        self._suspected: deque[Slot] = deque()
+        self._alone: Slot | None = None
+        self._rested: set[str] = set()
         self._slots: dict[str, dict[str, Slot]] = {}
         self._pauses: dict[tuple[str, str, str], float] = {}
         self._held: dict[str, dict[str, Hold]] = {}
@@ -311,18 +326,48 @@ class EffectRunner:
         slots = self._slots.get(slot.key, {})
         if slots.get(subject) is slot:
             del slots[subject]
+        self.absolve(slot)
         if not slots:
             self._slots.pop(slot.key, None)
         if not any(effect.subject == subject and effect.intent == intent for effect in wanted):
             self._pauses.pop((slot.key, subject, intent), None)
         elif pause:
-            again = LookAgain(slot.key, subject)
-            timer = self._around.timers.after(pause, lambda: self._around.deliver(again))
-            self._held.setdefault(slot.key, {})[subject] = Hold(intent, timer)
+            self._hold(slot, pause)
 
     def release(self, again: LookAgain) -> None:
         """The pause is over."""
         self._held.get(again.key, {}).pop(again.subject, None)
+
+    def launch(self) -> None:
+        """Mark what is to be marked, and start it; of those that are suspected, one at a time."""
+        fresh, self._to_mark = self._to_mark, []
+        if fresh:
+            self._suspects.begin([slot.mark for slot in fresh])
+            for slot in fresh:
+                self._submit_marked(slot)
+        while self._alone is None and self._suspected:
+            slot = self._suspected.popleft()
+            if slot.cancelled.is_set():
+                self._around.deliver(SlotFreed(slot))
+                continue
+            self._suspects.begin([slot.mark])
+            self._alone = slot
+            self._submit_marked(slot)
+
+    def absolve(self, slot: Slot) -> None:
+        """It has ended, or has run for long enough: the next suspect may begin."""
+        if self._alone is slot:
+            self._alone = None
+
+    def runs(self, slot: Slot) -> bool:
+        """Whether this very slot is at work."""
+        return self._slots.get(slot.key, {}).get(slot.effect.subject) is slot
+
+    def counted(self, wanted: Sequence[Effect]) -> Sequence[Effect]:
+        """Those of the effects that are marked when a process begins after an unclean end: one-shots that do their own
+        work. One with a lane of its own waits for others, and a process that ends meanwhile did not end of it.
+        """
+        return [one for one in wanted if (job := self._kind.effects.get(type(one))) is not None and job.lane is None]
 
     def stop(self) -> None:
         """Cancel everything; the host no longer listens."""
@@ -353,5 +398,30 @@ class EffectRunner:
         self._slots.setdefault(key, {})[effect.subject] = slot
         if standing:
             slot.launch()
+        elif (self._watching() or self._suspects.known()) and self.counted([effect]):
+            self._suspect(slot)
         else:
             self._around.workshop.submit(slot)
+
+    def _suspect(self, slot: Slot) -> None:
+        slot.mark = mark_of(slot.key, slot.effect)
+        ended = self._suspects.ended(slot.mark)
+        if ended >= TRIES:
+            self._around.deliver(slot.failed(ENDED_THE_PROCESS))
+        elif ended >= PAUSED_FROM and slot.mark not in self._rested:
+            self._rested.add(slot.mark)
+            del self._slots[slot.key][slot.effect.subject]
+            self._hold(slot, PAUSE_SECONDS)
+        elif ended:
+            self._suspected.append(slot)
+        else:
+            self._to_mark.append(slot)
+
+    def _submit_marked(self, slot: Slot) -> None:
+        self._around.timers.after(BLAME_SECONDS, lambda: self._around.deliver(Outlived(slot)))
+        self._around.workshop.submit(slot)
+
+    def _hold(self, slot: Slot, seconds: float) -> None:
+        again = LookAgain(slot.key, slot.effect.subject)
+        timer = self._around.timers.after(seconds, lambda: self._around.deliver(again))
+        self._held.setdefault(slot.key, {})[slot.effect.subject] = Hold(slot.effect.intent, timer)

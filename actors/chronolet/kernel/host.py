@@ -18,13 +18,14 @@ import pykka
 
 from chronolet.kernel.alarms import Alarms
 from chronolet.kernel.clock import Clock
-from chronolet.kernel.effects import EffectInput, EffectRunner, LookAgain, Slot, SlotFreed, Surroundings
+from chronolet.kernel.effects import EffectInput, EffectRunner, LookAgain, Outlived, Slot, SlotFreed, Surroundings
 from chronolet.kernel.gathering import gathered
 from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.ledger import TRIES, Input, Turn, touched
 from chronolet.kernel.seat import Item, Seat, is_far_behind
 from chronolet.kernel.shard_writer import ShardWriter
 from chronolet.kernel.store import Store
+from chronolet.kernel.suspects import GIVEN_UP, Suspects, mark_of
 from chronolet.kernel.trials import Trials
 from chronolet_schemas import kernel
 
@@ -33,6 +34,10 @@ BEHIND_SECONDS = 60.0
 FENCED_PAUSE_SECONDS = 1.0
 GIVEN_UP_PAUSE_SECONDS = 300.0
 """Of a wish whose answer, and then its failure, could not be decided: each try ends the host some times."""
+
+
+_WHY_FAILED = "failed three times; the events HostRestarted before this one say how"
+_WHY_ENDED = "failed three times, or the process ended three times while it was decided; HostRestarted says which"
 
 
 class Woken(NamedTuple):
@@ -66,7 +71,15 @@ class Host(pykka.ThreadingActor):
         self._services = services
         self._writer = ShardWriter(self.ledger, services.store, recovered.snapshot_at, seat.stopping, services.new_id)
         self._trials = Trials(recovered.tries, self._writer.count_try, careful=recovered.careful)
-        self._runner = EffectRunner(self.ledger.kind, around._replace(deliver=self.inbox.put, token=self.ledger.token))
+        self._suspects = Suspects(recovered.tries, self._writer.count_tries, unclean=recovered.unclean)
+        own = around._replace(deliver=self.inbox.put, token=self.ledger.token)
+        self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._trials.going_on)
+        self._unclean = recovered.unclean
+        self._recovered_tries = bool(recovered.tries)
+        self._waited = len(recovered.backlog)
+        self._given_up: list[str] = []
+        """Marks of effects whose dead letters are in the turn at hand."""
+        self._forget: list[str] = []
         self._alarms = Alarms(self.ledger.kind.name, around.timers, self.inbox.put)
         self._notes = recovered.notes
         self._dead = recovered.dead
@@ -110,7 +123,22 @@ class Host(pykka.ThreadingActor):
         """Arm timers and start effects for the states as recovered."""
         self._begun = True
         self._services.clock.at_least(max(self.seat.joined_at, self.ledger.at).milliseconds)
+        if self._unclean or self._recovered_tries:
+            self._take_care()
         self._follow(list(self.ledger.states))
+
+    def _take_care(self) -> None:
+        """One of the messages that wait, of the timers that are due, or of the effects that are asked for, may have
+        ended the process before this one: until all of them have been decided, each is taken by itself.
+        """
+        now, decider = self._services.clock.now(), self.ledger.kind.decider
+        effects = {mark_of(key, one) for key in self.ledger.states for one in self._runner.counted(self._wanted(key))}
+        dues = {key: due for key, state in self.ledger.states.items() if (due := decider.due(state)) is not None}
+        rings = {self._alarms.ring(key, due).identity() for key, due in dues.items()}
+        self._forget += (*self._suspects.drop(effects), *self._trials.drop(rings))
+        if self._unclean:
+            overdue = sum(1 for due in dues.values() if due <= now)
+            self._trials.take_care(self._waited + overdue + len(effects))
 
     def _turn(self) -> None:
         read_to = self.seat.read_to  # before taking: whatever was read up to here is in the inbox already
@@ -141,7 +169,8 @@ class Host(pykka.ThreadingActor):
         if jumped:
             self.ledger.note(turn, kernel.ClockJumped(by_milliseconds=jumped))
         turn.dead += self._dead
-        self._notes, self._dead = [], []
+        turn.forget += self._forget
+        self._notes, self._dead, self._forget = [], [], []
 
     def _is_worth_a_step(self, turn: Turn[Any]) -> bool:
         consumed = turn.mail_cursor > self.ledger.mail_cursor
@@ -155,6 +184,9 @@ class Host(pykka.ThreadingActor):
     def _commit(self, turn: Turn[Any]) -> None:
         answer = self._writer.commit(turn, self._services.around.faults, self._services.around.observer)
         self._services.clock.at_least(answer.at.milliseconds)
+        given_up, self._given_up = self._given_up, []
+        if given_up:  # after the step: better two dead letters than none
+            self._writer.count_tries(dict.fromkeys(given_up, GIVEN_UP))
 
     # -- one item ------------------------------------------------------------------------------------------------
     def _fold(self, turn: Turn[Any], item: Item) -> tuple[Slot, float] | None:
@@ -163,7 +195,13 @@ class Host(pykka.ThreadingActor):
             self._runner.release(item)
             turn.looked.append(item.key)
             return None
+        if isinstance(item, Outlived):
+            if self._runner.runs(item.slot):
+                self._absolve(turn, item.slot)
+                self._runner.absolve(item.slot)
+            return None
         if isinstance(item, SlotFreed):
+            self._absolve(turn, item.slot)
             turn.looked.append(item.slot.key)
             return item.slot, self._freed(turn, item)
         if isinstance(item, EffectInput):
@@ -173,6 +211,10 @@ class Host(pykka.ThreadingActor):
 
     def _answered(self, turn: Turn[Any], answer: EffectInput) -> tuple[Slot, float] | None:
         slot = answer.slot
+        if slot.mark and self._suspects.ended(slot.mark) >= TRIES:
+            self._give_up_effect(turn, slot)
+        else:
+            self._absolve(turn, slot)
         decided = self._take(turn, answer.item)
         if not decided and not isinstance(answer.item.message, EffectFailed):
             # The wish stays open, and the same answer would end the host again: its decider is to know.
@@ -180,6 +222,17 @@ class Host(pykka.ThreadingActor):
             return None
         turn.looked.append(slot.key)
         return slot, self._runner.next_pause(slot) if decided else GIVEN_UP_PAUSE_SECONDS
+
+    def _absolve(self, turn: Turn[Any], slot: Slot) -> None:
+        if slot.mark:
+            turn.forget += self._suspects.over(slot.mark)
+
+    def _give_up_effect(self, turn: Turn[Any], slot: Slot) -> None:
+        """To the dead letters, once; its decider is told each time that it asks for it."""
+        if not self._suspects.was_given_up(slot.mark):
+            self.ledger.give_up_effect(turn, slot.key, slot.effect, slot.mark, slot.cause)
+            self._services.around.observer.dead_lettered(self.ledger.kind.name)
+            self._given_up.append(self._suspects.give_up(slot.mark))
 
     def _freed(self, turn: Turn[Any], freed: SlotFreed) -> float:
         if freed.slot.cancelled.is_set():
@@ -200,6 +253,8 @@ class Host(pykka.ThreadingActor):
             return True  # read twice: once by the recovery's scan, once by the reader
         if item.source == "mailbox" and item.at <= self.ledger.mail_cursor:
             return True
+        if self._trials.was_given_up(item):
+            return False
         if self._trials.going_on():
             if not self._trials.begin(item):
                 self._give_up(turn, item)
@@ -212,10 +267,15 @@ class Host(pykka.ThreadingActor):
         return True
 
     def _give_up(self, turn: Turn[Any], item: Input) -> None:
-        """To the dead letters. A ring that was given up rings later once more, and is counted anew."""
-        self.ledger.give_up(turn, item, TRIES, "failed three times; the events HostRestarted before this one say how")
+        """To the dead letters. A ring that was given up rings later once more, and is counted anew; but not one that
+        ended whole processes: no process rings it again.
+        """
+        fatal = self._unclean and isinstance(item.message, Due)
+        if fatal:
+            self._given_up.append(self._trials.give_up(item))
+        self.ledger.give_up(turn, item, TRIES, _WHY_ENDED if self._unclean else _WHY_FAILED, for_good=fatal)
         self._services.around.observer.dead_lettered(self.ledger.kind.name)
-        if isinstance(item.message, Due):
+        if isinstance(item.message, Due) and not fatal:
             self._alarms.ring_again(item.keys[0], item.message)
 
     def _decide_due(self, turn: Turn[Any], item: Input, due: Due) -> None:
@@ -234,6 +294,7 @@ class Host(pykka.ThreadingActor):
             due = None if state is None else self.ledger.kind.decider.due(state)
             self._alarms.arm(key, due, now)
             self._runner.reconcile(key, self._wanted(key), partial(self.ledger.cause_for, key))
+        self._runner.launch()
 
     def _wanted(self, key: str) -> Sequence[Any]:
         state = self.ledger.states.get(key)

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from chronolet.kernel.decider import Due, EffectFailed, folded
+import msgspec
+
+from chronolet.kernel.decider import Due, Effect, EffectFailed, folded
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.states import EntityImage, encode_states
 from chronolet.kernel.store import Committed, DeadLetter, Head
@@ -23,6 +25,7 @@ from chronolet_schemas.keys import Shard
 S = TypeVar("S")
 
 TRIES = 3
+ENDED_THE_PROCESS = "the process ended three times while it ran"
 SUBJECTS_KEPT = 128
 """Of so many subjects of an entity the last event's position is kept; for any other the entity's last event counts."""
 
@@ -59,6 +62,8 @@ class Input(NamedTuple):
         about = ""
         if isinstance(self.message, EffectFailed):
             about = f"{self.message.subject}:{self.message.intent}"
+        elif isinstance(self.message, Due):
+            about = str(self.message.at)
         elif self.source == "signal":
             # By what it says: the success of another one of its type must not make its own failures forgotten.
             about = f"{zlib.crc32(repr(self.message).encode()):08x}"
@@ -147,18 +152,30 @@ class Ledger(Generic[S]):
         if isinstance(item.message, Command) and len(turn.records) == before:
             raise SilentMessage(f"{item.type} {item.cause}: {self.kind.name} answered with no event")
 
-    def give_up(self, turn: Turn[S], item: Input, tries: int, error: str) -> None:
-        """Send a message that failed too often to the dead letters, with an event."""
+    def give_up(self, turn: Turn[S], item: Input, tries: int, error: str, *, for_good: bool = False) -> None:
+        """Send a message that failed too often to the dead letters, with an event. Its tries are forgotten, unless it
+        is given up `for_good`.
+        """
         self._consume(turn, item)
         where = item.cause if item.source == "mailbox" else item.identity()
         source: Literal["log", "mailbox", "signal"] = "signal" if item.source == "due" else item.source
         turn.dead.append(DeadLetter(source, where, item.type, item.entity, item.data, error))
-        turn.forget.append(item.identity())
+        if not for_good:
+            turn.forget.append(item.identity())
         self.note(
             turn,
             kernel.MessageDeadLettered(message=item.type, source=source, at=where, tries=tries, error=error),
             cause=item.cause,
         )
+
+    def give_up_effect(self, turn: Turn[S], key: str, effect: Effect, at: str, cause: str) -> None:
+        """Send an effect that ended the process too often to the dead letters, with all its data and an event."""
+        name, error = f"{self.kind.name}.{type(effect).__name__}", ENDED_THE_PROCESS
+        turn.dead.append(
+            DeadLetter("signal", at, name, f"{self.kind.name}/{key}", msgspec.msgpack.encode(effect), error)
+        )
+        told = kernel.MessageDeadLettered(message=name, source="signal", at=at, tries=TRIES, error=error)
+        self.note(turn, told, cause=cause)
 
     def note(self, turn: Turn[S], event: Event, cause: str = "") -> None:
         """Add an event of the kernel's own, about this shard."""

@@ -187,6 +187,10 @@ class MemoryStore:
             self._server.update(shard, tries={**head.tries, message: count})
             return None
 
+    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
+        answers = [self.count_try(shard, token, message, count) for message, count in counts.items()]
+        return next((answer for answer in answers if answer is not None), None)
+
     # -- reading -------------------------------------------------------------------------------------------------
 
     def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:

@@ -96,7 +96,6 @@ class Recovery:
         kind = self._kinds[shard.kind]
         ledger = Ledger(kind, shard, token, head, registry.SCHEMA)
         at = self._restore(ledger, kind)
-        careful = careful or bool(head.tries)
         return Recovered(ledger, [], START, careful=careful, mail_to=head.mail_cursor, snapshot_at=at, tries=head.tries)
 
     def _open_mail(self, each: Recovered) -> None:

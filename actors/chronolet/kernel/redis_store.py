@@ -151,6 +151,15 @@ class RedisStore:
         word, *rest = self._function("try", (self._keys.shard(shard),), token, message, count)
         return Fenced(token=text(rest[0])) if word == b"FENCED" else None
 
+    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
+        first, *rest = counts.items()
+        fenced = self.count_try(shard, token, *first)  # loads the functions where they are missing
+        if fenced is not None or not rest:
+            return fenced
+        key = self._keys.shard(shard)
+        replies = self._ask([key], [("FCALL", "chronolet_try_1", 1, key, token, *one) for one in rest])
+        return next((Fenced(token=text(reply[1])) for reply in replies if reply[0] == b"FENCED"), None)
+
     # -- reading -------------------------------------------------------------------------------------------------
 
     def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chronolet.kernel.effects import EffectInput, LookAgain, SlotFreed
+from chronolet.kernel.effects import EffectInput, LookAgain, Outlived, SlotFreed
 from chronolet.kernel.inbox import Inbox
 from chronolet.kernel.ledger import Input, Ledger
 from chronolet.kernel.store import DeadLetter
@@ -23,7 +23,7 @@ BEHIND_ENTRIES = 5_000
 MOST_WAITING = 5_000
 """Messages for a host. The log keeps the rest until there is room."""
 
-Item = Input | EffectInput | SlotFreed | LookAgain
+Item = Input | EffectInput | SlotFreed | LookAgain | Outlived
 """What a host takes from its inbox."""
 
 
@@ -41,6 +41,8 @@ class Recovered:
     dead: list[DeadLetter] = field(default_factory=list)
     """What goes to the dead letters with the notes: own entries that cannot be read."""
     snapshot_at: Position = START
+    unclean: bool = False
+    """The former owner ended without handing over."""
     tries: Mapping[str, int] = field(default_factory=dict)
     """Of messages that failed before, by their identity."""
 

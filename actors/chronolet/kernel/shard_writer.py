@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import structlog
@@ -100,6 +100,13 @@ class ShardWriter:
         """Note in the shard's hash, before a message is decided, the how manieth try this is."""
         ledger = self._ledger
         answer = self._patiently(lambda: self._store.count_try(ledger.shard, ledger.token, message, count))
+        if isinstance(answer, Fenced):
+            raise self._lost(answer)
+
+    def count_tries(self, counts: Mapping[str, int]) -> None:
+        """The same of several."""
+        ledger = self._ledger
+        answer = self._patiently(lambda: self._store.count_tries(ledger.shard, ledger.token, counts))
         if isinstance(answer, Fenced):
             raise self._lost(answer)
 

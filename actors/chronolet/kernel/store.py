@@ -224,6 +224,9 @@ class Store(Protocol):
     def count_try(self, shard: Shard, token: str, message: str, count: int) -> Fenced | None:
         """Before a message is decided that may have failed before: remember that this is its `count`th try."""
 
+    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
+        """The same of several, in one round trip. After a lost answer some of them may be remembered."""
+
     # -- reading -------------------------------------------------------------------------------------------------
     def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
         """Entries after a position, oldest first."""

@@ -214,6 +214,7 @@ class Supervisor(pykka.ThreadingActor):
         self._given.phase("recovering")
         for shard, recovered in self._recovered(claims).items():
             recovered.notes = [*recovered.notes, *self._notes(shard, claims[shard])]
+            recovered.unclean = claims[shard].former is not None
             self._start_host(shard, recovered)
         self._given.services.around.observer.shards_owned(len(self._hosted))
         self._stands_by = False

@@ -1,0 +1,60 @@
+"""A process of the kernel of which one entity is deadly: its message, its timer or its effect ends the process at once.
+
+Comes in: a server's URL, a folder. Goes out: the log on that server, and the exit status `DIED` when something deadly
+was reached. Next: `test_deadly`, which starts it again and again from a forkserver that has imported this module.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from chronolet.kernel import effects
+from chronolet.kernel.decider import Due
+from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.process import Process, Setup
+from chronolet.kernel.redis_store import RedisStore
+from chronolet_schemas.envelope import Event, Signal
+from tests.kernel import chore
+
+NODE = "n1"
+SHARDS = {"chore": 1}
+DIED = 70
+DEADLY_DUE = 14_000
+PAUSE_SECONDS = 0.2
+
+
+def _decide(state: chore.Chore, message: object, now: int) -> Sequence[Event]:
+    deadly = isinstance(message, chore.Tell) and message.raises
+    if deadly or (isinstance(message, Due) and message.at == DEADLY_DUE):
+        os._exit(DIED)
+    return chore.decide(state, message, now)
+
+
+def _run(effect: chore.OneShot, context: EffectContext) -> Signal:
+    context.fence("answer")
+    if context.entity == "deadly":
+        os._exit(DIED)
+    time.sleep(0.005)
+    return chore.Answer(intent=effect.intent)
+
+
+def run(url: str, folder: Path) -> None:
+    """Until killed, until something deadly is reached, or until SIGTERM."""
+    structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log").open("a")))
+    effects.PAUSE_SECONDS = PAUSE_SECONDS  # type: ignore[attr-defined]
+    decider = dataclasses.replace(chore.DECIDER, decide=_decide)
+    kind = dataclasses.replace(chore.kind(_run), decider=decider)
+    store = RedisStore(url, NODE)
+    setup = Setup(node=NODE, store=store, kinds={"chore": kind}, shards=SHARDS, locks=folder / "locks")
+    process = Process(setup)
+    signal.signal(signal.SIGTERM, lambda *_: process.give_up())
+    process.start()
+    process.wait()
+    process.retire()
