@@ -1,0 +1,262 @@
+"""Liveness probes on a starved machine: how many healthy containers are restarted, and how soon three broken ones are.
+
+Comes in: how thoroughly. Goes out: figures. Next: `__main__`.
+
+250 pods, half with TCP and half with HTTP probes each second, next to 60 busy loops for ten minutes; then, three
+minutes each, next to writers that saturate the disk, readers that live from reclaimed memory, and an engine that is
+stopped for 30 s at a time. While the busy loops run three containers break: one answers 404, one refuses connections,
+one hangs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet_schemas import codec, pleg, pod, prober, registry
+from chronolet_schemas.envelope import Event, Position
+from tests.bench.figures import Figure
+from tests.bench.pods.agent import NODE, Agent, running
+from tests.bench.pods.churn import containers
+from tests.support import scratch
+from tests.support.images import BUSYBOX
+
+SERVES = "trap 'exit 0' TERM; mkdir -p /tmp/www; touch /tmp/www/ok; httpd -f -p 8080 -h /tmp/www & sleep 1000000 & wait"
+IMAGE = f"{BUSYBOX.repository}:{BUSYBOX.tag}"
+BUSY_LOOPS, WRITERS, READERS = 60, 6, 4
+BOUND_SECONDS = 143
+"""docs/probes.md: stalled, three pods in trouble, one of them hangs."""
+OVERDUE_SECONDS = 120
+"""So much longer than the bound it is waited for a broken container."""
+BREAKS = ("answers 404", "refuses", "hangs")
+
+
+class Plan(NamedTuple):
+    """How much of everything."""
+
+    pods: int
+    cpu_seconds: float
+    other_seconds: float
+    stop_seconds: float
+
+
+FULL, QUICK = Plan(250, 600, 180, 30), Plan(12, 60, 20, 10)
+
+
+class Restart(NamedTuple):
+    """A container that was stopped for its probe, `at` by the log."""
+
+    pod: str
+    at: int
+
+
+def figures(options: argparse.Namespace) -> Sequence[Figure]:
+    """The healthy restarted, the broken restarted, and what the protection did meanwhile."""
+    plan = QUICK if options.quick else FULL
+    os.environ |= {"CHRONOLET_MAX_PODS": "1000", "CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti"}
+    with running(in_network=True) as agent:
+        _start(agent, plan)
+        store = RedisStore(agent.url, NODE)
+        try:
+            return _measured(agent, store, plan)
+        finally:
+            store.close()
+
+
+def _measured(agent: Agent, store: RedisStore, plan: Plan) -> list[Figure]:
+    before = store.last()
+    with _busy():
+        time.sleep(min(plan.cpu_seconds / 6, 30))
+        broken = _break(agent)
+        _sleep_or(plan.cpu_seconds, lambda: set(broken) <= {one.pod for one in _restarts(store, before)})
+    phases: Mapping[str, Callable[[], Any]] = {
+        "disk": lambda: _while(_writing(agent), plan.other_seconds),
+        "memory": lambda: _while(_reclaiming(agent), plan.other_seconds),
+        "engine stopped": lambda: _stop_engine(agent, plan),
+    }
+    for name, phase in phases.items():
+        print(f"==> overload: {name}", file=sys.stderr, flush=True)  # noqa: T201
+        phase()
+    time.sleep(5)
+    return _figures(store, before, broken, plan)
+
+
+def _figures(store: RedisStore, before: Position, broken: Mapping[str, int], plan: Plan) -> list[Figure]:
+    restarts = _restarts(store, before)
+    healthy = [one for one in restarts if one.pod not in broken]
+    first = {name: min((one.at for one in restarts if one.pod == name), default=None) for name in broken}
+    took = {name: (at - broken[name]) / 1000 for name, at in first.items() if at is not None}
+    within = sum(seconds <= BOUND_SECONDS for seconds in took.values())
+    note = ", ".join(f"{name} {took.get(name, float('inf')):.1f} s" for name in broken)
+    return [
+        Figure(name=f"healthy containers restarted, of {plan.pods}", ours=len(healthy), unit="", goal=0),
+        Figure(name="broken containers restarted in time, of 3", ours=within, unit="", goal=3, bound="at least"),
+        Figure(
+            name="slowest of them",
+            ours=max(took.values(), default=float("inf")),
+            unit="s",
+            goal=BOUND_SECONDS,
+            note=note,
+        ),
+        *(
+            Figure(name=name, ours=len(_events(store, before, kind)), unit="")
+            for name, kind in (
+                ("runs of unjudged probes, and reports of them", prober.ProbeUnjudged),
+                ("times that kills were held back", pleg.ProbeKillsHeldBack),
+                ("kills held", pleg.ProbeKillHeld),
+                ("kills dropped", pleg.ProbeKillDropped),
+            )
+        ),
+    ]
+
+
+def _restarts(store: RedisStore, after: Position) -> list[Restart]:
+    found = _events(store, after, pod.ContainerStopRequested)
+    return [Restart(one.pod, at) for at, one in found if one.reason in ("LivenessFailed", "StartupFailed")]
+
+
+def _events(store: RedisStore, after: Position, kind: type[Any]) -> list[tuple[int, Any]]:
+    """Of one class, with the time of each."""
+    name = registry.type_of(kind)
+    entries = [entry for entry in store.scan(after) if entry.type == name]
+    return [(one.position.milliseconds, codec.decode(one.type, one.data, Event)) for one in entries]
+
+
+# -- pods --------------------------------------------------------------------------------------------------------------
+
+
+def _start(agent: Agent, plan: Plan) -> None:
+    for number in range(plan.pods):
+        path = agent.folder / f"{number}.json"
+        path.write_text(json.dumps(_manifest(f"over-{number}", http=number % 2 == 0)))
+        path.rename(agent.manifests / path.name)
+    scratch.wait_until(lambda: len(containers(agent)) == 2 * plan.pods, f"{plan.pods} pods", 900)
+    time.sleep(5)
+
+
+def _manifest(name: str, *, http: bool) -> dict[str, Any]:
+    probe: dict[str, Any] = {"httpGet": {"path": "/ok", "port": 8080}} if http else {"tcpSocket": {"port": 8080}}
+    container = {
+        "name": "app",
+        "image": IMAGE,
+        "imagePullPolicy": "Never",
+        "command": ["/bin/sh", "-c", SERVES],
+        "livenessProbe": {**probe, "periodSeconds": 1, "failureThreshold": 3},
+    }
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 2}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def _break(agent: Agent) -> dict[str, int]:
+    """Three containers, each in its own way; when, in milliseconds."""
+    broken: dict[str, int] = {}
+    for number, how in zip((0, 1, 2), BREAKS, strict=True):
+        name = f"over-{number}"
+        shell, server = _processes(agent, name)
+        match how:
+            case "answers 404":
+                (Path(f"/proc/{shell}/root/tmp/www/ok")).unlink()
+            case "refuses":
+                os.kill(server, signal.SIGKILL)
+            case _:
+                os.kill(server, signal.SIGSTOP)
+        broken[f"default/{name}"] = time.time_ns() // 1_000_000
+    return broken
+
+
+def _processes(agent: Agent, name: str) -> tuple[int, int]:
+    """Its shell and its server, on this machine."""
+    api = agent.docker.api()
+    try:
+        (one,) = [each for each in api.containers() if f"chrono_app_{name}_default" in each["Names"][0]]
+        shell = api.inspect_container(one["Id"])["State"]["Pid"]
+    finally:
+        api.close()
+    server = next(pid for pid in scratch.children(shell) if b"httpd" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return shell, server
+
+
+# -- loads -------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _processes_of(count: int, *words: str) -> Iterator[None]:
+    with ExitStack() as stack:
+        for _ in range(count):
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            stack.callback(process.wait, 60)
+            stack.callback(process.kill)
+        yield
+
+
+def _busy() -> Any:
+    return _processes_of(BUSY_LOOPS, sys.executable, "-c", "while True: pass")
+
+
+@contextmanager
+def _writing(agent: Agent) -> Iterator[None]:
+    """Processes that write 32 MiB each and wait for the disk, again and again."""
+    script = (
+        "import os, sys; path = sys.argv[1] + str(os.getpid()); data = bytes(4 << 20)\n"
+        "while True:\n"
+        "    with open(path, 'wb') as file:\n"
+        "        for _ in range(8):\n"
+        "            file.write(data); file.flush(); os.fsync(file.fileno())\n"
+    )
+    try:
+        with _processes_of(WRITERS, sys.executable, "-c", script, f"{agent.folder}/write-"):
+            yield
+    finally:
+        for path in agent.folder.glob("write-*"):
+            path.unlink()
+
+
+@contextmanager
+def _reclaiming(agent: Agent) -> Iterator[None]:
+    """Containers that read more than their memory holds, again and again: the kernel reclaims all the time."""
+    api, made = agent.docker.api(), []
+    script = "dd if=/dev/zero of=/tmp/big bs=1048576 count=64; while :; do cat /tmp/big >/dev/null; done"
+    try:
+        for _ in range(READERS):
+            limits = api.create_host_config(mem_limit="24m")
+            made.append(api.create_container(IMAGE, ["/bin/sh", "-c", script], host_config=limits)["Id"])
+            api.start(made[-1])
+        yield
+    finally:
+        for one in made:
+            api.remove_container(one, force=True)
+        api.close()
+
+
+def _stop_engine(agent: Agent, plan: Plan) -> None:
+    until = time.monotonic() + plan.other_seconds
+    while time.monotonic() < until:
+        try:
+            agent.docker.pause()
+            time.sleep(plan.stop_seconds)
+        finally:
+            agent.docker.resume()
+        time.sleep(plan.stop_seconds / 2)
+
+
+def _while(load: Any, seconds: float) -> None:
+    with load:
+        time.sleep(seconds)
+
+
+def _sleep_or(seconds: float, done: Callable[[], bool]) -> None:
+    """At least so long, and on until it is done or long overdue."""
+    began = time.monotonic()
+    time.sleep(seconds)
+    while not done() and time.monotonic() - began < max(seconds, BOUND_SECONDS + OVERDUE_SECONDS):
+        time.sleep(1)
