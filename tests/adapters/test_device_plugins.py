@@ -21,7 +21,7 @@ import pytest
 from chronolet.adapters import unix_sockets
 from chronolet.adapters.device_plugins import wire
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins, Patience
-from chronolet.ports.device_plugins import Listing, PluginRefusal, Registering
+from chronolet.ports.device_plugins import Following, Listing, PluginRefusal, Registering
 from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode, Mount, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found
@@ -104,22 +104,13 @@ def hasty(desk: Desk) -> Desk:
 @contextmanager
 def listing(desk: Desk, path: str) -> Iterator[queue.SimpleQueue[Listing | PluginRefusal]]:
     """What a plugin lists, and at the end why it ended."""
-    stop, said = threading.Event(), queue.SimpleQueue[Listing | PluginRefusal]()
-
-    def work() -> None:
-        try:
-            desk.plugins.lists(path, said.put, stop)
-        except PluginRefusal as refusal:
-            said.put(refusal)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
+    said, failed = queue.SimpleQueue[Listing | PluginRefusal](), list[BaseException]()
+    stop = desk.plugins.follow(path, Following(said.put, said.put, failed.append))
     try:
         yield said
     finally:
-        stop.set()
-        thread.join(HANG_SECONDS)
-        assert not thread.is_alive()
+        stop()
+        assert not failed
 
 
 def listed(said: queue.SimpleQueue[Listing | PluginRefusal]) -> dict[str, str]:
@@ -439,6 +430,45 @@ def test_a_silent_plugin_can_be_left(desk: Desk) -> None:
         with listing(desk, path) as said:
             plugin.wait_for("list")
         assert said.empty()
+
+
+def test_the_streams_of_all_plugins_share_a_thread(desk: Desk) -> None:
+    names = [f"a.test/r{number}" for number in range(40)]
+    words = [word for name in names for word in ("--resource", name)]
+    with sample_plugin(*words, "--devices", "1", folder=_made(desk.folder)) as plugin, contextlib.ExitStack() as stack:
+        plugin.wait_for("serves", times=len(names))
+        paths = [str(desk.folder / f"a_test_r{number}.sock") for number in range(len(names))]
+        with listing(desk, paths[0]) as said:
+            assert len(listed(said)) == 1
+            before = len(list(Path("/proc/self/task").iterdir()))
+            for path in paths[1:]:
+                assert len(listed(stack.enter_context(listing(desk, path)))) == 1
+            # A few of gRPC's own come and go, but none for each plugin.
+            assert len(list(Path("/proc/self/task").iterdir())) < before + len(names) // 2
+
+
+def test_a_stream_waits_until_it_may_begin(desk: Desk) -> None:
+    said, answers = queue.SimpleQueue[Listing | PluginRefusal](), iter((False, True))
+    with sample_plugin(folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        stop = desk.plugins.follow(path, Following(said.put, said.put, said.put, lambda: next(answers)))
+        assert len(listed(said)) == 4
+        stop()
+        plugin.wait_for("list is over")
+
+
+def test_an_error_in_a_callback_is_reported_and_harms_no_other_stream(desk: Desk) -> None:
+    failed = queue.SimpleQueue[BaseException]()
+
+    def fails(_: Listing) -> None:
+        raise ArithmeticError("odd")
+
+    with sample_plugin(folder=_made(desk.folder)) as plugin:
+        path = plugin.wait_for("serves").rpartition(" ")[2]
+        desk.plugins.follow(path, Following(fails, lambda _: None, failed.put))
+        assert isinstance(failed.get(timeout=HANG_SECONDS), ArithmeticError)
+        with listing(desk, path) as said:
+            assert len(listed(said)) == 4
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
 import grpc
+import grpc.aio
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of one message: a list of more than a hundred thousand devices."""
@@ -62,6 +63,14 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
     """A connection of its own. SocketError where the path cannot be a socket's."""
     _check_length(socket)
     with grpc.insecure_channel(f"unix:{socket}", options=_CHANNEL_OPTIONS) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def async_channel(socket: str) -> AsyncIterator[grpc.aio.Channel]:
+    """The same for the event loop that this runs in."""
+    _check_length(socket)
+    async with grpc.aio.insecure_channel(f"unix:{socket}", options=_CHANNEL_OPTIONS) as opened:
         yield opened
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from chronolet.devices.claims import Policy
 from chronolet.devices.decider import decider
 from chronolet.devices.state import State
-from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.kernel.kind import Effect, Job, Kind, Tended
 from chronolet_schemas import pod
 
 NODE = "node"
@@ -25,7 +25,7 @@ def _node(_event: pod.PodEvent) -> Sequence[str]:
 def kind(
     policy: Policy | None = None,
     effects: Mapping[type[Effect], Job] | None = None,
-    standing: Mapping[type[Effect], Job] | None = None,
+    standing: Mapping[type[Effect], Job | Tended] | None = None,
 ) -> Kind[State]:
     """The Kind; `effects` and `standing` are `effects.jobs(...)` and `effects.standing(...)`, bound to plugins."""
     return Kind(

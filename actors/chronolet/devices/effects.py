@@ -17,7 +17,7 @@ import structlog
 
 from chronolet.devices import registration, signals, wanted
 from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
-from chronolet.kernel.kind import Effect, EffectContext, Job
+from chronolet.kernel.kind import Effect, EffectContext, Ended, Job, Tended
 from chronolet.ports.device_plugins import DevicePlugins, Listing, PluginRefusal, Registering
 from chronolet.ports.fenced_plugins import FencedPlugins
 from chronolet.ports.pod_resources import PodResourcesServer
@@ -57,14 +57,14 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     }
 
 
-def standing(outside: Outside) -> Mapping[type[Effect], Job]:
+def standing(outside: Outside) -> Mapping[type[Effect], Job | Tended]:
     """The standing effects of the kind."""
     watching = Watching(outside)
     return {
         wanted.ServeRegistration: Job(watching.serve),
         wanted.WatchPlugins: Job(watching.watch),
         wanted.ServePodResources: Job(watching.resources),
-        wanted.WatchDevices: Job(watching.devices),
+        wanted.WatchDevices: Tended(watching.devices),
         wanted.ListPods: Job(watching.pods),
     }
 
@@ -239,7 +239,7 @@ class Watching:
         context.fence("pod-resources.serve")
         self._outside.resources.serve(context.cancelled)
 
-    def devices(self, effect: wanted.WatchDevices, context: EffectContext) -> None:
+    def devices(self, effect: wanted.WatchDevices, context: EffectContext, failed: Ended) -> Callable[[], None]:
         def listed(listing: Listing) -> None:
             context.send(
                 signals.DevicesListing(
@@ -250,9 +250,7 @@ class Watching:
                 )
             )
 
-        try:
-            FencedPlugins(self._outside.plugins, context).lists(effect.socket, listed)
-        except PluginRefusal as refusal:
+        def ended(refusal: PluginRefusal) -> None:
             self._desk.stopped(effect.resource)
             log.warning("a device plugin is gone", resource=effect.resource, error=str(refusal))
             context.send(
@@ -263,7 +261,8 @@ class Watching:
                     reached=refusal.kind != "late",
                 )
             )
-            context.cancelled.wait()  # its wish goes with what it said
+
+        return FencedPlugins(self._outside.plugins, context).follow(effect.socket, listed, ended, failed)
 
     def pods(self, effect: wanted.ListPods, context: EffectContext) -> None:
         while not context.cancelled.is_set():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -53,6 +53,18 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
 
 
+class Following(NamedTuple):
+    """Callbacks of one plugin's stream of lists. None of them may wait: all streams share a thread."""
+
+    listed: Callable[[Listing], None]
+    ended: Callable[[PluginRefusal], None]
+    """Called once, when the stream has ended, also in good order, or could not be had. Not after it was stopped."""
+    failed: Callable[[BaseException], None]
+    """Called instead of `ended` when something else went wrong, such as an error in `listed`."""
+    may: Callable[[], bool] = lambda: True
+    """Asked before the plugin is called, and again after a while if it says no."""
+
+
 Register = Callable[[Registering], str]
 """Takes a plugin; answers what is wrong with it, or nothing. Called from any thread."""
 
@@ -75,10 +87,9 @@ class DevicePlugins(Protocol):
     def options(self, socket: str) -> PluginOptions:
         """What the plugin wants to be asked. One that does not listen yet is waited for."""
 
-    def lists(self, socket: str, listed: Callable[[Listing], None], stop: threading.Event) -> None:
-        """Hand on its lists as they come, until `stop`. A plugin that does not listen yet is waited for a while.
-
-        Raises `PluginRefusal` when its stream ends, also if it ends in good order.
+    def follow(self, socket: str, following: Following) -> Callable[[], None]:
+        """Report its lists as they come, until what is returned is called. Neither waits; both may be called from any
+        thread. A plugin that does not listen yet is waited for a while.
         """
 
     def preferred(self, socket: str, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from chronolet.kernel.effects import Fenced
 from chronolet.kernel.kind import EffectContext
-from chronolet.ports.device_plugins import DevicePlugins, Listing, Register, Registering
+from chronolet.ports.device_plugins import DevicePlugins, Following, Listing, PluginRefusal, Register, Registering
 from chronolet_schemas.devices import Answer, PluginOptions
 
 
@@ -36,9 +37,23 @@ class FencedPlugins:
         self._context.fence("plugins.options")
         return self._plugins.options(socket)
 
-    def lists(self, socket: str, listed: Callable[[Listing], None]) -> None:
-        self._context.fence("plugins.list")
-        self._plugins.lists(socket, listed, self._context.cancelled)
+    def follow(
+        self,
+        socket: str,
+        listed: Callable[[Listing], None],
+        ended: Callable[[PluginRefusal], None],
+        failed: Callable[[BaseException], None],
+    ) -> Callable[[], None]:
+        """Without the lease the plugin is not called, and asked for as soon as it is back."""
+
+        def may() -> bool:
+            try:
+                self._context.fence("plugins.list")
+            except Fenced:
+                return False
+            return True
+
+        return self._plugins.follow(socket, Following(listed, ended, failed, may))
 
     def preferred(self, socket: str, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:
         self._context.fence("plugins.preferred")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Protocol
 
 import grpc
+import grpc.aio
 
 from chronolet.adapters import unix_sockets
 from chronolet.ports.device_plugins import PluginRefusal, RefusalKind
@@ -70,7 +71,7 @@ def ask(socket: str, method: Method, request: _Message, seconds: float, *, patie
 def refusal(error: grpc.RpcError) -> PluginRefusal:
     """The error as the kubelet's client would put it."""
     code, said = grpc.StatusCode.UNKNOWN, ""
-    if isinstance(error, grpc.Call):
+    if isinstance(error, grpc.Call | grpc.aio.AioRpcError):
         code, said = error.code(), error.details() or ""
     return PluginRefusal(_KINDS.get(code, "failed"), f"rpc error: code = {word(code)} desc = {said}")
 

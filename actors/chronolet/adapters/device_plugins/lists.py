@@ -1,17 +1,19 @@
-"""A plugin's ListAndWatch stream: what it lists is told at once, but not without measure.
+"""Plugins' ListAndWatch streams, all on one thread: what a plugin lists is reported at once, but at a bounded rate.
 
-Comes in: a socket. Goes out: `Listing`s, `PluginRefusal` at the end. Next: the worker of WatchDevices. Answers to
-pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go (Run).
+Comes in: sockets. Goes out: `Listing`s, and at the end of a stream its `PluginRefusal`. Next: the effect WatchDevices.
+Answers to pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go (Run).
 
-Each list is a whole one, so a newer one makes those before it worthless: of a plugin that floods, the latest is told
-once a second, with the number of those that were not; the others are not even decoded.
+Each list is a whole one, so a newer one makes those before it worthless: of a plugin that floods, the latest is
+reported once a second, with the number of those that were not; the others are not even decoded.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import grpc
@@ -19,85 +21,130 @@ from google.protobuf.message import DecodeError
 
 from chronolet.adapters import unix_sockets
 from chronolet.adapters.device_plugins import calls, wire
-from chronolet.ports.device_plugins import Listing, PluginRefusal
+from chronolet.ports.device_plugins import Following, Listing, PluginRefusal
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 AT_ONCE = 10
-"""How many lists may come in quick succession before they are told once a second only."""
+"""How many lists may come in quick succession before they are reported once a second only."""
+_ASK_AGAIN_SECONDS = 0.2
 
 
-def follow(socket: str, listed: Callable[[Listing], None], stop: threading.Event, *, connect_seconds: float) -> None:
-    """See `DevicePlugins.lists`. A plugin that does not listen yet is waited for, `connect_seconds` at most."""
-    with calls.channel(socket) as channel:
-        _connect(channel, socket, stop, connect_seconds)
-        call: Any = channel.unary_stream(calls.LIST_AND_WATCH.path, api.Empty.SerializeToString)(api.Empty())
-        latest = Latest()
-        threading.Thread(target=_read, args=(call, latest), name=f"lists of {socket}", daemon=True).start()
-        try:
-            _tell(latest, listed, stop)
-        finally:
-            call.cancel()
-        if not stop.is_set():
-            raise latest.ended or PluginRefusal("away", "rpc error: code = Unknown desc = EOF")
+class Streams:
+    """The streams of all plugins. Their thread starts with the first one and lasts as long as the process.
+
+    `connect_seconds` is how long a plugin is waited for that does not listen yet.
+    """
+
+    def __init__(self, connect_seconds: float) -> None:
+        self._connect_seconds = connect_seconds
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def follow(self, socket: str, following: Following) -> Callable[[], None]:
+        """See `DevicePlugins.follow`."""
+        work = _Stream(socket, following, self._connect_seconds).run()
+        future = asyncio.run_coroutine_threadsafe(work, self._running())
+        return lambda: _end(future)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="device plugins", daemon=True).start()
+            return self._loop
 
 
-def _connect(channel: grpc.Channel, socket: str, stop: threading.Event, seconds: float) -> None:
-    ready = grpc.channel_ready_future(channel)
-    until = time.monotonic() + seconds
-    while not stop.is_set():
-        try:
-            ready.result(timeout=min(unix_sockets.SLICE_SECONDS, max(until - time.monotonic(), 0.0)))
-        except grpc.FutureTimeoutError:
-            if time.monotonic() >= until:
-                ready.cancel()
-                raise PluginRefusal("late", f"{socket}: nobody answered within {seconds:g} s") from None
-        else:
-            return
-    ready.cancel()
+def _end(future: Future[None]) -> None:
+    future.cancel()
 
 
-class Latest:
-    """The newest list that came, not decoded yet, and how many have come in vain since one was taken."""
+class _Stream:
+    """One stream, from the connection to its end."""
 
-    def __init__(self) -> None:
-        self._news = threading.Condition()
+    def __init__(self, socket: str, following: Following, connect_seconds: float) -> None:
+        self._socket = socket
+        self._following = following
+        self._connect_seconds = connect_seconds
+        self._news = asyncio.Event()
         self._raw: bytes | None = None
         self._skipped = 0
         self._over = False
-        self.ended: PluginRefusal | None = None
 
-    def put(self, raw: bytes) -> None:
-        """A list came."""
-        with self._news:
-            self._skipped += self._raw is not None
-            self._raw = raw
-            self._news.notify()
+    async def run(self) -> None:
+        """Until it ends or is cancelled; the end is reported."""
+        try:
+            ended = await self._followed()
+        except Exception as error:  # noqa: BLE001 - whatever is wrong here is for the supervisor of the effect
+            self._following.failed(error)
+        else:
+            self._following.ended(ended)
 
-    def end(self, why: PluginRefusal | None) -> None:
-        """No more will come."""
-        with self._news:
-            self._over, self.ended = True, why
-            self._news.notify()
+    async def _followed(self) -> PluginRefusal:
+        await self._allowed()
+        try:
+            async with unix_sockets.async_channel(self._socket) as channel:
+                await self._connected(channel)
+                await self._listed(channel)
+        except PluginRefusal as refusal:
+            return refusal
+        except unix_sockets.SocketError as error:
+            return PluginRefusal("failed", str(error))
+        except grpc.RpcError as error:
+            return calls.refusal(error)
+        return PluginRefusal("away", "rpc error: code = Unknown desc = EOF")
 
-    @property
-    def over(self) -> bool:
-        """Nothing is left to take, and nothing will come."""
-        with self._news:
-            return self._over and self._raw is None
+    async def _allowed(self) -> None:
+        while True:
+            if self._following.may():
+                return
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
-    def take(self, seconds: float) -> tuple[bytes, int] | None:
-        """The newest list and how many were skipped for it; None if none came in that time."""
-        with self._news:
-            if self._raw is None and not self._over:
-                self._news.wait(seconds)
-            if self._raw is None:
-                return None
-            taken = self._raw, self._skipped
-            self._raw, self._skipped = None, 0
-            return taken
+    async def _connected(self, channel: grpc.aio.Channel) -> None:
+        seconds = self._connect_seconds
+        try:
+            await asyncio.wait_for(channel.channel_ready(), seconds)
+        except TimeoutError:
+            raise PluginRefusal("late", f"{self._socket}: nobody answered within {seconds:g} s") from None
+
+    async def _listed(self, channel: grpc.aio.Channel) -> None:
+        method: Any = channel.unary_stream(calls.LIST_AND_WATCH.path, api.Empty.SerializeToString)
+        call = method(api.Empty())
+        reading = asyncio.create_task(self._read(call))
+        try:
+            await self._report()
+            await reading
+        finally:
+            reading.cancel()
+            call.cancel()
+
+    async def _read(self, call: Any) -> None:
+        try:
+            async for raw in call:
+                self._skipped += self._raw is not None
+                self._raw = raw
+                self._news.set()
+        finally:
+            self._over = True
+            self._news.set()
+
+    async def _report(self) -> None:
+        """The newest list as soon as the rate allows, until the last one is reported."""
+        rate = Rate()
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            if self._raw is not None:
+                raw, skipped = self._raw, self._skipped
+                self._raw, self._skipped = None, 0
+                self._following.listed(Listing(devices=_decoded(raw), skipped=skipped))
+                await asyncio.sleep(rate.wait_seconds())
+            if self._over and self._raw is None:
+                return
+            if self._over or self._raw is not None:
+                self._news.set()
 
 
-class Measure:
+class Rate:
     """Lets a few pass at once, and then one a second."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
@@ -113,31 +160,8 @@ class Measure:
         return max(-self._left, 0.0)
 
 
-def _tell(latest: Latest, listed: Callable[[Listing], None], stop: threading.Event) -> None:
-    measure, waits = Measure(), 0.0
-    while not stop.is_set() and not latest.over:
-        if waits and stop.wait(waits):
-            return
-        waits = 0.0
-        taken = latest.take(unix_sockets.SLICE_SECONDS)
-        if taken is not None:
-            raw, skipped = taken
-            listed(Listing(devices=_decoded(raw), skipped=skipped))
-            waits = measure.wait_seconds()
-
-
 def _decoded(raw: bytes) -> Any:
     try:
         return wire.devices(calls.LIST_AND_WATCH.read(raw))
     except DecodeError as error:
         raise PluginRefusal("failed", f"a list that cannot be read: {error}") from error
-
-
-def _read(call: Any, latest: Latest) -> None:
-    try:
-        for raw in call:
-            latest.put(raw)
-    except grpc.RpcError as error:
-        latest.end(calls.refusal(error))
-    else:
-        latest.end(None)

@@ -13,7 +13,7 @@ import msgspec
 
 from chronolet.adapters.device_plugins import calls, lists, registry, wire
 from chronolet.adapters.device_plugins.watcher import Watch
-from chronolet.ports.device_plugins import Listing, Register
+from chronolet.ports.device_plugins import Following, Register
 from chronolet_schemas.devices import Answer, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
@@ -35,6 +35,7 @@ class GrpcDevicePlugins:
         self._folder = folder.absolute()
         self._watched = watched.absolute()
         self._patience = patience or Patience()
+        self._streams = lists.Streams(self._patience.connect)
 
     def serve(self, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
         registry.serve(self._folder, register, opened, stop)
@@ -46,8 +47,8 @@ class GrpcDevicePlugins:
         # Some register a moment before they serve: theirs is no death, and no silence.
         return wire.options(calls.ask(socket, calls.OPTIONS, api.Empty(), self._patience.options, patient=True))
 
-    def lists(self, socket: str, listed: Callable[[Listing], None], stop: threading.Event) -> None:
-        lists.follow(socket, listed, stop, connect_seconds=self._patience.connect)
+    def follow(self, socket: str, following: Following) -> Callable[[], None]:
+        return self._streams.follow(socket, following)
 
     def preferred(self, socket: str, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:
         request = wire.preference(available, must_include, size)
