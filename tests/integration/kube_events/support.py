@@ -29,7 +29,6 @@ from tests.support.redis import PrivateRedis
 
 NODE = "n"
 _TELLER = Shard("pleg")
-_PATIENCE_SECONDS = 20.0
 
 
 def recorded(number: int, **fields: Any) -> kube_events.Recorded:
@@ -90,7 +89,7 @@ class Events:
 
     def _answered(self, step: Step) -> object:
         """As a host does it: the same step again, until there is an answer."""
-        until = time.monotonic() + _PATIENCE_SECONDS
+        until = time.monotonic() + scratch.HANG_SECONDS
         while True:
             try:
                 return self.store.step(step)

@@ -14,6 +14,7 @@ from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Entry
 from tests.kernel import mirror, tally
 from tests.kernel.kill.gate import Gate
+from tests.support.scratch import hang_limit
 
 ADDED = registry.type_of(tally.Added)
 SEEN = registry.type_of(mirror.Seen)
@@ -46,14 +47,16 @@ class Watcher:
         """Until so many more inputs, a number between the two, have been taken in."""
         with self._changed:
             wanted = self.counts[ADDED] + random.randint(least, most)
-            if not self._changed.wait_for(lambda: self.counts[ADDED] >= wanted, timeout=seconds):
-                raise TimeoutError(f"no {wanted} inputs after {seconds} s, only {dict(self.counts)}")
+            if not self._changed.wait_for(lambda: self.counts[ADDED] >= wanted, timeout=hang_limit(seconds)):
+                raise TimeoutError(f"no {wanted} inputs after {hang_limit(seconds):.0f} s, only {dict(self.counts)}")
 
     def wait_for(self, inputs: int, seconds: float = 60) -> None:
         """Until all inputs have been taken in and seen by the mirror."""
         with self._changed:
-            done = self._changed.wait_for(lambda: min(self.counts[ADDED], self.counts[SEEN]) >= inputs, timeout=seconds)
-        assert done, f"waited {seconds} s for {inputs} inputs; there are {dict(self.counts)}"
+            done = self._changed.wait_for(
+                lambda: min(self.counts[ADDED], self.counts[SEEN]) >= inputs, timeout=hang_limit(seconds)
+            )
+        assert done, f"waited {hang_limit(seconds):.0f} s for {inputs} inputs; there are {dict(self.counts)}"
 
     def answered(self) -> dict[str, int]:
         """The last number of each key that the log has."""
