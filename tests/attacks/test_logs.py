@@ -1,0 +1,68 @@
+"""A container that writes as fast as it can: whoever reads its log, and the agent, stay small."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.attacks.attacked import Attacked
+from tests.e2e.node import pod, shell
+
+MIB = 1 << 20
+HANG = 120
+LINE = "x" * 1000
+
+
+@pytest.mark.parametrize("size", [50 * MIB, pytest.param(1000 * MIB, marks=pytest.mark.long)])
+def test_a_flood_of_output_is_read_in_little_memory(attacked: Attacked, size: int) -> None:
+    name = f"flood-{size // MIB}"
+    script = f"yes {LINE} | head -c {size}; echo; touch /tmp/done; echo all done; trap 'exit 0' TERM; sleep 3600 & wait"
+    before = attacked.peak_bytes()
+    attacked.write(f"{name}.yaml", pod(name, shell("app", f"while ! [ -e /tmp/go ]; do sleep 0.1; done; {script}")))
+    attacked.wait_until_running(name)
+    container = attacked.running(name)["app"]["Id"]
+
+    with attacked.started("logs", "-f", name) as follows:
+        _run(attacked, container, "touch", "/tmp/go")
+        assert follows.stdout is not None
+        assert follows.stdout.readline() == f"{LINE}\n".encode()
+        # It reads no further: what it does not get rid of must not pile up in its memory.
+        attacked.journal.wait_for(
+            "the end of the flood", lambda: _run(attacked, container, "test", "-e", "/tmp/done") == 0, HANG
+        )
+        assert attacked.peak_bytes(follows.pid) < 200 * MIB
+
+    status, peak, shown = _measured(attacked, "logs", "--tail=5", name)
+    assert (status, shown.splitlines()[-1]) == (0, b"all done")
+    assert len(shown.splitlines()) == 5
+    assert peak < 200 * MIB
+    status, peak, shown = _measured(attacked, "logs", name)
+    assert (status, shown.splitlines()[-1]) == (0, b"all done")
+    assert len(shown) > 20 * MIB
+    assert peak < 200 * MIB
+
+    assert attacked.peak_bytes() - before < 100 * MIB
+    (attacked.folder / f"{name}.yaml").unlink()
+    attacked.wait_until_gone(name)
+    attacked.assert_well()
+
+
+def _run(attacked: Attacked, container: str, *command: str) -> int:
+    """The exit status of a command in a container."""
+    begun: Any = attacked.docker.exec_create(container, command)
+    attacked.docker.exec_start(begun["Id"])
+    return int(attacked.docker.exec_inspect(begun["Id"])["ExitCode"])
+
+
+def _measured(attacked: Attacked, *words: str) -> tuple[int, int, bytes]:
+    """Exit status, most memory in bytes, and output of a command."""
+    output = attacked.root / "output"
+    with output.open("wb") as out:
+        process = subprocess.Popen([sys.executable, "-m", "chronolet.cli", *words], stdout=out, env=attacked.environ)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_maxrss * 1024, output.read_bytes()
