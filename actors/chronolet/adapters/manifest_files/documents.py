@@ -29,7 +29,7 @@ _MERGE = "<<"
 _SHOWN = 60
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _JSON_BEGINS = re.compile(r"\s*\{\s*[\"}]")
-_JSON_NODE = re.compile(r"\"(?:[^\"\\]+|\\.)*\"?|[\[{]|[^\s\[\]{},:\"]+", re.DOTALL)
+_JSON_NODE = re.compile(r"\"(?:[^\"\\]++|\\.)*+\"?|[\[{]|[^\s\[\]{},:\"]++", re.DOTALL)
 """A key, a scalar, or the begin of a list or map. Never looks back: what it has read of a string stays read."""
 
 
