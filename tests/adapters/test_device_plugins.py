@@ -424,6 +424,23 @@ def test_a_plugin_that_never_listens_is_given_up(hasty: Desk) -> None:
         assert "nobody answered within 1 s" in str(refusal)
 
 
+@pytest.mark.parametrize("what", ["FIFO", "file", "folder", "socket that nobody serves"])
+def test_a_path_that_is_no_plugins_socket_is_given_up(hasty: Desk, what: str) -> None:
+    path = _made(hasty.folder) / "odd.sock"
+    if what == "FIFO":
+        os.mkfifo(path)
+    elif what == "file":
+        path.write_text("no socket")
+    elif what == "folder":
+        path.mkdir()
+    else:
+        sockets.socket(sockets.AF_UNIX).bind(str(path))
+    with listing(hasty, str(path)) as said:
+        assert "nobody answered within 1 s" in str(ended(said))
+    with pytest.raises(PluginRefusal):
+        hasty.plugins.allocate(str(path), ["thing-0"])
+
+
 def test_a_silent_plugin_can_be_left(desk: Desk) -> None:
     with sample_plugin("--do", "hang list", folder=_made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]

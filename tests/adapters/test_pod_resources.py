@@ -131,3 +131,35 @@ def test_what_cannot_be_said_is_an_error(server: Server, client: PodResourcesCli
     server.view = UnreadableError("Redis does not answer")
     assert client.ask(server.folder, "List") == {"error": "UNAVAILABLE: Redis does not answer"}
     assert server.counted == [("v1", "get", True), ("v1", "list", True)]
+
+
+def test_a_flood_of_calls_is_bounded_and_over_when_it_ends(server: Server) -> None:
+    go_on, lock, at_work, most = threading.Event(), threading.Lock(), [0], [0]
+    look = server.server._view
+
+    def slow() -> NodeResources:
+        with lock:
+            at_work[0] += 1
+            most[0] = max(most[0], at_work[0])
+        assert go_on.wait(HANG_SECONDS)
+        with lock:
+            at_work[0] -= 1
+        return look()
+
+    server.server._view = slow
+    with grpc.insecure_channel(f"unix:{server.folder}/kubelet.sock") as channel:
+        ask = channel.unary_unary("/v1.PodResourcesLister/List")
+        calls = [ask.future(b"", timeout=HANG_SECONDS) for _ in range(300)]
+        refused = [one for one in calls if one not in set(_unanswered(calls, at_least=300 - 64))]
+        assert {one.code() for one in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        go_on.set()
+        answered = [one for one in calls if one.exception(timeout=HANG_SECONDS) is None]
+        assert len(answered) == len(calls) - len(refused) == 64
+        assert 1 <= most[0] <= 8
+        assert ask(b"", timeout=HANG_SECONDS), "the flood is over"
+
+
+def _unanswered(calls: list[grpc.Future], at_least: int) -> list[grpc.Future]:
+    """The calls that wait, once at least so many others were refused."""
+    scratch.wait_until(lambda: sum(one.done() for one in calls) >= at_least, f"{at_least} refusals")
+    return [one for one in calls if not one.done()]

@@ -160,6 +160,33 @@ def test_a_run_removes_nothing_that_runs_and_nothing_that_is_not_ours(
     assert world.state.run is None
 
 
+LOST = labels.Owner(pod="default/lost", uid="lost", container="app", attempt=0, run="another log")
+
+
+def test_a_run_for_what_was_left_alone_removes_the_dead_of_a_lost_log_of_this_node_only() -> None:
+    found: list[Box] = [("ours", "u1", "app", "exited")] * 3
+    found += [(whose, "u9", "app", "exited") for whose in ("odd", "other node", "foreign")]
+    world = World(found, container_gc.Policy(), parallel=4)
+    world.state = DECIDER.evolve(world.state, container_gc.SourcesReady()) or world.state
+    usual, left = world.ids(), set[str]()
+    for node, state in (("node", "exited"), ("node", "exited"), ("node", "running"), ("another", "exited")):
+        spec = SandboxSpec(name=f"lost{len(world.ids())}", labels=labels.written(node, LOST), image=IMAGE, hostname="x")
+        box = world.runtime.create_sandbox(spec)
+        world.runtime.start(box)
+        if state == "exited":
+            world.runtime.end(box)
+            left |= {box} if node == "node" else set()
+        usual |= {box} - left
+    world.tell(container_gc.CollectContainers(request="r1", left_alone=True))
+    (look,) = (one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Look))
+    events = world.tell(world.collecting.look(look, Context()))
+    while effects := [one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Remove)]:
+        events += world.tell(world.collecting.remove(effects[0], Context()))
+    assert world.ids() == usual
+    assert {one.id for one in events if isinstance(one, container_gc.Removed)} == left
+    assert len(left) == 2
+
+
 def test_such_runs_do_remove_something() -> None:
     found: list[Box] = [("ours", "u1", "app", "exited")] * 3 + [("odd", "", "", "exited")]
     world = World(found, container_gc.Policy())
