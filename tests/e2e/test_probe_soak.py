@@ -246,7 +246,7 @@ def much_was_done(node: Node, done: Counter[str]) -> None:
     assert len(node.journal.events(pod.RestartScheduled)) >= done["killed"] // 2
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1100)
 def test_nothing_is_left_of_a_soak(node: Node) -> None:
     soak(node, SHORT_SECONDS, SHORT_PAUSE, kill_engine=False)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from chronolet_schemas import pleg
 from tests.e2e.node import Node, pod, shell
 from tests.e2e.test_pages import free_port, status
@@ -11,7 +9,6 @@ from tests.support.docker import PrivateDocker
 from tests.support.docker_proxy import docker_proxy
 
 
-@pytest.mark.timeout(120)
 def test_others_crash_and_come_back_while_one_cannot_be_inspected(own_node: Node, docker_engine: PrivateDocker) -> None:
     with docker_proxy(docker_engine.host) as proxy:
         own_node.environ["DOCKER_HOST"] = proxy.host
@@ -37,7 +34,6 @@ def test_others_crash_and_come_back_while_one_cannot_be_inspected(own_node: Node
         assert len(own_node.journal.events(pleg.PodUnreadable)) == 1, "said once, however often it was tried"
 
 
-@pytest.mark.timeout(120)
 def test_a_docker_that_cannot_be_listed_is_told_of(own_node: Node, docker_engine: PrivateDocker) -> None:
     with docker_proxy(docker_engine.host) as proxy:
         own_node.environ["DOCKER_HOST"] = proxy.host

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import pytest
 
 from chronolet_schemas import manifests
 from chronolet_schemas import pod as pods
@@ -177,7 +176,6 @@ def check_ends(node: Node) -> None:
     assert hooks(node, HOOKED[0]) == ["postStart", "preStop"]
 
 
-@pytest.mark.timeout(300)
 def test_a_server_emptied_and_then_gone_under_thirty_pods(
     own_node: Node, redis_server: PrivateRedis, docker_engine: PrivateDocker
 ) -> None:

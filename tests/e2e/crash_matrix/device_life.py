@@ -22,6 +22,7 @@ from chronolet_schemas import pod
 from tests.e2e.crash_matrix.farm import AgentJob, Farm
 from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.keeping import Keeping
+from tests.e2e.crash_matrix.life import STRUCK_WITHIN_SECONDS
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.journal import Journal
 from tests.support.docker import PrivateDocker
@@ -119,7 +120,7 @@ class _Life:
         self._remove(THIRD)
         self.journal.wait_for("the device to be free", lambda: not self._state().claims, _SECONDS)
         if self.job.point is not None:
-            deadline = time.monotonic() + 3
+            deadline = time.monotonic() + STRUCK_WITHIN_SECONDS
             self.journal.wait_for("the blow", lambda: self.keeping.struck or time.monotonic() > deadline, _SECONDS)
             if self.keeping.struck and self.job.victim == "agent":
                 self.journal.wait_for("the agent's death", lambda: self.keeping.deaths, _SECONDS)

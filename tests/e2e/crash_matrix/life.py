@@ -43,6 +43,8 @@ from tests.support.redis import PrivateRedis, private_redis
 
 POD = "default/web"
 T = TypeVar("T")
+STRUCK_WITHIN_SECONDS = 15
+"""After the rest of a life its blow may still fall, at a last effect; the few that are spared it wait for so long."""
 HOSTED = [shard for kind in ALL_ACTORS for shard in shards_of(kind, SHARDS[kind])]
 
 
@@ -277,7 +279,7 @@ class _Life:
     def _come_to_rest(self) -> None:
         """The blow has fallen, an agent hosts everything, and has read all there is; it ends when it is told to."""
         if self.plan.point is not None:
-            deadline = time.monotonic() + 3
+            deadline = time.monotonic() + STRUCK_WITHIN_SECONDS
             self.journal.wait_for("the blow", lambda: self.keeping.struck or time.monotonic() > deadline)
             if self.keeping.struck and self.plan.victim == "agent":
                 self.journal.wait_for("the agent's death", lambda: self.keeping.deaths)

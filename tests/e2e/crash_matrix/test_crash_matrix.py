@@ -1,8 +1,8 @@
 """Wherever an agent or its Redis is killed in the life of a pod, the pod lives as its twin does, to the event.
 
 The points are taken from a recorded life. A short run has one life for each kind of point (before or after; each event
-type, each outside call about each kind of subject) for the agent, one for each event type and call for Redis; a long
-one has every point for both, and those of a back-off that is waited out. The whole life of a pod with an init
+type, each outside call about each kind of subject) for the agent, one for every other event type and call for Redis; a
+long one has every point for both, and those of a back-off that is waited out. The whole life of a pod with an init
 container, a sidecar and hooks, which is changed on its way, adds the points that the plain pod has not.
 """
 
@@ -27,7 +27,7 @@ def judged(done: Matrix, least: int) -> None:
     verdict = done.verdict
     assert not verdict.wrong, f"{len(verdict.wrong)} lives went wrong:\n" + "\n".join(verdict.wrong)
     assert verdict.counts["agent kills"] >= least
-    assert verdict.counts["redis kills"] >= least / 2.5
+    assert verdict.counts["redis kills"] >= least / 5
     # The order of things that run side by side may spare a life its blow, but not many.
     assert len(verdict.missed) <= verdict.counts["lives"] // 25, verdict.missed
 
@@ -47,12 +47,12 @@ def of_new_kinds(found: Sequence[Point], known: Sequence[Point]) -> list[Point]:
     return [point for point in found if point.stratum not in strata]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1100)
 def test_a_blow_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDocker) -> None:
     with matrix(docker_engine) as done:
         twin = done.twin(FILE)
         agent = points.sample(twin.points)
-        done.run(twin, [*blows(FILE, agent, "agent"), *blows(FILE, points.halved(agent), "redis")])
+        done.run(twin, [*blows(FILE, agent, "agent"), *blows(FILE, points.halved(agent)[::2], "redis")])
         applied = done.twin(APPLY)
         at = points.sample(of_manifests(applied.points))
         done.run(applied, everywhere(APPLY, at))
