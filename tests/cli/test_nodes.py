@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ SYSTEM = qos.System(
 )
 
 
-def accepted(name: str, **resources: dict[str, str]) -> Event:
+def accepted(name: str, **resources: Any) -> Event:
     one = Container(name="app", image="i", resources=ResourceRequirements(**resources))
     manifest = podspec.defaulted(Pod(metadata=ObjectMeta(name=name), spec=PodSpec(containers=(one,))))
     (event, *_) = acceptance.accepted(uid=name, source="apply", digest="d", manifest=manifest, now=NOON)
