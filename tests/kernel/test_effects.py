@@ -252,7 +252,7 @@ def test_a_lane_has_a_limit_of_its_own_served_in_order_and_freed_however_an_effe
         return 0.2 if effect.intent == "late" else 60.0
 
     def lane(effect: Effect) -> str:
-        return "" if effect.intent == "other" else "start"
+        return "" if effect.intent in ("other", "instead") else "start"
 
     rig.process(chore.kind(effects={chore.OneShot: Job(run, seconds, lane, at_once=1)}), workers=3)
     for number, wish in enumerate(("first", "fails", "late", "gone", "last", "other")):
@@ -261,15 +261,16 @@ def test_a_lane_has_a_limit_of_its_own_served_in_order_and_freed_however_an_effe
     # Another lane does not wait, and has another limit; the next of this one does.
     assert [one.word for one in rig.wait(chore.Answered)] == ["other"]
     assert [one for one in begun if one != "other"] == ["first"]
-    rig.send(Tell(request=request(), key="k3"))  # `gone` is not wanted any more, and never begins
-    rig.wait(chore.Told, 7)
+    # `gone` is not wanted any more: it never begins, and what is wanted instead does not wait for its turn.
+    rig.send(Tell(request=request(), key="k3", wish="instead"))
+    assert [one.word for one in rig.wait(chore.Answered, 2)] == ["other", "instead"]
     release["first"].set()
     release["fails"].set()
     rig.wait(chore.GaveUp, 2)  # one that failed, one that ran out of time
     scratch.wait_until(lambda: "last" in begun, "the last of the lane")
     release["last"].set()
-    rig.wait(chore.Answered, 3)
-    assert [one for one in begun if one != "other"] == ["first", "fails", "late", "last"]
+    rig.wait(chore.Answered, 4)
+    assert begun == ["first", "other", "instead", "fails", "late", "last"]
     release["late"].set()
 
 

@@ -107,6 +107,15 @@ class Workshop:
             lane.active += 1
         slot.launch()
 
+    def withdraw(self, slot: Slot) -> bool:
+        """Whether the slot still waited; it does no more, and is never launched."""
+        with self._lock:
+            lane = self._lanes.get(slot.lane)
+            if lane is None or slot not in lane.waiting:
+                return False
+            lane.waiting.remove(slot)
+            return True
+
     def left(self, name: tuple[str, str]) -> None:
         """A worker of a lane has ended, or was given up."""
         with self._lock:
@@ -217,6 +226,9 @@ class Slot:
         if stop is not None:
             stop()
             self._end("cancelled", None, "")
+        elif not self.standing and self._around.workshop.withdraw(self):
+            # What comes next about this subject does not wait for the turn of one that nobody wants.
+            self._around.deliver(SlotFreed(self))
 
     def _tend(self, job: Tended) -> None:
         self._begin()
