@@ -38,8 +38,14 @@ class Sampled:
         self.pids: dict[str, int] = {}
         self.disk = Disk(self.logs, self.trees.proc)
         finder = Finder(Hierarchies(self.trees.proc), ("kubepods",), self._pid, self.trees.proc)
-        sources = Sources(self.files, finder, str(self.trees.proc))
-        self.sampler = Sampler(Outside(self.running, sources, self.machine, self._list, self.disk), period)
+        self._sources = Sources(self.files, finder, str(self.trees.proc))
+        self._period = period
+        self.sampler = self.new_sampler()
+
+    def new_sampler(self) -> Sampler:
+        """Another one of the same node."""
+        outside = Outside(self.running, self._sources, lambda: self.machine(), self._list, self.disk)  # noqa: PLW0108
+        return Sampler(outside, self._period)
 
     def machine(self) -> Machine:
         """A second later each time, with one processor busy."""

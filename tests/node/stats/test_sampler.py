@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from chronolet.adapters.machine import Machine
 from chronolet.node.fresh import BusyError
 from chronolet.node.stats.samples import PodSample
 from chronolet.node.stats.tracked import _ALL_ROUNDS
 from chronolet.ports.runtime import SandboxSpec
-from tests.node.stats.nodes import UNLISTED, Sampled, state
+from tests.node.stats.nodes import UNLISTED, Sampled, machine, state
 from tests.support.cgroup_trees import Kind
 from tests.support.scratch import wait_until
 
@@ -237,6 +238,26 @@ def test_the_thread_samples_at_once_and_every_period(tmp_path: Path) -> None:
     finally:
         node.sampler.stop()
     assert not node.sampler._thread.is_alive()
+
+
+@pytest.mark.parametrize("error", [UNLISTED, OSError("no /proc"), KeyError("MemTotal")])
+def test_the_thread_survives_what_it_cannot_read(tmp_path: Path, error: Exception) -> None:
+    node = Sampled(tmp_path, period=0.01)
+    tries = []
+
+    def look() -> Machine:
+        tries.append(error)
+        if len(tries) < 3:
+            raise error
+        return machine(1_000, 0)
+
+    node.machine = look  # type: ignore[method-assign]
+    sampler = node.new_sampler()
+    sampler.start()
+    try:
+        wait_until(lambda: sampler._last is not None, "a sample after two failures")
+    finally:
+        sampler.stop()
 
 
 def test_sizes_of_layers_and_logs_are_added(tmp_path: Path) -> None:

@@ -33,7 +33,10 @@ _FIRST_SECONDS = 5.0
 """How long a page waits for the first sample."""
 _NEW_SECONDS = 0.05
 """How long it waits to have containers read that started since the last one."""
-_END_SECONDS = 5.0
+_END_SECONDS = 0.2
+"""How long the end waits for the thread, which an engine may keep waiting."""
+_FORESEEN = (Refusal, OSError, ValueError, LookupError)
+"""No engine; a /proc that does not read as a kernel's."""
 
 
 class Outside(NamedTuple):
@@ -66,7 +69,7 @@ class Sampler:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; it is not waited for longer than a few seconds."""
+        """End the thread; one that waits for the engine is left behind."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join(_END_SECONDS)
@@ -97,7 +100,7 @@ class Sampler:
             self._lock.release()
 
     def sample(self, *, breath: float = 0) -> None:
-        """One round. `Refusal` as `latest`; OSError where /proc is not as expected."""
+        """One round. `Refusal` as `latest`; OSError and the like where /proc is not as expected."""
         with self._lock:
             self._last = self._round(breath)
 
@@ -107,8 +110,8 @@ class Sampler:
             try:
                 self.sample(breath=_BREATH_SECONDS)
                 said = ""
-            except (Refusal, OSError) as error:
-                if str(error) != said:
+            except _FORESEEN as error:
+                if str(error) != said and not self._over.is_set():
                     said = str(error)
                     log.warning("no sample of what pods use; trying again", error=said)
             if self._over.wait(self._period):
