@@ -27,6 +27,7 @@ from chronolet.node.device_figures import DeviceFigures
 from chronolet.node.event_figures import EventFigures
 from chronolet.node.gc_figures import GcFigures
 from chronolet.node.http import Answer, Query
+from chronolet.node.pod_figures import PodFigures
 from chronolet.node.probe_figures import CONTENT_TYPE, ProbeFigures
 from chronolet.prober.actor import key as prober_key
 from chronolet_schemas import kube_events, pleg, pod, prober
@@ -55,6 +56,7 @@ class Metrics(Observer):
         self.kube_events = EventFigures(self.registry)
         self.collection = GcFigures(self.registry)
         self.devices = DeviceFigures(self.registry)
+        self._pods = PodFigures(self.registry)
 
     def _kubelet(self, node: str) -> None:
         registry = self.registry
@@ -159,6 +161,7 @@ class Metrics(Observer):
         for event in events:
             self._count(event)
             self.collection.count(event)
+            self._pods.count(event)
 
     def _count(self, event: Event) -> None:
         match event:
@@ -192,6 +195,8 @@ class Metrics(Observer):
         self.effects_running.labels(kind, effect).dec()
         self.effects.labels(kind, effect, outcome).inc()
         self.effect_seconds.labels(kind).observe(seconds)
+        if kind == "pod":
+            self._pods.worked(effect, seconds)
 
     def dead_lettered(self, kind: str) -> None:
         """Count it."""
