@@ -28,21 +28,23 @@ from xml.etree import ElementTree as ET
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = ("tests/deciders", "tests/rules")
 """scripts/test has just run them, with their coverage."""
-BY_FILE = ("tests/e2e", "tests/contracts", "tests/integration/effects")
+BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
 """Folders whose files are units; elsewhere a folder is one."""
 LONGEST_FIRST = (
+    "tests/e2e/crash_matrix",
     "tests/corpus",
     "tests/kernel",
     "tests/e2e/test_probe_soak.py",
-    "tests/e2e/crash_matrix",
     "tests/e2e/chaos",
-    "tests/attacks",
-    "tests/kernel/kill",
     "tests/cli",
-    "tests/integration/process",
+    "tests/kernel/kill",
+    "tests/e2e/test_thirty_pods.py",
     "tests/setup",
+    "tests/integration/process",
+    "tests/adapters",
     "tests/e2e/test_devices.py",
     "tests/contracts/test_runtime.py",
+    "tests/kernel/storage",
 )
 MINUTE = 60.0
 GRACE_SECONDS = 60.0
