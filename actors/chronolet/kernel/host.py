@@ -83,7 +83,10 @@ class Host(pykka.ThreadingActor):
         self._alarms = Alarms(self.ledger.kind.name, around.timers, self.inbox.put)
         self._notes = recovered.notes
         self._dead = recovered.dead
+        self._looked = False
         self._begun = False
+        self._unread = len(recovered.backlog)
+        """How many of the messages that recovery found are not decided yet: effects begin behind the last of them."""
         self.inbox.put(*recovered.backlog)
 
     # -- pykka ---------------------------------------------------------------------------------------------------
@@ -96,8 +99,9 @@ class Host(pykka.ThreadingActor):
         """Take one turn; more that waits wakes the host again."""
         if self.stopping.is_set():
             return
-        if not self._begun:
-            self._begin()
+        if not self._looked:
+            self._look_at_recovered()
+        self._begin_if_read()
         self._turn()
 
     def on_stop(self) -> None:
@@ -105,6 +109,7 @@ class Host(pykka.ThreadingActor):
         self.stopping.set()
         self._runner.stop()
         self._alarms.stop()
+        self.seat.caught_up.set()
 
     def on_failure(
         self, _exception_type: type[BaseException] | None, exception_value: BaseException | None, _traceback: Any
@@ -119,13 +124,19 @@ class Host(pykka.ThreadingActor):
             self.actor_ref.tell(Woken())
 
     # -- one turn ------------------------------------------------------------------------------------------------
-    def _begin(self) -> None:
-        """Arm timers and start effects for the states as recovered."""
-        self._begun = True
+    def _look_at_recovered(self) -> None:
+        """Once, before the first turn."""
+        self._looked = True
         self._services.clock.at_least(max(self.seat.joined_at, self.ledger.at).milliseconds)
         if self._unclean or self._recovered_tries:
             self._take_care()
-        self._follow(list(self.ledger.states))
+
+    def _begin_if_read(self) -> None:
+        """Arm timers and start effects once the messages that waited are decided: what one withdraws must not start."""
+        if not self._begun and not self._unread:
+            self._begun = True
+            self._follow(list(self.ledger.states))
+            self.seat.caught_up.set()
 
     def _take_care(self) -> None:
         """One of the messages that wait, of the timers that are due, or of the effects that are asked for, may have
@@ -144,6 +155,7 @@ class Host(pykka.ThreadingActor):
         read_to = self.seat.read_to  # before taking: whatever was read up to here is in the inbox already
         # Notes in a step of their own: what is told in them must not be lost with a message that fails.
         waiting = self.inbox.take(0 if self._notes else 1 if self._trials.going_on() else BATCH)
+        self._unread = max(0, self._unread - len(waiting))
         items = gathered(self.ledger.kind.gathers, waiting, self.ledger.decided_to)
         turn = self.ledger.begin()
         self._add_notes(turn)
@@ -157,7 +169,9 @@ class Host(pykka.ThreadingActor):
         for freed in settled:
             if freed is not None:
                 self._runner.settle(freed[0], self._wanted(freed[0].key), freed[1])
-        self._follow({*touched(turn), *turn.looked})
+        if self._begun:
+            self._follow({*touched(turn), *turn.looked})
+        self._begin_if_read()
         self._writer.snapshot_if_due()
         if self.inbox.rearm():
             self._wake()

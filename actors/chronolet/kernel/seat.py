@@ -59,6 +59,8 @@ class Seat:
         self.recovered = recovered
         self.inbox: Inbox[Item] = Inbox()
         self.stopping = threading.Event()
+        self.caught_up = threading.Event()
+        """Set once the messages that recovery found are decided, or will not be by this host."""
 
     def offer(self, items: Sequence[Input], read_to: Position) -> None:
         """Messages that the reader found for this shard; everything up to `read_to` was looked at."""

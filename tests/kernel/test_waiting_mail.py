@@ -1,0 +1,102 @@
+"""What was sent while no process ran is decided before any effect of the recovered states begins."""
+
+import dataclasses
+import threading
+from typing import Any
+
+import pytest
+
+from chronolet.kernel import supervisor
+from chronolet.kernel.decider import Decider, Effect
+from chronolet.kernel.kind import EffectContext, Kind
+from chronolet_schemas.envelope import Signal
+from tests.kernel import chore, tally
+from tests.kernel.chore import Answer, Tell
+from tests.kernel.rig import Rig, request
+from tests.support import scratch
+
+
+class Work:
+    """The worker of the chore's wish: remembers which wishes it began, and ends none but `done`."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+
+    def __call__(self, effect: Effect, context: EffectContext) -> Signal:
+        self.begun.append(effect.intent)
+        if effect.intent != "done":
+            context.cancelled.wait(60)
+        return Answer(intent=effect.intent)
+
+
+def obedient(work: Work) -> Kind[chore.Chore]:
+    """The chore, which drops its wish when the tally has added something to its entity."""
+
+    def decide(state: chore.Chore, message: object, now: int) -> Any:
+        return (chore.Told(),) if isinstance(message, tally.Added) else chore.decide(state, message, now)
+
+    decider: Decider[chore.Chore] = dataclasses.replace(chore.DECIDER, decide=decide)
+    return chore.kind(work, decider=decider, subscribes={tally.Added: lambda added: (added.key,)})
+
+
+def begin_wishes(rig: Rig, count: int) -> None:
+    """A process that has begun so many wishes, of the entities 0, 1, ..., and has ended before any was done."""
+    before = Work()
+    rig.process(obedient(before), tally.kind(1))
+    for key in range(count):
+        rig.send(Tell(request=request(), key=str(key), wish=f"w{key}"))
+    scratch.wait_until(lambda: len(before.begun) == count, "the wishes' begin")
+    rig.retire()
+    assert not rig.events(chore.Answered)
+
+
+def test_a_command_of_its_own_comes_before_a_recovered_wish(rig: Rig) -> None:
+    begin_wishes(rig, 1)
+    rig.send(Tell(request=request(), key="0"))
+    after = Work()
+    rig.process(obedient(after), tally.kind(1))
+    rig.send(Tell(request=request(), key="1", wish="done"))
+    rig.wait(chore.Answered)
+    assert after.begun == ["done"]
+
+
+def test_a_command_to_another_kind_comes_before_a_recovered_wish(rig: Rig) -> None:
+    """As a pod's deletion, which is sent to `manifests`, comes before the start of its container."""
+    begin_wishes(rig, 3)
+    for key in ("0", "2"):
+        rig.send(tally.Add(request=request(), key=key, number=1), "tally")
+    after = Work()
+    rig.process(obedient(after), tally.kind(1))
+    rig.send(Tell(request=request(), key="last", wish="done"))
+    rig.wait(chore.Answered)
+    scratch.wait_until(lambda: "w1" in after.begun, "the wish that nobody took back")
+    assert sorted(after.begun) == ["done", "w1"]
+
+
+def test_a_command_that_cannot_be_decided_holds_nobody_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "MAIL_SECONDS", 3600.0)
+    begin_wishes(rig, 1)
+    rig.send(tally.Add(request=request(), key="0", number=1, poison=True), "tally")
+    after = Work()
+    rig.process(obedient(after), tally.kind(1))
+    scratch.wait_until(lambda: after.begun == ["w0"], "the wish", seconds=60)
+
+
+def test_nobody_else_is_hosted_before_a_waiting_command_is_decided(rig: Rig) -> None:
+    begin_wishes(rig, 1)
+    rig.send(tally.Add(request=request(), key="0", number=1), "tally")
+    deciding, release = threading.Event(), threading.Event()
+
+    def decide(state: tally.Tally, message: object, now: int) -> Any:
+        deciding.set()
+        release.wait(60)
+        return tally.decide(state, message, now)
+
+    slow = dataclasses.replace(tally.kind(1), decider=dataclasses.replace(tally.DECIDER, decide=decide))
+    after = Work()
+    rig.process(obedient(after), slow, begin=False).start()
+    assert deciding.wait(60)
+    assert after.begun == [], "the chore is not hosted before the tally has decided"
+    release.set()
+    rig.wait(chore.Told, 2)
+    assert after.begun == []
