@@ -52,7 +52,7 @@ def wait_for_offer(folder: Path, line: str, expected: list[str], **environment: 
 
 def test_bash_completes_commands_types_flags_and_choices(bin_folder: Path) -> None:
     assert offered(bin_folder, "chronolet de") == ["delete", "describe"]
-    types = ["actors", "cgroups", "containers", "devices", "events", "images", "pods"]
+    types = ["actors", "cgroups", "containers", "devices", "events", "images", "nodes", "pods"]
     assert offered(bin_folder, "chronolet get ") == types
     assert offered(bin_folder, "chronolet get pods --no-h") == ["--no-headers"]
     assert offered(bin_folder, "chronolet get pods -o ") == ["json", "jsonpath=", "name", "wide", "yaml"]

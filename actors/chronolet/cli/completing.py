@@ -24,7 +24,7 @@ from chronolet.node.settings import Settings
 from chronolet.node.values import SettingsError
 from chronolet.pod.state import State
 
-_TYPES = ("pods", "containers", "devices", "images", "actors", "events", "cgroups")
+_TYPES = ("pods", "containers", "devices", "images", "actors", "events", "cgroups", "nodes")
 LIMIT_SECONDS = 1.0
 """A person who pressed the tabulator key waits no longer."""
 
