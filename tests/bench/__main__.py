@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import collecting, devices, engine, events, overload, pods, probes, sharing, stats
+from tests.bench import collecting, devices, engine, events, overload, pods, probes, sharing, soak, stats
 from tests.bench.figures import Figure, as_json, table
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
@@ -23,7 +23,10 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "devices": devices.figures,
     "qos": sharing.figures,
     "stats": stats.figures,
+    "soak": soak.figures,
 }
+BY_NAME_ONLY = ("soak",)
+"""It takes more than two hours."""
 
 
 def main() -> None:
@@ -36,12 +39,15 @@ def main() -> None:
     parser.add_argument(
         "--profile", type=Path, metavar="DIR", help="pods: sample a part that missed a goal in a second run"
     )
+    parser.add_argument("--seconds", type=float, help="soak: for how long (default: 7200)")
+    parser.add_argument("--pods", type=int, help="soak: how many pods (default: 110)")
+    parser.add_argument("--loops", type=int, help="soak: how many busy loops during an overload (default: 60)")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in BENCHES]
     if unknown:
         parser.error(f"no benchmark is named {', '.join(unknown)}: expected {', '.join(BENCHES)}")
     found = {}
-    for name in options.names or BENCHES:
+    for name in options.names or [name for name in BENCHES if name not in BY_NAME_ONLY]:
         found[name] = BENCHES[name](options)
         print(f"\n{name}\n\n{table(found[name])}\n", flush=True)  # noqa: T201
     if options.json:

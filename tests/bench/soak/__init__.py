@@ -1,0 +1,84 @@
+"""A day in little: pods of all kinds, kills each minute, overload for a third of the time, and a twin that is spared.
+
+Comes in: for how long, how many pods, how many busy loops. Goes out: figures. Next: `tests.bench.__main__`;
+`tests/e2e/test_soak.py`, which has the same soak in a hurry.
+
+The node under soak and its twin get the same pods, and the same containers of both are broken. Only the first one has
+its agent, its Redis and its engine killed, and the machine overloaded. In the end both must be in the same state.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from tests.bench.figures import Figure
+from tests.bench.soak.life import Plan, Result, lived
+
+FULL = Plan(seconds=7_200, pods=110, loops=60)
+QUICK = Plan(seconds=120, pods=12, loops=8)
+
+
+def figures(options: argparse.Namespace) -> Sequence[Figure]:
+    """One soak, and its twin."""
+    plan = QUICK if options.quick else FULL
+    changes = {"seconds": options.seconds, "pods": options.pods, "loops": options.loops}
+    found = lived(plan._replace(**{name: value for name, value in changes.items() if value is not None}))
+    return _figures(found)
+
+
+def _figures(found: Result) -> list[Figure]:
+    kills = ", ".join(f"{name} {count}" for name, count in sorted(found.kills.items()))
+    return [
+        Figure(name="kills", ours=sum(found.kills.values()), unit="", note=kills),
+        Figure(
+            name="healthy containers restarted",
+            ours=len(found.restarted),
+            unit="",
+            goal=0,
+            note=_first(found.restarted),
+        ),
+        Figure(
+            name="broken containers restarted",
+            ours=found.broken_restarted,
+            unit="",
+            reference=found.broken,
+            reference_name="broken",
+            goal=1,
+            bound="at least",
+        ),
+        Figure(
+            name="pods in another state than the twin's",
+            ours=len(found.differences),
+            unit="",
+            goal=0,
+            note=_first(found.differences),
+        ),
+        Figure(
+            name="agent's memory, growth",
+            ours=found.end.mib - found.begin.mib,
+            unit="MiB",
+            goal=10,
+            note=f"{found.begin.mib:.1f} at first, {found.end.mib:.1f} at the end",
+        ),
+        Figure(
+            name="agent's descriptors, growth",
+            ours=found.end.files - found.begin.files,
+            unit="",
+            goal=6,
+            note=f"{found.begin.files} at first, {found.end.files} at the end",
+        ),
+        Figure(
+            name="agent's threads, growth",
+            ours=found.end.threads - found.begin.threads,
+            unit="",
+            goal=4,
+            note=f"{found.begin.threads} at first, {found.end.threads} at the end",
+        ),
+        Figure(name="longest wait for an agent that acts again", ours=found.longest_return, unit="s"),
+        Figure(name="entries of the log", ours=found.entries, unit=""),
+    ]
+
+
+def _first(texts: Sequence[str]) -> str:
+    return "; ".join(texts[:5])
