@@ -1,4 +1,4 @@
-"""A day in two hours: pods of all kinds, kills each minute, overload for a third of the time, and a twin that is spared.
+"""A day in two hours: pods of all kinds, kills each minute, overload a third of the time, and a twin that is spared.
 
 Comes in: for how long, how many pods, how many busy loops. Goes out: figures. Next: `tests.bench.__main__`.
 
