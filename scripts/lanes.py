@@ -40,6 +40,7 @@ LONGEST_FIRST = (
     "tests/kernel/kill",
     "tests/e2e/test_thirty_pods.py",
     "tests/setup",
+    "tests/integration/keeper",
     "tests/integration/process",
     "tests/adapters",
     "tests/e2e/test_devices.py",
