@@ -1,0 +1,137 @@
+"""The collector of containers and the streams of plugins in a real process of the kernel: one log, real threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
+from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.pod_resources import GrpcPodResources
+from chronolet.container_gc import actor as container_gc_actor
+from chronolet.container_gc.effects import Collecting, Turns
+from chronolet.container_gc.inventory import Inventory
+from chronolet.devices import actor as devices_actor
+from chronolet.devices import effects as devices_effects
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.process import Process, Setup
+from chronolet.kernel.redis_store import RedisStore
+from chronolet.ports import labels
+from chronolet.ports.pod_logs import NoPodLogs
+from chronolet.ports.pod_resources import NodeResources
+from chronolet.ports.runtime import SandboxSpec
+from chronolet_schemas import codec, container_gc, devices
+from chronolet_schemas.envelope import START, Event
+from tests.support import scratch
+from tests.support.redis import PrivateRedis, private_redis
+from tests.support.sample_plugin import sample_plugin
+
+PARALLEL, DEAD = 8, 80
+HANG_SECONDS = 60
+E = TypeVar("E", bound=Event)
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[PrivateRedis]:
+    with private_redis() as server:
+        yield server
+
+
+class Log:
+    """What the kind wrote."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    def of(self, kind: type[E]) -> list[E]:
+        entries = [one for one in self._store.read_log(START, 10_000) if one.type.startswith(f"{_module(kind)}.")]
+        events = [codec.decode(one.type, one.data, Event) for one in entries]
+        return [one for one in events if isinstance(one, kind)]
+
+    def wait_for(self, kind: type[E], times: int = 1) -> list[E]:
+        scratch.wait_until(lambda: len(self.of(kind)) >= times, f"{times} x {kind.__name__}", HANG_SECONDS)
+        return self.of(kind)
+
+
+def _module(kind: type[Event]) -> str:
+    return kind.__module__.rpartition(".")[2]
+
+
+@contextmanager
+def hosted(redis: PrivateRedis, kind: Kind[Any], locks: Path) -> Iterator[Log]:
+    """The kernel with this kind."""
+    store = RedisStore(redis.url, f"node-of-{kind.name}")
+    process = Process(Setup(node="node", store=store, kinds={kind.name: kind}, shards={kind.name: 1}, locks=locks))
+    process.start()
+    try:
+        scratch.wait_until(lambda: process.phase == "running", "the kernel's process")
+        yield Log(store)
+    finally:
+        process.retire()
+
+
+class Slow(FakeRuntime):
+    """Each removal waits until as many are under way as there should be."""
+
+    def __init__(self) -> None:
+        super().__init__(images=["image:1"])
+        self.together = threading.Barrier(PARALLEL)
+
+    def remove_dead(self, container_id: str) -> None:
+        self.together.wait(HANG_SECONDS)
+        super().remove_dead(container_id)
+
+
+def test_dead_containers_are_removed_eight_at_a_time_with_one_answer_each(redis: PrivateRedis, tmp_path: Path) -> None:
+    runtime = Slow()
+    for number in range(DEAD):
+        spec = SandboxSpec(name=f"dead{number}", labels=labels.of_node("node"), image="image:1", hostname="x")
+        dead = runtime.create_sandbox(spec)
+        runtime.start(dead)
+        runtime.end(dead)
+    inventory = Inventory(runtime, NoPodLogs(), "node", container_gc.Policy(), parallel=PARALLEL)
+    collecting = Collecting(inventory, 3_600, Turns(PARALLEL))
+    kind = container_gc_actor.kind(collecting.effects(), collecting.standing())
+    with hosted(redis, kind, tmp_path) as log:
+        (finished,) = log.wait_for(container_gc.RunFinished)
+        assert (finished.removed, finished.failed) == (DEAD, 0)
+        (started,) = log.of(container_gc.RunStarted)
+        removed = [one.id for one in log.of(container_gc.Removed)]
+        assert sorted(removed) == sorted(one.id for one in started.victims)
+    assert runtime.list({}) == []
+
+
+def test_many_plugins_are_followed_and_one_too_many_is_refused(redis: PrivateRedis, tmp_path: Path) -> None:
+    folder = scratch.create("devices")
+    plugins = folder / "device-plugins"
+    outside = devices_effects.Outside(
+        plugins=GrpcDevicePlugins(plugins, folder / "plugins_registry"),
+        resources=GrpcPodResources(folder / "pod-resources", NodeResources, lambda *_: None),
+        living=lambda: (),
+        took=lambda *_: None,
+        most_plugins=30,
+    )
+    kind = devices_actor.kind(effects=devices_effects.jobs(outside), standing=devices_effects.standing(outside))
+    words = [word for number in range(30) for word in ("--resource", f"a.test/r{number}")]
+    with hosted(redis, kind, tmp_path) as log, ExitStack() as stack:
+        log.wait_for(devices.RegistryOpened)
+        before = threading.active_count()
+        many = stack.enter_context(sample_plugin(*words, folder=plugins))
+        listed = log.wait_for(devices.DevicesListed, 30)
+        assert {one.resource for one in listed} == {f"a.test/r{number}" for number in range(30)}
+        assert threading.active_count() < before + 15, "no thread for each plugin"
+        late = stack.enter_context(sample_plugin("--resource", "b.test/late", folder=plugins))
+        assert "30 device plugins are registered" in late.wait_for("refused: ")
+        (refused,) = log.wait_for(devices.RegistrationRefused)
+        assert (refused.resource, refused.reason) == ("b.test/late", "too_many_plugins")
+        many.do("unhealthy thing-0 r7-0")
+        assert {one.resource for one in log.wait_for(devices.DevicesListed, 60)[30:]} == {
+            one.resource for one in listed
+        }
+        many.kill()
+        assert len(log.wait_for(devices.PluginStopped, 30)) == 30
