@@ -101,10 +101,10 @@ release_redis() {
 
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
-# The newest Python that will do, or nothing.
+# The newest Python that pyproject.toml names, any other that will do, or nothing.
 find_python() {
     local candidate
-    for candidate in "${PYTHON:-python3}" python3.14 python3.13 python3.12 python3.11; do
+    for candidate in "${PYTHON:-python3}" python3.13 python3.12 python3.11 python3.14; do
         if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             command -v "$candidate"
             return

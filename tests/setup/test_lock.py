@@ -88,7 +88,7 @@ def test_the_files_agree_with_each_other() -> None:
 def test_every_named_python_gets_the_direct_dependencies() -> None:
     pythons = named_pythons()
     assert pythons[0] == PROJECT["requires-python"].removeprefix(">=")
-    assert len(pythons) >= 4
+    assert len(pythons) >= 3
     locked = pins("dev")
     for text in [*PROJECT["dependencies"], *EXTRAS["dev"]]:
         marker = Requirement(f"x; {locked[canonicalize_name(Requirement(text).name)].marker}").marker
@@ -99,7 +99,7 @@ def test_every_named_python_gets_the_direct_dependencies() -> None:
 
 
 def test_no_wheel_is_missing_for_a_named_python() -> None:
-    """A compiled package has one wheel per Python: at least as many hashes as named versions."""
+    """A compiled package has a wheel for each Python, and its source."""
     for name in ("hiredis", "immutables", "msgspec", "pyyaml", "grpcio"):
         assert len(pins("runtime")[name].hashes) > len(named_pythons())
 
