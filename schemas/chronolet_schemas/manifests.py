@@ -63,12 +63,14 @@ class AdoptedSecret(KeptSecret, frozen=True, kw_only=True):
 class AdoptPods(Command, frozen=True, kw_only=True):
     """The log is new: these pods are wanted as they were. Sent by the node itself, before any source is read.
 
-    `left_alone` are lines about what runs or was kept and could not be taken for a pod.
+    `left_alone` are lines about what runs or was kept and could not be taken for a pod. `end_lost`: the log is not new,
+    but has lost its end; these pods are wanted in place of those that it knows under their names.
     """
 
     pods: tuple[AdoptedPod, ...]
     left_alone: tuple[str, ...] = ()
     secrets: tuple[AdoptedSecret, ...] = ()
+    end_lost: bool = False
 
 
 @registered

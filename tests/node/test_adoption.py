@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import immutables
+import msgspec
 import pytest
 
 from chronolet.adapters.fake_runtime import FakeRuntime
@@ -14,12 +16,14 @@ from chronolet.kernel.memory_store import MAILBOX_FULL, MemoryStore
 from chronolet.kernel.routing import Router
 from chronolet.kernel.store import Acquired, Step
 from chronolet.manifests import actor as manifests_actor
+from chronolet.manifests import state as manifests_state
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.pod import actor as pod_actor
+from chronolet.pod.state import Sandbox, State
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
 from chronolet.ports.specs import KeptSpec
-from chronolet_schemas import codec, manifests, pleg, pod, podspec
+from chronolet_schemas import codec, kernel, manifests, pleg, pod, podspec
 from chronolet_schemas.envelope import START, Command, Record
 from chronolet_schemas.keys import Shard, shards_of
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec
@@ -37,6 +41,8 @@ class World:
         self.host = LinuxHost(root)
         self.secrets = SecretFiles(root, "n")
         self.secrets.prepare()
+        self.pods: dict[str, State] = {}
+        self.wanted: dict[str, manifests_state.Wanted] = {}
         self.store = MemoryStore(MemoryServer())
         self.store.begin("r", SHARDS, STARTED)
         self.router = Router({"manifests": manifests_actor.kind(), "pod": pod_actor.kind()}, SHARDS)
@@ -65,9 +71,20 @@ class World:
             self.runtime.start(made)
         return made
 
-    def adopt(self, run: str = "r") -> str:
-        adoption = Adoption(self.store, self.runtime, self.specs, "n", secrets=self.secrets, host=self.host)
-        return adoption.adopt(self.router, run)
+    def adopt(self, run: str = "r", lost: kernel.LogLost | None = None) -> str:
+        adoption = Adoption(
+            self.store,
+            self.runtime,
+            self.specs,
+            "n",
+            secrets=self.secrets,
+            host=self.host,
+            states=lambda: {
+                "pod": self.pods,
+                "manifests": {"node": manifests_state.State(pods=immutables.Map(self.wanted))},
+            },
+        )
+        return adoption.adopt(self.router, run, lost)
 
     @property
     def commands(self) -> list[Command]:
@@ -264,3 +281,63 @@ def test_a_full_mailbox_is_waited_for(world: World, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(("kinds", "expected"), [(("manifests", "pod", "pleg"), True), (("pod",), False), ((), False)])
 def test_both_kinds_that_are_told_have_to_be_there(kinds: tuple[str, ...], expected: bool) -> None:
     assert can_adopt(kinds) is expected
+
+
+# -- a log that has lost its end -------------------------------------------------------------------------------------
+
+LOST = kernel.LogLost(node="n", former_run="r", had="9-9", found="4-4", entries=5)
+
+
+@pytest.fixture
+def begun(world: World) -> World:
+    """The log is not new: `manifests` has decided something."""
+    shard = Shard("manifests")
+    taken = world.store.acquire(shard, "", "p", 1, proven_dead=False)
+    assert isinstance(taken, Acquired)
+    world.store.step(Step(shard, taken.head.token, 0, "s", 1, START, START, START, START, ()))
+    return world
+
+
+def known(world: World, spec: KeptSpec) -> None:
+    """The log knows this pod, running in its first sandbox."""
+    sandbox = Sandbox(phase="running", id="s")
+    world.pods[spec.pod] = State(pod=spec.pod, uid=spec.uid, digest=spec.digest, sandbox=sandbox)
+    world.wanted[spec.pod] = manifests_state.Wanted(uid=spec.uid, source="apply", digest=spec.digest)
+
+
+def test_what_the_log_knows_is_not_told_again(begun: World) -> None:
+    known(begun, begun.keep("web", "u1"))
+    begun.container("web", "u1")
+    assert begun.adopt() == ""
+    assert begun.commands == []
+    assert begun.adopt(lost=LOST) == ""
+    assert begun.found == {}
+    assert (begun.said.pods, begun.said.left_alone, begun.said.end_lost) == ((), (), True)
+
+
+def test_a_pod_that_the_log_lost_is_told_as_it_runs(begun: World) -> None:
+    known(begun, begun.keep("web", "u1"))
+    begun.keep("late", "u2")
+    begun.container("late", "u2")
+    begun.container("late", "u2", "app", 3)
+    assert (begun.adopt(lost=LOST), begun.adopt(lost=LOST)) == ("", "")
+    (one,) = [one for one in begun.commands if isinstance(one, pod.AdoptPod)]
+    assert (one.pod, one.uid, one.end_lost, one.request) == ("default/late", "u2", True, "adopt/r/9-9/u2")
+    assert [(each.container, each.attempt) for each in one.found] == [("POD", 0), ("app", 3)]
+    assert [each.pod for each in begun.said.pods] == ["default/late"]
+    assert {each.uid for each in begun.told_pleg} == {"u2"}
+
+
+def test_a_pod_that_ended_in_what_was_lost_is_not_wanted_again(begun: World) -> None:
+    ending = begun.keep("ending", "u2")
+    known(begun, ending)
+    known(begun, msgspec.structs.replace(ending, pod="default/gone", uid="u1"))
+    for name, source in (("never", "apply"), ("filed", "file:/f")):
+        begun.wanted[f"default/{name}"] = manifests_state.Wanted(uid=f"u-{name}", source=source, digest="d")
+    begun.specs.end("u2", pod.Ending(reason="Deleted", grace_period_seconds=30, deadline=7))
+    assert begun.adopt(lost=LOST) == ""
+    over = begun.commands[-1]
+    assert isinstance(over, manifests.DeletePods)
+    assert over.pods == ("default/ending", "default/gone")
+    (told,) = (one for one in begun.commands if isinstance(one, pod.AdoptPod))
+    assert (told.pod, told.ending is not None) == ("default/ending", True)

@@ -115,7 +115,7 @@ def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
     yield from secrets.adopt(state, command.secrets)
     adopted: dict[str, manifests.AdoptedPod] = {}
     for one in command.pods:
-        held = state.pods.get(one.pod) or adopted.get(one.pod)
+        held = adopted.get(one.pod) or (None if command.end_lost else state.pods.get(one.pod))
         if held is not None:
             yield _refused(one.pod, one.source, held.source)
             continue

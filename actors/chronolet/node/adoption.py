@@ -3,19 +3,25 @@ log, and the Secrets that are kept there.
 
 Comes in: the kernel's call, before the first shards of a log are taken. Goes out: `pleg.AdoptContainers`,
 `pod.AdoptPod` for each pod and `manifests.AdoptPods`, in mailboxes that nobody reads yet, so they are decided before
-anything that a source or the runtime says. Nothing outside is touched. Next: `pleg.decider`, `pod.adoption`,
-`manifests.decider`. Answers to: the kubelet's restart.
+anything that a source or the runtime says. A log that has lost its end is told in the same way, of what it lacks.
+Nothing outside is touched. Next: `pleg.decider`, `pod.adoption`, `manifests.decider`. Answers to: the kubelet's
+restart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from chronolet.kernel.routing import Router
 from chronolet.kernel.store import Store
+from chronolet.manifests import state as manifests_state
 from chronolet.manifests.actor import NODE
 from chronolet.manifests.secrets import names as secret_names
+from chronolet.manifests.state import APPLY
 from chronolet.pleg import actor as pleg_actor
+from chronolet.pod import state as pod_state
+from chronolet.pod.adoption import knows_less
 from chronolet.pod.effects import UNKNOWN_EXIT, exit_reason
 from chronolet.ports import labels
 from chronolet.ports.host import Host
@@ -29,6 +35,18 @@ from chronolet_schemas.keys import Shard
 _Found = Mapping[str, Sequence[tuple[labels.Owner, ContainerState]]]
 """By the pod's uid."""
 
+States = Mapping[str, Mapping[str, Any]]
+"""What the log says: the states of each kind, by key."""
+
+
+class _Kept(NamedTuple):
+    """What the state folder has."""
+
+    chosen: Sequence[KeptSpec]
+    left: Sequence[str]
+    secrets: Sequence[FoundSecret]
+    endings: Mapping[str, pod.Ending]
+
 
 def can_adopt(kinds: Collection[str]) -> bool:
     """Whether a process that hosts these kinds may tell the log: both that are told must be there."""
@@ -39,19 +57,30 @@ class Adoption:
     """Called again until it has nothing to wait for: the same requests are taken once."""
 
     def __init__(
-        self, store: Store, runtime: Runtime, specs: Specs, node: str, *, secrets: Secrets, host: Host
+        self,
+        store: Store,
+        runtime: Runtime,
+        specs: Specs,
+        node: str,
+        *,
+        secrets: Secrets,
+        host: Host,
+        states: Callable[[], States],
     ) -> None:
+        """`states` folds what the log says of `manifests` and `pod`, by kind and key."""
         self._store = store
         self._runtime = runtime
         self._specs = specs
         self._node = node
         self._secrets = secrets
         self._host = host
+        self._states = states
 
-    def adopt(self, router: Router, run: str, _lost: kernel.LogLost | None = None) -> str:
+    def adopt(self, router: Router, run: str, lost: kernel.LogLost | None = None) -> str:
         """Send what the log has to know; empty when that is done, else what has to be waited for."""
         (shard,) = router.shards_of("manifests")
-        if self._store.heads((shard,))[shard].version:
+        begun = bool(self._store.heads((shard,))[shard].version)
+        if begun and lost is None:
             return ""  # it has decided something: whoever began this log has adopted
         everybodys, unreadable, endings = self._specs.all()
         # Under another name this folder may have been another node's, whose containers are not ours.
@@ -65,15 +94,45 @@ class Adoption:
         secrets = tuple(reversed(self._secrets.all()))  # of two of one name the newest is taken
         chosen = _chosen(kept, found)
         left = (*unreadable, *_left_alone(kept, chosen, found))
+        if begun and lost is not None:
+            return self._fill_in(router, f"{run}/{lost.had}", _Kept(chosen, left, secrets, endings), found)
         if not chosen and not left and not secrets:
             return ""
         # A pod whose end has begun is wanted no longer: its name is free.
         wanted = [one for one in chosen if one.uid not in endings]
         return (
             self._tell_pleg(router, run, found)
-            or self._sent(router, run, chosen, found, endings)
+            or self._sent(router, [self._command(run, one, found, endings) for one in chosen])
             or self._send(shard, NODE, _wanted(run, wanted, left, secrets))
         )
+
+    def _fill_in(self, router: Router, run: str, kept: _Kept, found: _Found) -> str:
+        """The log has lost its end: tell it what it lacks. What it knows is not told again."""
+        states = self._states()
+        pods, sources = states["pod"], states["manifests"].get(NODE, manifests_state.State()).pods
+        commands = [self._command(run, one, found, kept.endings, end_lost=True) for one in kept.chosen]
+        missing = [one for one in commands if one.pod not in pods or knows_less(pods[one.pod], one)]
+        wanted = [
+            one
+            for one in kept.chosen
+            if one.uid not in kept.endings
+            and ((held := sources.get(one.pod)) is None or (held.uid, held.digest) != (one.uid, one.digest))
+        ]
+        over = [
+            key
+            for key, held in sorted(sources.items())
+            if held.source == APPLY
+            and (held.uid in kept.endings or _has_gone(pods.get(key), held.uid, kept.chosen, found))
+        ]
+        (shard,) = router.shards_of("manifests")
+        said = (
+            self._tell_pleg(router, run, found)
+            or self._sent(router, missing)
+            or self._send(shard, NODE, _wanted(run, wanted, kept.left, kept.secrets, end_lost=True))
+        )
+        if said or not over:
+            return said
+        return self._send(shard, NODE, manifests.DeletePods(request=f"adopt/{run}/over", pods=tuple(over)))
 
     def _found(self) -> _Found:
         """All containers of this node that say whose they are. Refusal if the runtime cannot be asked."""
@@ -100,23 +159,32 @@ class Adoption:
         command = pleg.AdoptContainers(request=f"adopt/{run}/running", running=tuple(running))
         return self._send(shard, pleg_actor.NODE, command)
 
-    def _sent(
-        self, router: Router, run: str, chosen: Sequence[KeptSpec], found: _Found, endings: Mapping[str, pod.Ending]
-    ) -> str:
-        for spec in chosen:
-            command = pod.AdoptPod(
-                request=f"adopt/{run}/{spec.uid}",
-                pod=spec.pod,
-                uid=spec.uid,
-                source=spec.source,
-                digest=spec.digest,
-                manifest=spec.manifest,
-                accepted_at=spec.accepted_at,
-                found=tuple(_found_container(*one) for one in found.get(spec.uid, ())),
-                host_ip=self._host.address(),
-                ending=endings.get(spec.uid),
-            )
-            if why := self._send(router.shard_for("pod", spec.pod), spec.pod, command):
+    def _command(
+        self,
+        run: str,
+        spec: KeptSpec,
+        found: _Found,
+        endings: Mapping[str, pod.Ending],
+        *,
+        end_lost: bool = False,
+    ) -> pod.AdoptPod:
+        return pod.AdoptPod(
+            request=f"adopt/{run}/{spec.uid}",
+            pod=spec.pod,
+            uid=spec.uid,
+            source=spec.source,
+            digest=spec.digest,
+            manifest=spec.manifest,
+            accepted_at=spec.accepted_at,
+            found=tuple(_found_container(*one) for one in found.get(spec.uid, ())),
+            host_ip=self._host.address(),
+            ending=endings.get(spec.uid),
+            end_lost=end_lost,
+        )
+
+    def _sent(self, router: Router, commands: Sequence[pod.AdoptPod]) -> str:
+        for command in commands:
+            if why := self._send(router.shard_for("pod", command.pod), command.pod, command):
                 return why
         return ""
 
@@ -126,8 +194,19 @@ class Adoption:
         return f"the mailbox of {shard} is full" if word == "busy" else ""
 
 
+def _has_gone(state: pod_state.State | None, uid: str, kept: Sequence[KeptSpec], found: _Found) -> bool:
+    """Whether a pod that the log knows with a sandbox has ended since: neither its manifest nor a container is left."""
+    began = state is not None and state.uid == uid and state.sandbox.phase != "absent"
+    return began and uid not in found and all(one.uid != uid for one in kept)
+
+
 def _wanted(
-    run: str, chosen: Sequence[KeptSpec], left: Sequence[str], secrets: Sequence[FoundSecret]
+    run: str,
+    chosen: Sequence[KeptSpec],
+    left: Sequence[str],
+    secrets: Sequence[FoundSecret],
+    *,
+    end_lost: bool = False,
 ) -> manifests.AdoptPods:
     return manifests.AdoptPods(
         request=f"adopt/{run}",
@@ -146,6 +225,7 @@ def _wanted(
             manifests.AdoptedSecret(secret=one.secret.key, type=one.secret.type, digest=one.digest, source=one.source)
             for one in secrets
         ),
+        end_lost=end_lost,
     )
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 from chronolet.devices import actor as devices
 from chronolet.history.entries import entries
+from chronolet.history.state import state_at
 from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.process import Process, Setup
+from chronolet.manifests import actor as manifests
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.health import Health
 from chronolet.node.http import Show
@@ -56,7 +58,15 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USU
 
 def _process(having: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults) -> Process:
     settings, store, archive = having.settings, having.store, having.archive
-    adoption = Adoption(store, having.runtime, having.specs, settings.node, secrets=having.secrets, host=having.host)
+    adoption = Adoption(
+        store,
+        having.runtime,
+        having.specs,
+        settings.node,
+        secrets=having.secrets,
+        host=having.host,
+        states=lambda: state_at(store, archive, (manifests.kind(), pod.kind())).states,
+    )
     return Process(
         Setup(
             node=settings.node,

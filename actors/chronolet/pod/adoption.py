@@ -1,8 +1,9 @@
 """How a pod's life goes on in a log that knows nothing of it, from what the runtime has. Pure.
 
 Comes in: `pod.AdoptPod`. Goes out: `pod.PodAdopted`, whose outcome `evolve` takes as the state; a refusal for a pod
-that lives already. Next: `plan`, which does what such a pod needs. Answers to: the kubelet's restart, which finds its
-pods in the runtime (pkg/kubelet/kuberuntime/kuberuntime_manager.go, GetPodStatus). Back-offs begin anew.
+that lives already, unless the log has lost its end and knows less of the pod than the runtime has. Next: `plan`, which
+does what such a pod needs. Answers to: the kubelet's restart, which finds its pods in the runtime
+(pkg/kubelet/kuberuntime/kuberuntime_manager.go, GetPodStatus). Back-offs begin anew.
 
 What runs as an older attempt, or under a name the spec has no longer, is a stray: `pleg` tells of it.
 """
@@ -30,7 +31,7 @@ class _Attempts(NamedTuple):
 
 def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
     """The events that answer an AdoptPod."""
-    if state.uid:
+    if state.uid and not (command.end_lost and knows_less(state, command)):
         reason = f"{state.pod} lives already, with uid {state.uid}"
         return (pod.AdoptionRefused(pod=command.pod, uid=command.uid, reason=reason),)
     manifest, found = command.manifest, command.found
@@ -54,6 +55,26 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
         *acceptance.blocked(command.uid, manifest),
         *_going_on_to_end(command),
     )
+
+
+def knows_less(state: State, command: pod.AdoptPod) -> bool:
+    """Whether the log, which has lost its end, lacks something of the pod that its own start would not find by name:
+    another life under the name, another manifest, a later attempt, an end that had begun.
+    """
+    if (state.uid, state.digest) != (command.uid, command.digest):
+        return True
+    if command.ending is not None and state.termination is None:
+        return True
+    return any(_is_later(state, one) for one in command.found if one.state != "created")
+
+
+def _is_later(state: State, found: FoundContainer) -> bool:
+    if found.container == SANDBOX:
+        return found.attempt > state.sandbox.attempt
+    one = state.container(found.container)
+    if one is None:
+        return False
+    return found.attempt > (one.attempt if one.alive else one.next_attempt)
 
 
 def _going_on_to_end(command: pod.AdoptPod) -> Sequence[Event]:

@@ -79,7 +79,8 @@ class Ending(Message, frozen=True, kw_only=True):
 class AdoptPod(Command, frozen=True, kw_only=True):
     """The log is new, and this pod ran before it: go on with it as it was found. Sent by the node itself.
 
-    `ending` says that its end had begun. `host_ip` is the node's own address.
+    `ending` says that its end had begun. `host_ip` is the node's own address. `end_lost`: the log is not new, but has
+    lost its end; what was found replaces what the log says of the pod where that is less.
     """
 
     pod: str
@@ -91,6 +92,7 @@ class AdoptPod(Command, frozen=True, kw_only=True):
     found: tuple[FoundContainer, ...] = ()
     host_ip: str = ""
     ending: Ending | None = None
+    end_lost: bool = False
 
 
 @registered

@@ -330,4 +330,7 @@ def test_a_name_is_adopted_once() -> None:
     assert scene.kinds == ["PodAdopted", "PodRefused", "AdoptionFinished"]
     scene.when(adopt(other))
     assert scene.kinds == ["PodRefused", "AdoptionFinished"]
+    scene.when(msgspec.structs.replace(adopt(other), end_lost=True))
+    assert scene.kinds == ["PodAdopted", "AdoptionFinished"]
+    scene.when(adopt(other))
     assert scene.only(manifests.AdoptionFinished).pods == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from chronolet.pod import signals
 from chronolet.pod.hashes import container_hash, container_hashes, sandbox_hash
 from chronolet.pod.status import pod_status
@@ -265,3 +267,42 @@ def test_a_pod_on_the_nodes_network_has_the_nodes_address() -> None:
     life = adopted(found(pleg.SANDBOX, spec_hash=spec_hash), found(), one=shared)
     status = pod_status(life.state)
     assert (status.host_ip, status.pod_ip) == ("192.0.2.1", "192.0.2.1")
+
+
+def lost_its_end(*containers: FoundContainer, **more: Any) -> pod.AdoptPod:
+    return replace(command(*containers, **more), end_lost=True)
+
+
+def test_a_log_that_lost_its_end_takes_the_later_attempt_that_runs() -> None:
+    life = adopted(SANDBOX, found()).when(lost_its_end(SANDBOX, found(attempt=0, state="exited"), found(attempt=2)))
+    again = life.only(pod.PodAdopted)
+    assert [(one.container, one.attempt) for one in again.containers] == [("app", 2)]
+    life.when(lost_its_end(SANDBOX, found(attempt=2))).then(
+        pod.AdoptionRefused(pod=POD, uid="u1", reason=f"{POD} lives already, with uid u1")
+    )
+
+
+def test_a_log_that_lost_its_end_takes_a_later_sandbox_and_another_life() -> None:
+    life = adopted(SANDBOX, found()).when(lost_its_end(found(pleg.SANDBOX, attempt=1), found(attempt=1)))
+    sandbox = life.only(pod.PodAdopted).sandbox
+    assert sandbox is not None
+    assert sandbox.attempt == 1
+    life.when(lost_its_end(SANDBOX, found(), uid="u2"))
+    assert life.only(pod.PodAdopted).uid == "u2"
+
+
+def test_what_the_start_finds_by_name_or_nobody_knows_is_no_reason() -> None:
+    life = adopted(SANDBOX, found(attempt=1))
+    life.when(lost_its_end(SANDBOX, found(attempt=1), found("other", attempt=3), found("app", 7, "created")))
+    assert life.kinds[:1] == ["AdoptionRefused"]
+    dead = adopted(SANDBOX, found(state="exited"))
+    dead.when(lost_its_end(SANDBOX, found(attempt=1)))
+    assert dead.kinds[:1] == ["AdoptionRefused"]
+
+
+def test_an_end_that_began_in_what_was_lost_goes_on() -> None:
+    ending = pod.Ending(reason="Deleted", grace_period_seconds=30, deadline=T0 + 9000)
+    life = adopted(SANDBOX, found()).when(lost_its_end(SANDBOX, found(), ending=ending))
+    assert life.only(pod.TerminationRequested).deadline == T0 + 9000
+    life.when(lost_its_end(SANDBOX, found(), ending=ending))
+    assert life.kinds[:1] == ["AdoptionRefused"]
