@@ -204,7 +204,7 @@ def test_a_secret_that_comes_later_or_is_put_right_is_used_at_the_next_try(node:
     assert node.chronolet("apply", "-f", right).out == "secret/wrong configured\n"
     node.wait_until_running("later", "mended")
     assert node.chronolet("delete", "secret", "late").out == "secret/late deleted\n"
-    assert 'secrets "default/late" not found' in node.chronolet("delete", "-f", late).err
+    assert 'secrets "late" not found' in node.chronolet("delete", "-f", late).err
     assert node.all_run("later")
 
 
