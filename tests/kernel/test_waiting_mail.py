@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.kernel import supervisor
+from chronolet.kernel import waiting_mail
 from chronolet.kernel.decider import Decider, Effect
 from chronolet.kernel.kind import EffectContext, Kind
 from chronolet_schemas.envelope import Signal
@@ -74,7 +74,7 @@ def test_a_command_to_another_kind_comes_before_a_recovered_wish(rig: Rig) -> No
 
 
 def test_a_command_that_cannot_be_decided_holds_nobody_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "MAIL_SECONDS", 3600.0)
+    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
     begin_wishes(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1, poison=True), "tally")
     after = Work()

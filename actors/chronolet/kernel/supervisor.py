@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, assert_never
 
@@ -45,14 +45,13 @@ from chronolet.kernel.routing import Router
 from chronolet.kernel.seat import Recovered, Seat
 from chronolet.kernel.shard_writer import ServerBehind, ShardLost
 from chronolet.kernel.store import HistoryMissing, StoreBroken, StoreUnreachable
+from chronolet.kernel.waiting_mail import let_read, with_mail
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.keys import Shard
 
 LOOKS_IN_RENEWAL = 4
 UPKEEP_SECONDS = 60.0
-MAIL_SECONDS = 10.0
-"""So long the shards without commands wait for those with commands, at a start."""
 HISTORY_AGAIN_SECONDS = 30.0
 """After so long a shard is taken again whose history was not here: somebody may have brought the archive files."""
 
@@ -214,31 +213,13 @@ class Supervisor(pykka.ThreadingActor):
 
     def _host(self, claims: Mapping[Shard, Claim]) -> None:
         self._given.phase("recovering")
-        first = self._with_mail(claims)
+        first = with_mail(self._store, claims)
         self._start_hosts(first)
-        self._let_read_mail(first)
+        let_read([self._hosted[shard][0] for shard in first if shard in self._hosted])
         self._start_hosts({shard: claim for shard, claim in claims.items() if shard not in first})
         self._given.services.around.observer.shards_owned(len(self._hosted))
         self._stands_by = False
         self._given.phase("running" if self._hosted else "without its history")
-
-    def _with_mail(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Claim]:
-        """Those with commands that were sent while nobody hosted them."""
-        found: dict[Shard, Claim] = {}
-        for shard, claim in claims.items():
-            with contextlib.suppress(StoreBroken):  # the reader says what is wrong with it
-                if self._store.read_mail(shard, claim.head.mail_cursor, 1):
-                    found[shard] = claim
-        return found
-
-    def _let_read_mail(self, shards: Collection[Shard]) -> None:
-        """Until these have decided what waited for them: the others then find the consequences in the log, before their
-        own effects begin. No longer than ten seconds: a command that cannot be decided must not keep the node down.
-        """
-        deadline = time.monotonic() + MAIL_SECONDS
-        for shard in shards:
-            if shard in self._hosted:
-                self._hosted[shard][0].caught_up.wait(max(0.0, deadline - time.monotonic()))
 
     def _start_hosts(self, claims: Mapping[Shard, Claim]) -> None:
         for shard, recovered in self._recovered(claims).items() if claims else ():
