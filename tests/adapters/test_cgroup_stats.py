@@ -48,7 +48,7 @@ def test_both_kinds_of_cgroups_say_the_same(tmp_path: Path, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_limit_is_told_from_none(tmp_path: Path, kind: Kind) -> None:
+def test_a_limit_differs_from_none(tmp_path: Path, kind: Kind) -> None:
     trees = CgroupTrees(tmp_path, kind)
     path = trees.pod("u", [ID])
     if kind == "v2":

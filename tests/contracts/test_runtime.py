@@ -337,6 +337,15 @@ def test_who_removes_what_is_being_removed_sees_its_end(harness: Harness) -> Non
         assert harness.runtime.inspect(container) is None
 
 
+def test_a_listing_shows_which_sandbox_is_on_the_machines_network(harness: Harness) -> None:
+    spec = SandboxSpec(name=_name(), labels=NODE, image=PAUSE.reference, hostname="", host_network=True)
+    on_host, own = harness.runtime.create_sandbox(spec), harness.sandbox(start=False)
+    joining = harness.container(own, OBEDIENT)
+    listed = {one.id: one.host_network for one in harness.runtime.list(NODE)}
+    assert [listed[one] for one in (on_host, own, joining)] == [True, False, False]
+    assert harness.detail(on_host).host_network
+
+
 def test_a_listing_has_the_dead_too_but_only_those_with_the_labels(harness: Harness) -> None:
     sandbox = harness.sandbox()
     dead = harness.run(sandbox, EXIT_3)

@@ -7,6 +7,7 @@ from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.kernel.observer import Observer
 from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics import Metrics
+from chronolet.node.stats.running import Running
 from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
 from chronolet_schemas import container_gc, image_gc, kube_events, pod
 from chronolet_schemas.keys import Shard
@@ -146,6 +147,25 @@ def test_relists_have_durations_from_the_second_on_intervals_and_an_age(metrics:
     assert value(metrics, "kubelet_pleg_last_seen_seconds") == seen, "a relist that failed is no sign of life"
     wait_until(lambda: runtime.unhealthy() != "", "the time to be over")
     assert runtime.unhealthy() == "pleg was last seen active 0s ago; threshold is 0s"
+
+
+def test_what_runs_is_noted_by_what_the_runtime_answers(metrics: Metrics) -> None:
+    running, fake = Running(), FakeRuntime(images=["box"])
+    runtime, relisted = MeasuredRuntime(fake, metrics, running), RelistedRuntime(fake, metrics, 60_000, running)
+    box = runtime.create_sandbox(SandboxSpec(name="s", labels=labelled("POD"), image="box", hostname="h"))
+    app = runtime.create_container(ContainerSpec(name="a", labels=labelled("a"), sandbox_id=box, image="box"))
+    with pytest.raises(Refusal):
+        runtime.start("0" * 64)
+    assert running.now() == {}
+    runtime.start(box)
+    runtime.start(app)
+    assert running.now().keys() == {box, app}
+    fake.end(app)
+    relisted.list({"chronolet/node": "node-1"})
+    assert running.now().keys() == {box}
+    runtime.remove_dead(app)
+    runtime.remove(box)
+    assert running.now() == {}
 
 
 def test_kube_events_are_counted_on_their_way(metrics: Metrics) -> None:

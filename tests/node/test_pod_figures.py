@@ -72,7 +72,7 @@ def test_a_pod_that_ends_before_has_not_started(registry: CollectorRegistry, fig
     assert figures._starting == {}
 
 
-def test_work_on_pods_is_told_apart(registry: CollectorRegistry, figures: PodFigures) -> None:
+def test_work_on_pods_is_counted_by_its_purpose(registry: CollectorRegistry, figures: PodFigures) -> None:
     for effect in ("StartContainer", "StopContainer", "KeepSpec", "RunHook"):
         figures.worked(effect, 2)
     sums = {

@@ -56,5 +56,6 @@ class Written(Generic[S, T]):
         value = self._latest()
         with self._lock:
             if self._made is None or self._made[0] is not value:
+                self._made = None  # a page may be large: the old one goes first
                 self._made = (value, self._write(value))
             return self._made[1]

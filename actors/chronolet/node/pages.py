@@ -71,7 +71,7 @@ def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str,
     pages: dict[str, tuple[Callable[[Snapshot], bytes], str]] = {
         "/stats/summary": (lambda one: msgspec.json.encode(summary(settings.node, one)), JSON),
         "/metrics/resource": (lambda one: resource_metrics(one).encode(), METRICS),
-        "/metrics/cadvisor": (lambda one: cadvisor_metrics(one).encode(), METRICS),
+        "/metrics/cadvisor": (cadvisor_metrics, METRICS),
     }
     return {path: _shown(Written(latest, write), bytes, kind) for path, (write, kind) in pages.items()}
 

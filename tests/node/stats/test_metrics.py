@@ -89,7 +89,7 @@ def test_resource_page_has_the_node_its_pods_and_containers() -> None:
 
 @pytest.fixture(scope="module")
 def page() -> Mapping[tuple[str, ...], float]:
-    return samples(cadvisor_metrics(snapshot()))
+    return samples(cadvisor_metrics(snapshot()).decode())
 
 
 def labels_of(what: str) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def test_the_machine(page: Mapping[tuple[str, ...], float]) -> None:
 
 
 def test_every_series_has_the_same_labels_and_every_sample_its_time() -> None:
-    text = cadvisor_metrics(snapshot())
+    text = cadvisor_metrics(snapshot()).decode()
     lines = [one for one in text.splitlines() if one.startswith("container_memory_rss{")]
     assert len(lines) == 4
     labels = ("container=", "id=", "image=", "name=", "namespace=", "pod=")
@@ -190,7 +190,7 @@ def test_label_values_are_escaped() -> None:
     whole = snapshot()
     (pod,) = whole.pods
     pod = pod._replace(containers=(pod.containers[0]._replace(container=odd),))
-    text = cadvisor_metrics(whole._replace(pods=(pod,)))
+    text = cadvisor_metrics(whole._replace(pods=(pod,))).decode()
     assert r'image="a\"b\\c\nd"' in text
     found = {
         one.labels["image"]

@@ -176,7 +176,7 @@ def test_a_container_that_has_just_started_is_sampled_when_a_page_is_asked_for(n
     assert (node.files.reads, node.lists) == (before, 1)
 
 
-def test_what_is_nowhere_here_is_asked_for_ever_more_rarely(node: Sampled) -> None:
+def test_a_container_without_a_cgroup_here_is_looked_for_ever_more_rarely(node: Sampled) -> None:
     """The containers of another machine's engine."""
     assert isinstance(node.listing, list)
     node.listing.append(state(0, "app"))
@@ -212,7 +212,7 @@ def test_an_engine_that_is_gone_does_not_stop_the_samples(node: Sampled) -> None
     assert node.lists == 2, "it is not asked at every round"
 
 
-def test_a_page_does_not_wait_for_ever_for_the_first_sample(node: Sampled, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_waits_a_limited_time_for_the_first_sample(node: Sampled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chronolet.node.stats.sampler._FIRST_SECONDS", 0.01)
     with node.sampler._lock, pytest.raises(BusyError):
         node.sampler.latest()

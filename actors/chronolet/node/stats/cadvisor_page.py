@@ -26,25 +26,27 @@ from chronolet.node.stats.samples import ContainerSample, PodSample, Snapshot
 from chronolet.ports.usage import FileSystem
 
 
-def cadvisor_metrics(snapshot: Snapshot) -> str:
+def cadvisor_metrics(snapshot: Snapshot) -> bytes:
     """The whole page: all samples of one metric together, as the format wants."""
+    return b"".join(piece.encode() for piece in _pieces(snapshot))
+
+
+def _pieces(snapshot: Snapshot) -> Iterator[str]:
+    """One metric each: the page has megabytes, and is not held twice as text."""
     rows = list(_rows(snapshot))
-    found: list[str] = []
     for one in METRICS:
-        _add(found, one.name, one.kind, one.help, _lines(one, rows))
+        yield _metric(one.name, one.kind, one.help, _lines(one, rows))
     for labelled in LABELLED:
-        _add(found, labelled.name, labelled.kind, labelled.help, _labelled_lines(labelled, rows))
+        yield _metric(labelled.name, labelled.kind, labelled.help, _labelled_lines(labelled, rows))
     for machine in MACHINE:
-        _add(found, machine.name, "gauge", machine.help, [f"{machine.name} {machine.read(snapshot.machine)}\n"])
+        yield _metric(machine.name, "gauge", machine.help, [f"{machine.name} {machine.read(snapshot.machine)}\n"])
     wrong = "1 if a cgroup could not be read, 0 otherwise"
-    _add(found, "container_scrape_error", "gauge", wrong, [f"container_scrape_error {int(snapshot.errors > 0)}\n"])
-    return "".join(found)
+    yield _metric("container_scrape_error", "gauge", wrong, [f"container_scrape_error {int(snapshot.errors > 0)}\n"])
 
 
-def _add(found: list[str], name: str, kind: str, words: str, lines: list[str]) -> None:
-    if lines:
-        found.append(f"# HELP {name} {words}\n# TYPE {name} {kind}\n")
-        found += lines
+def _metric(name: str, kind: str, words: str, lines: list[str]) -> str:
+    """Nothing of a metric without samples."""
+    return "".join([f"# HELP {name} {words}\n# TYPE {name} {kind}\n", *lines]) if lines else ""
 
 
 def _lines(metric: Metric, rows: list[Row]) -> list[str]:

@@ -105,15 +105,15 @@ class Sampler:
             self._last = self._round(breath)
 
     def _run(self) -> None:
-        said = ""
+        reported = ""
         while True:
             try:
                 self.sample(breath=_BREATH_SECONDS)
-                said = ""
+                reported = ""
             except _FORESEEN as error:
-                if str(error) != said and not self._over.is_set():
-                    said = str(error)
-                    log.warning("no sample of what pods use; trying again", error=said)
+                if str(error) != reported and not self._over.is_set():
+                    reported = str(error)
+                    log.warning("no sample of what pods use; trying again", error=reported)
             if self._over.wait(self._period):
                 return
 
