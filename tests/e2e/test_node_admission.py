@@ -1,0 +1,55 @@
+"""One agent's life: what the node says of pods at admission, and what `get nodes` shows of the node."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from chronolet_schemas import kube_events
+from tests.e2e.node import pod, running_node, shell
+from tests.support.docker import PrivateDocker
+from tests.support.redis import private_redis
+
+LABELS = ("--node-labels", "disk=hdd", "--max-parallel-starts", "2")
+
+
+def on_port(name: str) -> dict[str, object]:
+    return pod(name, shell("app", ports=[{"containerPort": 80, "hostPort": 8123}]))
+
+
+def test_a_pod_waits_for_a_held_port_and_a_forbidden_kernel_parameter_is_rejected(
+    docker_engine: PrivateDocker, tmp_path: Path
+) -> None:
+    with private_redis() as server, running_node(docker_engine, server.url, "admits", tmp_path, more=LABELS) as node:
+        node.write("first.yaml", on_port("first"))
+        node.wait_until_running("first")
+        unsafe = {"sysctls": [{"name": "kernel.msgmax", "value": "4096"}]}
+        files = [
+            node.aside("second.yaml", on_port("second")),
+            node.aside("unsafe.yaml", pod("unsafe", securityContext=unsafe)),
+            node.aside("ssd.yaml", pod("ssd", nodeSelector={"disk": "ssd"})),
+        ]
+        said = node.chronolet("apply", *(word for file in files for word in ("-f", file)))
+        assert said.status == 0, said
+        waits = "host port 0.0.0.0:8123/TCP is held by pod default/first"
+        lines = said.err.splitlines()
+        assert f"warning: pod default/second: {waits}: it waits until that pod is gone (WaitingForHostPorts)" in lines
+        forbidden = 'forbidden sysctl: "kernel.msgmax" not allowlisted'
+        assert f"warning: pod default/unsafe: it will be rejected: SysctlForbidden: {forbidden}" in lines
+        node.wait_for_status("second", "WaitingForHostPorts")
+        node.wait_for_column("unsafe", "SysctlForbidden")
+        node.wait_until_running("ssd")
+        told = {(one.name, one.reason): one.message for one in node.journal.events(kube_events.Recorded)}
+        assert told["second", "WaitingForHostPorts"] == waits
+        assert told["unsafe", "SysctlForbidden"] == forbidden
+        assert told["ssd", "NodeAffinity"].startswith("spec.nodeSelector: the node does not have the label disk=ssd")
+        # kill -9 of the agent forgets neither who waits nor who holds the port.
+        node.kill9()
+        node.start(0, *LABELS)
+        (node.folder / "first.yaml").unlink()
+        node.wait_until_running("second")
+        shown = json.loads(node.chronolet("get", "node", "admits", "-o", "json").out)
+        assert shown["metadata"]["labels"]["disk"] == "hdd"
+        assert {one["type"]: one["status"] for one in shown["status"]["conditions"]}["Ready"] == "True"
+        assert shown["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("docker://")
+        assert "second" in node.chronolet("describe", "node").out
