@@ -1,17 +1,20 @@
 """`apply` and `delete` with `--wait=false` where no agent runs: what is queued, what is said, what is not queued."""
 
+import base64
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.cli import asking, session
 from chronolet.cli.asking import MANIFESTS
 from chronolet_schemas import codec, manifests
 from chronolet_schemas.envelope import Command, Event
 from tests.cli.agent import Agent, Behaviour
 from tests.cli.histories import UID
-from tests.cli.written import WrittenNode, run
+from tests.cli.written import NODE, WrittenNode, run
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {containers: [{name: app, image: busybox}]}\n"
 APPLIED = "queued: no node agent runs, it is applied when one starts"
@@ -35,6 +38,26 @@ def test_an_apply_is_queued_once_with_what_it_says(node: WrittenNode) -> None:
     assert isinstance(command, manifests.ApplyPods)
     assert [one.key for one in command.pods] == ["default/new"]
     assert node.run("apply", "-f", "-", "--wait=false", "-o", "name", stdin=POD.encode()).out == "pod/new\n"
+
+
+def test_what_a_secret_holds_is_kept_here_and_only_its_digest_is_queued(node: WrittenNode, tmp_path: Path) -> None:
+    config = {"auths": {"reg.example": {"username": "u", "password": "hunter2hunter2"}}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "regcred"},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(json.dumps(config).encode()).decode()},
+    }
+    SecretFiles(tmp_path, NODE).prepare()  # as the agent did when it ran
+    words = ("apply", "-f", "-", "--wait=false", "--root-dir", str(tmp_path))
+    said = node.run(*words, stdin=json.dumps(secret).encode())
+    assert said == (f"secret/regcred {APPLIED}\n", "", 0)
+    (command,) = queued(node)
+    assert isinstance(command, manifests.ApplyPods)
+    assert [one.secret for one in command.secrets] == ["default/regcred"]
+    assert b"hunter2" not in node.server.shard(MANIFESTS).mail[0].data
+    assert node.run("delete", "secret", "regcred", "--wait=false").out == f"secret/regcred {DELETED}\n"
 
 
 def test_a_deletion_is_queued_and_says_what_the_log_does_not_know(node: WrittenNode) -> None:
