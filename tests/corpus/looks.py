@@ -338,6 +338,9 @@ CHECKS: Final[dict[str, Check]] = {
     "spec.enableServiceLinks": _shown("spec", "enableServiceLinks", default=True),
     "spec.imagePullSecrets": _anything,  # seen by a registry, when an image is pulled
     "spec.volumes": _anything,  # seen where they are mounted
+    # The node rejects who does not match its labels: that it runs is all there is to see.
+    "spec.nodeSelector": _anything,
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": _anything,
     "spec.hostNetwork": _namespace("NetworkMode"),
     "spec.hostPID": _namespace("PidMode"),
     "spec.hostIPC": _namespace("IpcMode"),

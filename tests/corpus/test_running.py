@@ -30,6 +30,8 @@ from tests.support.redis import private_redis
 pytestmark = [pytest.mark.corpus, pytest.mark.docker]
 
 TAKEN = {file: one for file, one in EXPECTED.items() if isinstance(one, Taken)}
+LABELS = ("--node-labels", "disktype=ssd,kubernetes.io/e2e-az-name=e2e-az1", "--node-affinity", "enforce")
+"""Those that manifests of the corpus ask for; without them the node would reject these."""
 SETTLES_WITHIN = 60
 NEVER_MADE = ("PodInitializing", "CreateContainerError", "WaitingForDevices")
 """Why a container waits that Docker knows nothing of: its turn has not come, or it cannot be made."""
@@ -54,7 +56,7 @@ def became(docker_engine: PrivateDocker) -> Iterator[Mapping[str, One]]:
     images.load(docker_engine.api())
     with private_redis() as server:
         # Probes go to the pods' own addresses.
-        agent = running_node(docker_engine, server.url, "corpus", server.folder / "agent", in_network=True)
+        agent = running_node(docker_engine, server.url, "corpus", server.folder / "agent", in_network=True, more=LABELS)
         with agent as node:
             yield _applied(node)
 
