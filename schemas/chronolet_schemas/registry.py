@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from chronolet_schemas.envelope import Command, Event
 
-SCHEMA = 1
+SCHEMA = 2
 """Grows with every release that writes an event type or version the release before could not read.
 
 A shard's hash keeps the newest number that wrote it; a process with an older one does not acquire it (DESIGN 3.8).
