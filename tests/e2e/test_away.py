@@ -1,0 +1,32 @@
+"""Commands while no agent runs: queued in Redis, carried out by the next one; output of containers all the same."""
+
+import pytest
+
+from chronolet_schemas import manifests
+from tests.e2e.node import Node, shell
+from tests.e2e.node import pod as a_pod
+
+
+def test_commands_wait_for_an_agent_that_is_away(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("leaves", "arrives"):
+        node.aside(f"{name}.yaml", a_pod(name, shell("app", "echo here; trap 'exit 0' TERM; sleep 3600 & wait")))
+    node.chronolet("apply", "-f", f"{node.root}/leaves.yaml")
+    node.wait_until_running("leaves")
+    assert node.stop() == 0
+
+    refused = node.chronolet("apply", "-f", f"{node.root}/arrives.yaml")
+    assert (refused.status, "nothing was sent; start the agent" in refused.err) == (1, True), refused
+    queued = node.chronolet("apply", "-f", f"{node.root}/arrives.yaml", "--wait=false")
+    assert queued.out == "pod/arrives queued: no node agent runs, it is applied when one starts\n", queued
+    queued = node.chronolet("delete", "pod", "leaves", "--wait=false")
+    assert queued.out == "pod/leaves deletion queued: no node agent runs, it is deleted when one starts\n", queued
+    with monkeypatch.context() as patch:
+        patch.setitem(node.environ, "DOCKER_HOST", "unix:///nonexistent")
+        assert node.chronolet("logs", "leaves").out == "here\n", "the log says which engine"
+    assert node.all_run("leaves")
+
+    node.start()
+    node.wait_until_gone("leaves")
+    node.wait_until_running("arrives")
+    assert len(node.journal.events(manifests.PodApplied, pod="default/arrives")) == 1
+    assert node.chronolet("delete", "pod", "arrives", "--now").out == "pod/arrives deleted\n"
