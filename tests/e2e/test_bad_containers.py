@@ -93,9 +93,11 @@ def test_a_volumes_path_that_vanishes(node: Node, tmp_path: Path) -> None:
 
 
 def test_a_port_clash_is_one_message(node: Node) -> None:
+    """With something that is no pod: for a port that a pod holds, the next pod waits before its sandbox."""
+    bound = node.docker.create_host_config(port_bindings={80: 8097})
+    held = node.docker.create_container(BUSYBOX, ["sleep", "3600"], ports=[80], host_config=bound)
+    node.docker.start(held["Id"])
     ports = [{"containerPort": 80, "hostPort": 8097}]
-    node.write("holder.yaml", a_pod("holder", shell("app", ports=ports)))
-    node.wait_until_running("holder")
     node.write("clash.yaml", a_pod("clash", shell("app", ports=ports)))
 
     def refusals() -> list[pod.SandboxStartFailed]:
@@ -108,6 +110,8 @@ def test_a_port_clash_is_one_message(node: Node) -> None:
     assert "port is already allocated" in failed[0].message
     assert not ID.search(failed[0].message)
     another_starts(node, "after-clash")
+    node.docker.remove_container(held["Id"], force=True)
+    node.wait_until_running("clash")
 
 
 def test_a_name_that_somebody_else_holds_is_told_and_waited_for(node: Node) -> None:
