@@ -233,10 +233,10 @@ def test_dead_containers_and_left_over_logs_go_and_nothing_else(node: Node, smal
     assert list((logs / "pods").iterdir()) == list((logs / "containers").iterdir()) == []
 
 
-def struck_job(node: Node, place: str, **more: Any) -> AgentJob:
+def struck_job(node: Node, place: str, nth: int = 3, **more: Any) -> AgentJob:
     """An agent that takes every image at once, and meets its blow after the third removal of a run."""
     node.environ["CHRONOLET_MINIMUM_IMAGE_TTL_DURATION"] = "0s"
-    job = node.job(point=Point(place=place, nth=3), **more)
+    job = node.job(point=Point(place=place, nth=nth), **more)
     flags = {name.removeprefix("CHRONOLET_").lower(): value for name, value in node.environ.items() if "_GC_" in name}
     flags |= {"image_usage_period": "100ms", "minimum_image_ttl_duration": "0s", "pinned_images": "chronolet/*"}
     job.flags.update(flags)
@@ -298,8 +298,8 @@ def test_a_blow_in_the_middle_of_a_run_over_containers_changes_nothing(
     node: Node, redis_server: PrivateRedis, victim: Victim
 ) -> None:
     farm = Farm()
-    place = "effect/after docker.remove container_gc/node remove/0"
-    keeping = Keeping(farm, redis_server, struck_job(node, place, victim=victim, redis_pid=redis_server.pid))
+    place = "effect/after docker.remove container_gc/node remove/2"
+    keeping = Keeping(farm, redis_server, struck_job(node, place, 1, victim=victim, redis_pid=redis_server.pid))
     try:
         node.journal.wait_for_event(container_gc.RunFinished)
         made = of_nobody(node, 8)
