@@ -107,6 +107,7 @@ def node_of(engine: PrivateDocker, name: str) -> Iterator[Node]:
     root = folder / "agent"
     node = Node(engine, f"unix://{root}/redis/redis.sock", name, root)
     del node.environ["CHRONOLET_REDIS"]
+    del node.environ["CHRONOLET_PROBE_OVERLOAD_PROTECTION"]  # the tests turn it off: here it is what is tested
     try:
         node.start(PORT, in_network=True)
         node.journal.wait_for("the log", lambda: node.journal.lines, LONGEST)
