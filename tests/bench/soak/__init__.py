@@ -53,30 +53,17 @@ def _figures(found: Result) -> list[Figure]:
             goal=0,
             note=_first(found.differences),
         ),
-        Figure(
-            name="agent's memory, growth",
-            ours=found.end.mib - found.begin.mib,
-            unit="MiB",
-            goal=10,
-            note=f"{found.begin.mib:.1f} at first, {found.end.mib:.1f} at the end",
-        ),
-        Figure(
-            name="agent's descriptors, growth",
-            ours=found.end.files - found.begin.files,
-            unit="",
-            goal=6,
-            note=f"{found.begin.files} at first, {found.end.files} at the end",
-        ),
-        Figure(
-            name="agent's threads, growth",
-            ours=found.end.threads - found.begin.threads,
-            unit="",
-            goal=4,
-            note=f"{found.begin.threads} at first, {found.end.threads} at the end",
-        ),
+        _growth("memory", found.begin.mib, found.end.mib, "MiB", 10),
+        _growth("descriptors", found.begin.files, found.end.files, "", 6),
+        _growth("threads", found.begin.threads, found.end.threads, "", 4),
         Figure(name="longest wait for an agent that acts again", ours=found.longest_return, unit="s"),
         Figure(name="entries of the log", ours=found.entries, unit=""),
     ]
+
+
+def _growth(what: str, begin: float, end: float, unit: str, goal: float) -> Figure:
+    note = f"{begin:.1f} at first, {end:.1f} at the end"
+    return Figure(name=f"agent's {what}, growth", ours=end - begin, unit=unit, goal=goal, note=note)
 
 
 def _first(texts: Sequence[str]) -> str:
