@@ -30,6 +30,7 @@ _LEAST_ROOM_BYTES = 1 << 20
 _POLL_SECONDS = 0.01
 _ANSWER_SECONDS = 2.0
 _FULL = ("No space left on device", "Disk quota exceeded")
+_DAMAGED = "Bad file format"
 _REASONS = (
     "can't",
     "cannot",
@@ -197,13 +198,25 @@ class OwnServer:
             channel.disconnect()
         return True
 
+    def _how_to_repair(self, words: str) -> str:
+        """What to do about a damaged append-only file. Not done by itself: it throws away all behind the damage."""
+        if _DAMAGED not in words:
+            return ""
+        folder = self.folder / "appendonlydir"
+        return (
+            f"; the log's file is damaged: copy {folder} aside, run"
+            f" `redis-check-aof --fix {folder / 'appendonly.aof.manifest'}`, which cuts it off at the damage, and start"
+            " the agent again: it reports what is lost and goes on with what runs"
+        )
+
     def _wait_for_answer(self) -> None:
         deadline = time.monotonic() + self._patience
         while not self._answers():
             if self.pid() is None:
                 full = self.disk_full()
                 room = " (its disk is full)" if full else ""
-                raise ServerFailed(f"redis-server did not come up{room}: {self.last_words()}", disk_full=full)
+                words = f"redis-server did not come up{room}: {self.last_words()}"
+                raise ServerFailed(f"{words}{self._how_to_repair(words)}", disk_full=full)
             if time.monotonic() > deadline:
                 raise ServerFailed(
                     f"the redis-server with pid {self.pid()} does not answer within {self._patience:g} s:"

@@ -220,6 +220,13 @@ def test_a_damaged_file_is_told(folder: Path) -> None:
         server.ensure()
     assert not caught.value.disk_full
     assert "\n" not in str(caught.value)
+    manifest = log.with_name("appendonly.aof.manifest")
+    assert f"run `redis-check-aof --fix {manifest}`" in str(caught.value)
+    fixed = subprocess.run(
+        ["redis-check-aof", "--fix", manifest], input=b"y\n", capture_output=True, timeout=60, check=False
+    )
+    assert fixed.returncode == 0, fixed.stdout
+    assert server.ensure() == "started"
 
 
 def fill(store: RedisStore, token: str) -> int:
