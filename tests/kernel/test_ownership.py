@@ -32,7 +32,9 @@ def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
     rig.store.begin("r", {"chore": 1}, STARTED)
     if lease_milliseconds:
         rig.store.renew(process, "chore", lease_milliseconds)
-    acquired = rig.store.acquire(CHORE, rig.store.heads([CHORE])[CHORE].token, process, 1, proven_dead=False)
+    acquired = rig.store.acquire(
+        CHORE, rig.store.heads([CHORE])[CHORE].token, process, registry.SCHEMA, proven_dead=False
+    )
     assert isinstance(acquired, Acquired)
     return acquired.head.token
 
@@ -225,7 +227,7 @@ def test_a_fenced_host_stops_and_its_process_goes_on(rig: Rig) -> None:
     refusals = Refusals()
     first = rig.process(chore.kind(), observer=refusals, lease_milliseconds=3000)
     token = rig.store.heads([CHORE])[CHORE].token
-    thief = rig.store.acquire(CHORE, token, "thief", 1, proven_dead=True)
+    thief = rig.store.acquire(CHORE, token, "thief", registry.SCHEMA, proven_dead=True)
     assert isinstance(thief, Acquired)
     rig.store.renew("thief", "", 3_600_000)
     rig.send(Tell(request=request(), key="a"))
@@ -271,7 +273,7 @@ def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
     rig.wait(tally.Added)
     first.retire()
     snapshot = Snapshot(position=rig.store.last(), format=tally.kind(1).format, state=b"\x80")
-    thief = rig.store.acquire(Shard("tally"), "", "thief", 1, proven_dead=False)
+    thief = rig.store.acquire(Shard("tally"), "", "thief", registry.SCHEMA, proven_dead=False)
     assert isinstance(thief, Acquired)
     assert rig.store.snapshot(Shard("tally"), thief.head.token, snapshot)
     rig.store.retire("thief", [(Shard("tally"), thief.head.token)])
@@ -375,7 +377,7 @@ def test_a_failing_supervisor_ends_the_process_with_its_error(rig: Rig) -> None:
     process = rig.process(chore.kind(), line=line)
     line.raises["alive"] = ZeroDivisionError("a bug")
     retired = rig.store.heads([CHORE])[CHORE].token
-    rig.store.acquire(CHORE, retired, "thief", 1, proven_dead=True)  # now it has to look who lives
+    rig.store.acquire(CHORE, retired, "thief", registry.SCHEMA, proven_dead=True)  # now it has to look who lives
     rig.send(Tell(request=request(), key="a"))
     assert process.wait(scratch.HANG_SECONDS)
     assert isinstance(process.error, ZeroDivisionError)
