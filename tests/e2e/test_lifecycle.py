@@ -107,7 +107,7 @@ def test_a_hook_that_fails_ends_its_container_and_one_that_hangs_ends_with_the_g
 def test_a_pod_past_its_deadline_fails_and_says_its_last_word(node: Node) -> None:
     said = "trap 'echo -n out of time > /dev/termination-log; exit 7' TERM; " + _WAITS
     node.write(
-        "late.yaml", a_pod("late", shell("app", said), activeDeadlineSeconds=6)
+        "late.yaml", a_pod("late", shell("app", said), activeDeadlineSeconds=20)
     )  # enough for its start on a busy machine
     node.wait_for_column("late", "DeadlineExceeded")
     node.journal.wait_for_event(pod.ExitRead, pod="default/late", message="out of time")
