@@ -69,13 +69,14 @@ class Matrix:
     def twin(self, plan: Plan) -> Twin:
         """Lived twice: the two must be the same, and only points that both have passed are worth a blow."""
         one, other = (self._live(plan, record=True) for _ in range(2))
-        assert difference(one.story, other.story) == ""
+        if found := difference(one.story, other.story):
+            raise AssertionError(f"two lives in which nobody was killed differ: {found}")
         common = points.reached_by_all([one.names, other.names])
-        found = [
+        passed = [
             point for point in dict.fromkeys(points.all_points(one.names)) if point in common and _is_of_pods(point)
         ]
-        assert len(found) > 80, found
-        return Twin(one, found)
+        assert len(passed) > 80, passed
+        return Twin(one, passed)
 
     def run(self, twin: Twin, plans: Sequence[Plan], at_once: int = AT_ONCE) -> None:
         """Live all of them, and hold each against the twin."""
