@@ -200,7 +200,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="all tests in lanes; scripts/test calls this")
     parser.add_argument("--root", type=Path, default=ROOT, help="has a folder `tests`")
     parser.add_argument("--lanes", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=40 * MINUTE, help="seconds for all")
+    parser.add_argument("--limit", type=float, default=60 * MINUTE, help="seconds for all")
     parser.add_argument("--unit-limit", type=float, default=20 * MINUTE, help="seconds for each unit")
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help="seconds from SIGINT to SIGKILL")
     parser.add_argument("pytest", nargs="*", help="more arguments for each pytest, after --")

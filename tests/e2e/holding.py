@@ -55,7 +55,7 @@ def remembered(node: Node, ports: range) -> int:
 
 def _look(node: Node) -> Held:
     agent = Path(f"/proc/{node.pid}")
-    children = [word for listed in agent.glob("task/*/children") for word in listed.read_text().split()]
+    children = [word for task in agent.glob("task/*") for word in _text(task / "children").split()]
     ours = (agent / "comm").read_text()
     named = [_name(task) for task in (agent / "task").iterdir()]
     python = named.count(ours)
@@ -67,10 +67,15 @@ def _look(node: Node) -> Held:
 
 def _name(task: Path) -> str:
     """Python gives its threads none of their own, gRPC does."""
+    return _text(task / "comm")
+
+
+def _text(of_task: Path) -> str:
+    """Empty if the task has just ended."""
     try:
-        return (task / "comm").read_text()
+        return of_task.read_text()
     except OSError:
-        return ""  # it has just ended
+        return ""
 
 
 def _target(descriptor: Path) -> str:
