@@ -151,7 +151,8 @@ class _Life:
         self._nothing_is_left(ended.uid)
 
         def plain(text: str) -> str:
-            return text.replace(ended.uid, "UID").replace(f"/{self.node}/", "/NODE/")
+            without_names = text.replace(ended.uid, "UID").replace(f"/{self.node}/", "/NODE/")
+            return without_names.replace(f"port={self.port}", "port=PORT")
 
         lives, signals = self.stage.witness.lives(self.node), self.stage.witness.signals(self.node)
         return tell(self.journal.lines, lives, signals, self.statuses, plain, hooks=self._hooks())
