@@ -38,6 +38,7 @@ class Before(msgspec.Struct, frozen=True):
 def thirty_pods(node: Node) -> None:
     """Applied ones, ones of files of which two are at their third attempt, and some that keep failing."""
     node.start()
+    node.journal.wait_for("the log", lambda: node.journal.lines)
     for name in FILED:
         inits = [shell("prepare", "exit 0"), shell("side", restartPolicy="Always")] if name in SIDECARS else []
         node.write(f"{name}.yaml", pod(name, shell("app"), shell("beside"), initContainers=inits))
