@@ -163,7 +163,7 @@ def test_images_go_in_their_order_until_enough_is_free(node: Node, small_engine:
     assert ran.status == 0, ran
     run = json.loads(ran.out)
     assert ids(plan["images"]["removed"]) == ids(run["images"]["objects"])
-    assert ids(plan["containers"]["removed"]) == ids(run["containers"]["objects"])
+    assert sorted(ids(plan["containers"]["removed"])) == sorted(ids(run["containers"]["objects"]))
     assert images.there() == set(images.ids) - {images.name(one) for one in ids(run["images"]["objects"])}
     assert {"used", "label-pin", "young", "lately"} <= images.there()
     assert run["images"]["freedBytes"] >= run["images"]["wantedBytes"]
@@ -208,7 +208,7 @@ def test_dead_containers_and_left_over_logs_go_and_nothing_else(node: Node, smal
     ran = node.chronolet("gc", "run", "-o", "json")
     assert ran.status == 0, ran
     done = json.loads(ran.out)["containers"]
-    assert ids(plan["containers"]["removed"]) == ids(done["objects"])
+    assert sorted(ids(plan["containers"]["removed"])) == sorted(ids(done["objects"]))  # they go several at a time
     assert {one["rule"] for one in done["objects"]} == {
         "per_container_limit",
         "unidentified",
