@@ -79,12 +79,19 @@ class Matrix:
         return Twin(one, passed)
 
     def run(self, twin: Twin, plans: Sequence[Plan], at_once: int = AT_ONCE) -> None:
-        """Live all of them, and hold each against the twin."""
+        """Live all of them, and hold each against the twin. The order of things that run side by side may spare a life
+        its blow: then there is one more such life.
+        """
         began = time.monotonic()
-        with ThreadPoolExecutor(at_once) as pool:
-            for plan, lived in zip(plans, pool.map(self._attempt, plans), strict=True):
-                self._judge(twin, plan, lived)
+        spared = self._lives(twin, plans, at_once)
+        self.verdict.missed += map(_named, self._lives(twin, spared, at_once))
         self.verdict.counts["seconds"] += round(time.monotonic() - began)
+
+    def _lives(self, twin: Twin, plans: Sequence[Plan], at_once: int) -> list[Plan]:
+        """Those in which nobody was struck."""
+        with ThreadPoolExecutor(at_once) as pool:
+            lives = zip(plans, pool.map(self._attempt, plans), strict=True)
+            return [plan for plan, lived in lives if not self._judge(twin, plan, lived)]
 
     def _attempt(self, plan: Plan) -> Lived | str:
         try:
@@ -99,27 +106,28 @@ class Matrix:
         finally:
             self._ports.put(port)
 
-    def _judge(self, twin: Twin, plan: Plan, lived: Lived | str) -> None:
-        verdict, what = (
-            self.verdict,
-            f"{plan.victim} killed at {plan.point} ({plan.pod}, {plan.source}, {plan.kills} kills)",
-        )
+    def _judge(self, twin: Twin, plan: Plan, lived: Lived | str) -> bool:
+        """False if nobody was struck."""
+        verdict, what = self.verdict, _named(plan)
         verdict.counts["lives"] += 1
         if isinstance(lived, str):
             verdict.wrong.append(f"{what}: {lived}")
-            return
+            return True
         assert plan.point is not None
         if lived.struck:
             verdict.counts[f"{plan.victim} kills"] += 1
             verdict.counts[f"at {plan.point.place.partition(' ')[0]}"] += 1
             verdict.strata.add(plan.point.stratum)
-        else:
-            verdict.missed.append(what)
         deaths = [-9] if lived.struck and plan.victim == "agent" else []
         if lived.deaths != deaths:
             verdict.wrong.append(f"{what}: agents died by themselves: {lived.deaths}, expected {deaths}")
         if different := difference(twin.lived.story, lived.story):
             verdict.wrong.append(f"{what}:\n{different}")
+        return lived.struck
+
+
+def _named(plan: Plan) -> str:
+    return f"{plan.victim} killed at {plan.point} ({plan.pod}, {plan.source}, {plan.kills} kills)"
 
 
 def _is_of_pods(point: Point) -> bool:

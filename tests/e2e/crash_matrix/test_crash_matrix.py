@@ -1,7 +1,7 @@
 """Wherever an agent or its Redis is killed in the life of a pod, the pod lives as its twin does, to the event.
 
 The points are taken from a recorded life. A short run has one life for each event type and each outside call, before it
-and after it by turns, for the agent, and for every fourth of them for Redis; a long one has every point for both, and
+and after it by turns, for the agent, and for every other one for Redis; a long one has every point for both, and
 those of a back-off that is waited out. The whole life of a pod with an init container, a sidecar and hooks, which is
 changed on its way, adds the points that the plain pod has not.
 """
@@ -27,9 +27,9 @@ def judged(done: Matrix, least: int) -> None:
     verdict = done.verdict
     assert not verdict.wrong, f"{len(verdict.wrong)} lives went wrong:\n" + "\n".join(verdict.wrong)
     assert verdict.counts["agent kills"] >= least
-    assert verdict.counts["redis kills"] >= least / 5
-    # The order of things that run side by side may spare a life its blow, but not many.
-    assert len(verdict.missed) <= verdict.counts["lives"] // 15, verdict.missed
+    assert verdict.counts["redis kills"] >= least / 2.5
+    # Spared twice, but not many.
+    assert len(verdict.missed) <= verdict.counts["lives"] // 25, verdict.missed
 
 
 def everywhere(plan: Plan, at: Sequence[Point]) -> list[Plan]:
@@ -52,7 +52,7 @@ def test_a_blow_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDock
     with matrix(docker_engine) as done:
         twin = done.twin(FILE)
         at = points.halved(points.sample(twin.points))
-        done.run(twin, [*blows(FILE, at, "agent"), *blows(FILE, at[::4], "redis")])
+        done.run(twin, [*blows(FILE, at, "agent"), *blows(FILE, at[::2], "redis")])
         applied = done.twin(APPLY)
         at = points.sample(of_manifests(applied.points))
         done.run(applied, everywhere(APPLY, at))
