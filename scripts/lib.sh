@@ -7,6 +7,7 @@
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=$ROOT/.venv
 unset PYTHONPATH # it would put another tree's modules before this one's
+unset PYTHONDONTWRITEBYTECODE # without compiled modules each start of the agent compiles 450 files: 0.4 s of CPU
 PATH=$PATH:/usr/sbin:/sbin # where Debian keeps dockerd and iptables, and where a user's PATH does not look
 
 if [[ $(id -u) == 0 ]]; then
