@@ -53,9 +53,10 @@ def _figures(found: Result) -> list[Figure]:
             goal=0,
             note=_first(found.differences),
         ),
-        _growth("memory", found.begin.mib, found.end.mib, "MiB", 10),
-        _growth("descriptors", found.begin.files, found.end.files, "", 6),
-        _growth("threads", found.begin.threads, found.end.threads, "", 4),
+        _growth("agent's memory", found.begin.mib, found.end.mib, "MiB", 10),
+        _growth("memory of its Redis", found.begin.redis_mib, found.end.redis_mib, "MiB", 10),
+        _growth("agent's descriptors", found.begin.files, found.end.files, "", 6),
+        _growth("agent's threads", found.begin.threads, found.end.threads, "", 4),
         Figure(name="longest wait for an agent that acts again", ours=found.longest_return, unit="s"),
         Figure(name="entries of the log", ours=found.entries, unit=""),
     ]
@@ -63,7 +64,7 @@ def _figures(found: Result) -> list[Figure]:
 
 def _growth(what: str, begin: float, end: float, unit: str, goal: float) -> Figure:
     note = f"{begin:.1f} at first, {end:.1f} at the end"
-    return Figure(name=f"agent's {what}, growth", ours=end - begin, unit=unit, goal=goal, note=note)
+    return Figure(name=f"{what}, growth", ours=end - begin, unit=unit, goal=goal, note=note)
 
 
 def _first(texts: Sequence[str]) -> str:

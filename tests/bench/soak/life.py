@@ -49,11 +49,12 @@ class Plan(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What the agent holds when nothing happens."""
+    """What the agent holds when nothing happens, and the memory of its Redis."""
 
     mib: float
     files: int
     threads: int
+    redis_mib: float
 
 
 class Result(NamedTuple):
@@ -137,7 +138,7 @@ class Soak:
         self.longest_return = 0.0
         self._random = random.Random(SEED)
         self._before: dict[str, str] = {}
-        self.held_at_first = self.held_at_last = Held(0, 0, 0)
+        self.held_at_first = self.held_at_last = Held(0, 0, 0, 0)
 
     # -- phases ------------------------------------------------------------------------------------------------------
 
@@ -295,12 +296,21 @@ def held(node: Node) -> Held:
     """The least of some looks."""
     looks = []
     for _ in range(20):
-        agent = Path(f"/proc/{node.pid}")
-        status = dict(line.split(":", 1) for line in (agent / "status").read_text().splitlines())
-        files = sum(1 for _ in (agent / "fd").iterdir())
-        looks.append(Held(int(status["VmRSS"].split()[0]) / 1024, files, int(status["Threads"])))
+        agent, redis = status(node.pid), status(OwnServer(node.root).pid() or 0)
+        files = sum(1 for _ in Path(f"/proc/{node.pid}/fd").iterdir())
+        looks.append(Held(mib(agent), files, int(agent["Threads"]), mib(redis)))
         time.sleep(0.2)
     return Held(*map(min, zip(*looks, strict=True)))
+
+
+def status(pid: int) -> dict[str, str]:
+    """Of a process, as the kernel lists it."""
+    return dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+
+
+def mib(status: Mapping[str, str]) -> float:
+    """What it has in memory."""
+    return int(status["VmRSS"].split()[0]) / 1024
 
 
 def states(node: Node, kinds: Mapping[str, str]) -> dict[str, Any]:
