@@ -39,6 +39,9 @@ def main() -> None:
     parser.add_argument(
         "--profile", type=Path, metavar="DIR", help="pods: sample a part that missed a goal in a second run"
     )
+    parser.add_argument(
+        "--cpu-seconds", type=float, help="overload: for how long the busy loops run (default: 600); the rest as usual"
+    )
     parser.add_argument("--seconds", type=float, help="soak: for how long (default: 7200)")
     parser.add_argument("--pods", type=int, help="soak: how many pods (default: 110)")
     parser.add_argument("--loops", type=int, help="soak: how many busy loops during an overload (default: 60)")

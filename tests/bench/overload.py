@@ -5,7 +5,7 @@ Comes in: how thoroughly. Goes out: figures. Next: `__main__`.
 250 pods, half with TCP and half with HTTP probes each second, next to 60 busy loops for ten minutes; then, three
 minutes each, next to writers that saturate the disk, readers that live from reclaimed memory, and an engine that is
 stopped for 30 s at a time. While the busy loops run three containers break: one answers 404, one refuses connections,
-one hangs.
+one hangs. Before all that, while nothing is short, `steady` measures what these pods cost.
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import redis
+
 from chronolet.kernel.redis_store import RedisStore
 from chronolet_schemas import codec, pleg, pod, prober, registry
 from chronolet_schemas.envelope import Event, Position
-from tests.bench.figures import Figure
+from chronolet_schemas.keys import Keys
+from tests.bench import steady
+from tests.bench.figures import Figure, table
+from tests.bench.pods import attempted
 from tests.bench.pods.agent import NODE, Agent, running
 from tests.bench.pods.churn import containers
 from tests.support import scratch
@@ -39,6 +44,8 @@ BOUND_SECONDS = 143
 OVERDUE_SECONDS = 120
 """So much longer than the bound it is waited for a broken container."""
 BREAKS = ("answers 404", "refuses", "hangs")
+PORT = 10255
+_HASTE_SECONDS = 5
 
 
 class Plan(NamedTuple):
@@ -63,18 +70,27 @@ class Restart(NamedTuple):
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
     """The healthy restarted, the broken restarted, and what the protection did meanwhile."""
     plan = QUICK if options.quick else FULL
+    if options.cpu_seconds:
+        plan = plan._replace(cpu_seconds=options.cpu_seconds)
     os.environ |= {"CHRONOLET_MAX_PODS": "1000", "CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti"}
-    with running(in_network=True) as agent:
+    with running(in_network=True, port=PORT) as agent:
         _start(agent, plan)
+        _say("steady")
+        found = attempted(lambda: steady.figures(agent, plan.pods, quick=options.quick))
+        print(table(found), file=sys.stderr, flush=True)  # noqa: T201
+        if options.only == ["steady"]:
+            return found
+        _hasten(agent, plan)
         store = RedisStore(agent.url, NODE)
         try:
-            return _measured(agent, store, plan)
+            return [*found, *_measured(agent, store, plan)]
         finally:
             store.close()
 
 
 def _measured(agent: Agent, store: RedisStore, plan: Plan) -> list[Figure]:
     before = store.last()
+    _say(f"{BUSY_LOOPS} busy loops")
     with _busy():
         time.sleep(min(plan.cpu_seconds / 6, 30))
         broken = _break(agent)
@@ -85,7 +101,7 @@ def _measured(agent: Agent, store: RedisStore, plan: Plan) -> list[Figure]:
         "engine stopped": lambda: _stop_engine(agent, plan),
     }
     for name, phase in phases.items():
-        print(f"==> overload: {name}", file=sys.stderr, flush=True)  # noqa: T201
+        _say(name)
         phase()
     time.sleep(5)
     return _figures(store, before, broken, plan)
@@ -135,23 +151,49 @@ def _events(store: RedisStore, after: Position, kind: type[Any]) -> list[tuple[i
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
+def _say(what: str) -> None:
+    print(f"==> overload: {what}, at a load of {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True)  # noqa: T201
+
+
 def _start(agent: Agent, plan: Plan) -> None:
-    for number in range(plan.pods):
-        path = agent.folder / f"{number}.json"
-        path.write_text(json.dumps(_manifest(f"over-{number}", http=number % 2 == 0)))
-        path.rename(agent.manifests / path.name)
+    _put(agent, plan, steady.probes)
     scratch.wait_until(lambda: len(containers(agent)) == 2 * plan.pods, f"{plan.pods} pods", 900)
     time.sleep(5)
 
 
-def _manifest(name: str, *, http: bool) -> dict[str, Any]:
-    probe: dict[str, Any] = {"httpGet": {"path": "/ok", "port": 8080}} if http else {"tcpSocket": {"port": 8080}}
+def _hasten(agent: Agent, plan: Plan) -> None:
+    """From now on each has a liveness probe each second and nothing else; the containers run on."""
+    _put(agent, plan, _each_second)
+    wanted = plan.pods * (_HASTE_SECONDS - 1)
+    scratch.wait_until(lambda: _recent_outcomes(agent) >= wanted, f"{plan.pods} probes a second", 120)
+
+
+def _each_second(number: int) -> dict[str, Any]:
+    probe = steady.probes(number)["livenessProbe"]
+    return {"livenessProbe": {**probe, "periodSeconds": 1, "failureThreshold": 3}}
+
+
+def _recent_outcomes(agent: Agent) -> int:
+    """Of all probes, in the last few seconds."""
+    with redis.Redis.from_url(agent.url) as client:
+        entries: Any = client.xrange(Keys(NODE).probe_results, f"{(time.time() - _HASTE_SECONDS) * 1000:.0f}", "+")
+    return len(entries)
+
+
+def _put(agent: Agent, plan: Plan, probes: Callable[[int], dict[str, Any]]) -> None:
+    for number in range(plan.pods):
+        path = agent.folder / f"{number}.json"
+        path.write_text(json.dumps(_manifest(f"over-{number}", probes(number))))
+        path.rename(agent.manifests / path.name)
+
+
+def _manifest(name: str, probes: dict[str, Any]) -> dict[str, Any]:
     container = {
         "name": "app",
         "image": IMAGE,
         "imagePullPolicy": "Never",
         "command": ["/bin/sh", "-c", SERVES],
-        "livenessProbe": {**probe, "periodSeconds": 1, "failureThreshold": 3},
+        **probes,
     }
     spec = {"containers": [container], "terminationGracePeriodSeconds": 2}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}

@@ -26,9 +26,10 @@ HARNESS = Path(__file__).parent.with_name("agent_bench.py")
 class Agent:
     """`chronolet run` on a folder of manifests."""
 
-    def __init__(self, folder: Path, docker: PrivateDocker, *, in_network: bool = False) -> None:
-        """`in_network`: in Docker's own network, where it reaches the addresses of pods."""
+    def __init__(self, folder: Path, docker: PrivateDocker, *, in_network: bool = False, port: int = 0) -> None:
+        """`in_network`: in Docker's own network, where it reaches the addresses of pods. `port`: of its HTTP pages."""
         self._in_network = in_network
+        self.port = port
         self.folder = folder
         self.docker = docker
         self.manifests = folder / "manifests"
@@ -107,7 +108,7 @@ class Agent:
         """In the background, in a session of its own, its pid in the file: `agent_bench` starts it again by this."""
         program = ["chronolet.cli"] if sampled is None else ["tests.bench.pods.sampled", str(sampled)]
         words = [
-            *(sys.executable, "-m", *program, "run", "--port", "0", "--hostname-override", NODE),
+            *(sys.executable, "-m", *program, "run", "--port", str(self.port), "--hostname-override", NODE),
             *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),
             *("--cgroup-root", self.docker.cgroup_root(NODE)),
         ]
@@ -117,17 +118,17 @@ class Agent:
 
 
 @contextmanager
-def running(*, in_network: bool = False) -> Iterator[Agent]:
+def running(*, in_network: bool = False, port: int = 0) -> Iterator[Agent]:
     """An engine with the local images, and an agent on it; both gone at the end, whatever happened."""
-    with private_docker() as docker, on(docker, docker.folder / "agent", in_network=in_network) as agent:
+    with private_docker() as docker, on(docker, docker.folder / "agent", in_network=in_network, port=port) as agent:
         yield agent
 
 
 @contextmanager
-def on(docker: PrivateDocker, folder: Path, *, in_network: bool = False) -> Iterator[Agent]:
+def on(docker: PrivateDocker, folder: Path, *, in_network: bool = False, port: int = 0) -> Iterator[Agent]:
     """An agent at work on an engine; it is gone at the end."""
     folder.mkdir()
-    agent = Agent(folder, docker, in_network=in_network)
+    agent = Agent(folder, docker, in_network=in_network, port=port)
     try:
         agent.start()
         yield agent

@@ -1,0 +1,98 @@
+"""A quiet node of 250 pods with two probes each: the CPU time of agent and Redis, and the cost of each page.
+
+Input: an agent whose pods run. Output: figures. Next: `overload`, whose pods these are before its loads begin.
+
+Probes come at the kubelet's usual period of 10 s. CPU times are those of whole processes, everything included: probes,
+sampling, relists, lease. A page's figures are those of its most expensive request, which is the first after a sample.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from tests.bench.figures import Figure
+from tests.bench.idle import per_minute
+from tests.bench.pods.agent import Agent
+
+PERIOD_SECONDS = 10
+WINDOW_SECONDS, SETTLE_SECONDS = 60.0, 20.0
+"""The window holds six rounds of everything that happens every 10 s."""
+CORE_PER_CENT_GOAL = 4.0
+REQUESTS = 12
+_PAUSE_SECONDS = 1.1
+"""So that the requests of a page fall before and after samples."""
+_SECONDS_PER_MINUTE = 60
+_REQUEST_TIMEOUT_SECONDS = 30.0
+
+PAGES = ("/pods", "/runningpods", "/healthz", "/metrics", "/metrics/probes", "/metrics/resource", "/stats/summary")
+GOALS = {"/metrics/cadvisor": (0.25, 0.5)}
+"""CPU seconds and seconds of a request, where they are not the usual ones."""
+_USUAL_GOALS = (0.05, 0.1)
+
+
+class Cost(NamedTuple):
+    """Of one request: CPU seconds of the agent, seconds until the last byte."""
+
+    cpu: float
+    wall: float
+
+
+def probes(number: int) -> dict[str, Any]:
+    """Two for a container: one by HTTP and one by TCP, which is which by its number."""
+    http: dict[str, Any] = {"httpGet": {"path": "/ok", "port": 8080}, "periodSeconds": PERIOD_SECONDS}
+    tcp: dict[str, Any] = {"tcpSocket": {"port": 8080}, "periodSeconds": PERIOD_SECONDS}
+    live, ready = (http, tcp) if number % 2 == 0 else (tcp, http)
+    return {"livenessProbe": live, "readinessProbe": ready}
+
+
+def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
+    """The share of a core, then every page."""
+    time.sleep(5 if quick else SETTLE_SECONDS)
+    redis = agent.redis()[0]
+    minute = per_minute([agent.pid, redis], 10 if quick else WINDOW_SECONDS)
+    ours, server = (100 * seconds / _SECONDS_PER_MINUTE for seconds in minute)
+    core = Figure(
+        name=f"agent and Redis, {pods} pods with two probes every {PERIOD_SECONDS} s",
+        ours=ours + server,
+        unit="% of a core",
+        goal=CORE_PER_CENT_GOAL,
+        note=f"agent {ours:.2f}, Redis {server:.2f}",
+    )
+    requests = 3 if quick else REQUESTS
+    return [core, *(one for page in (*PAGES, *GOALS) for one in _page(agent, page, pods, requests))]
+
+
+def _page(agent: Agent, path: str, pods: int, requests: int) -> list[Figure]:
+    costs, size = [], 0
+    for _ in range(requests):
+        cost, size = _request(agent, path)
+        costs.append(cost)
+        time.sleep(_PAUSE_SECONDS)
+    cpu, wall = max(one.cpu for one in costs), max(one.wall for one in costs)
+    goals = GOALS.get(path, _USUAL_GOALS)
+    note = f"{size:,} bytes, the most expensive of {requests} requests; in the median {_median(costs)}"
+    return [
+        Figure(name=f"{path}, {pods} pods", ours=cpu * 1000, unit="CPU ms", goal=goals[0] * 1000, note=note),
+        Figure(name=f"{path}, {pods} pods", ours=wall * 1000, unit="ms", goal=goals[1] * 1000),
+    ]
+
+
+def _median(costs: list[Cost]) -> str:
+    middle = len(costs) // 2
+    cpu, wall = sorted(one.cpu for one in costs)[middle], sorted(one.wall for one in costs)[middle]
+    return f"{cpu * 1000:.1f} CPU ms, {wall * 1000:.1f} ms"
+
+
+def _request(agent: Agent, path: str) -> tuple[Cost, int]:
+    clock = _cpu_clock(agent.pid)
+    before, began = time.clock_gettime(clock), time.perf_counter()
+    answer = agent.docker.namespace.http(agent.port, path, timeout=_REQUEST_TIMEOUT_SECONDS)
+    wall, cpu = time.perf_counter() - began, time.clock_gettime(clock) - before
+    assert answer.status == 200, f"{path}: found status {answer.status}, expected 200: {answer.body[:200]!r}"
+    return Cost(cpu, wall), len(answer.body)
+
+
+def _cpu_clock(pid: int) -> int:
+    """The clock of a process's CPU time: /proc counts in ticks of 10 ms. Source: clock_getcpuclockid(3)."""
+    return (~pid << 3) | 2
