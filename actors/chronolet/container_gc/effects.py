@@ -29,7 +29,7 @@ class Turns:
     """Either one look or at most `most` removals at a time. A look that waits keeps further removals waiting."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._changed = threading.Condition()
         self._removals = 0
         self._looks = 0
@@ -55,7 +55,7 @@ class Turns:
     def removing(self) -> Iterator[None]:
         """While nobody looks, and fewer than so many others remove."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._looks and self._removals < self._most)
+            self._changed.wait_for(lambda: not self._looks and self._removals < self.most)
             self._removals += 1
         try:
             yield
@@ -77,7 +77,11 @@ class Collecting:
 
     def effects(self) -> Mapping[type[Effect], Job]:
         """The one-shots."""
-        return {wanted.Look: Job(self.look, _LOOK_SECONDS), wanted.Remove: Job(self.remove, _REMOVE_SECONDS)}
+        at_once = self.turns.most
+        return {
+            wanted.Look: Job(self.look, _LOOK_SECONDS, at_once=at_once),
+            wanted.Remove: Job(self.remove, _REMOVE_SECONDS, at_once=at_once),
+        }
 
     def standing(self) -> Mapping[type[Effect], Job]:
         """What runs for as long as the node lives."""

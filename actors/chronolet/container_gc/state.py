@@ -13,6 +13,9 @@ import msgspec
 
 from chronolet_schemas import container_gc
 
+WINDOW = 4
+"""As many times as many removals are wanted as are made at a time: so many wait while an answer is committed."""
+
 _STAGES: Mapping[container_gc.What, int] = {"container": 0, "sandbox": 1, "log_folder": 2, "log_link": 2}
 
 
@@ -57,13 +60,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def turns(self) -> Sequence[int]:
         """The indexes of the victims whose removal is wanted now.
 
-        A sandbox waits for all containers, and a log for all sandboxes. One more waits for each that is being removed,
-        so that none of the workers is idle while an answer is being written down.
+        A sandbox waits for all containers, and a log for all sandboxes. Behind each removal at work three more wait, so
+        that none of the workers is idle while answers are committed, even to a slow disk.
         """
         if self.over:
             return ()
         stage = stage_of(self.victims[self.next])
-        most = self.parallel if self.parallel == 1 else 2 * self.parallel
+        most = self.parallel if self.parallel == 1 else WINDOW * self.parallel
         rest = (index for index in range(self.next, len(self.victims)) if index not in self.ahead)
         return list(islice(takewhile(lambda index: stage_of(self.victims[index]) == stage, rest), most))
 
