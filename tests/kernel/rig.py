@@ -36,7 +36,6 @@ _CALLS = (
         "acquire",
         "unowned",
         "step",
-        "count_try",
         "count_tries",
         "read_log",
     ),

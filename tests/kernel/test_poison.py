@@ -141,7 +141,7 @@ def test_a_wish_whose_failure_cannot_be_decided_either_waits_and_is_tried_again(
 def test_lost_answers_do_not_count_as_tries(rig: Rig) -> None:
     """A message is given up for its own failures only: here its neighbour fails, and no answer about tries comes."""
     line = Line()
-    line.half_deaf = {"count_try", "step", "acquire"}
+    line.half_deaf = {"count_tries", "step", "acquire"}
     rig.process(chore.kind(), line=line)
     rig.send(Tell(request=request(), key="a", raises=True))
     for _ in range(5):

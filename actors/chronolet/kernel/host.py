@@ -22,7 +22,7 @@ from chronolet.kernel.effects import EffectInput, EffectRunner, LookAgain, Outli
 from chronolet.kernel.gathering import gathered
 from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.ledger import TRIES, Input, Turn, touched
-from chronolet.kernel.seat import Item, Seat, is_far_behind
+from chronolet.kernel.seat import Item, Seat, is_far_behind, message_of
 from chronolet.kernel.shard_writer import ShardWriter
 from chronolet.kernel.store import Store
 from chronolet.kernel.suspects import GIVEN_UP, Suspects, mark_of
@@ -70,7 +70,7 @@ class Host(pykka.ThreadingActor):
         self.stopping = seat.stopping
         self._services = services
         self._writer = ShardWriter(self.ledger, services.store, recovered.snapshot_at, seat.stopping, services.new_id)
-        self._trials = Trials(recovered.tries, self._writer.count_try, careful=recovered.careful)
+        self._trials = Trials(recovered.tries, self._writer.count_tries, careful=recovered.careful)
         self._suspects = Suspects(recovered.tries, self._writer.count_tries, unclean=recovered.unclean)
         own = around._replace(deliver=self.inbox.put, token=self.ledger.token)
         self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._trials.going_on)
@@ -154,9 +154,12 @@ class Host(pykka.ThreadingActor):
     def _turn(self) -> None:
         read_to = self.seat.read_to  # before taking: whatever was read up to here is in the inbox already
         # Notes in a step of their own: what is told in them must not be lost with a message that fails.
-        waiting = self.inbox.take(0 if self._notes else 1 if self._trials.going_on() else BATCH)
+        watched = self._trials.going_on()
+        waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if watched else None)
         self._unread = max(0, self._unread - len(waiting))
         items = gathered(self.ledger.kind.gathers, waiting, self.ledger.decided_to)
+        if watched:
+            self._count_tries(items)
         turn = self.ledger.begin()
         self._add_notes(turn)
         settled = [self._fold(turn, item) for item in items]
@@ -166,6 +169,7 @@ class Host(pykka.ThreadingActor):
             self._commit(turn)
         else:
             self.ledger.passed(turn)
+        self._trials.end()
         for freed in settled:
             if freed is not None:
                 self._runner.settle(freed[0], self._wanted(freed[0].key), freed[1])
@@ -175,6 +179,30 @@ class Host(pykka.ThreadingActor):
         self._writer.snapshot_if_due()
         if self.inbox.rearm():
             self._wake()
+
+    def _alone(self, item: Item) -> bool:
+        """Whether an item is decided in a step of its own."""
+        message = message_of(item)
+        return message is not None and self._trials.alone(message)
+
+    def _count_tries(self, items: Iterable[Item]) -> None:
+        """Note the tries of all messages of a turn, in one round trip. An answer is covered by its effect's mark, which
+        the end of the process leaves behind as well.
+        """
+        waiting = [(item, one) for item in items if (one := message_of(item)) is not None and not self._is_over(one)]
+        counted = [one for item, one in waiting if self._trials.alone(one) or not self._is_covered(item)]
+        self._trials.begin(counted, covered=len(waiting) - len(counted))
+
+    def _is_covered(self, item: Item) -> bool:
+        return isinstance(item, EffectInput) and self._suspects.covers(item.slot.mark)
+
+    def _is_over(self, item: Input) -> bool:
+        return self._was_decided(item) or self._trials.was_given_up(item)
+
+    def _was_decided(self, item: Input) -> bool:
+        """Whether a message was read twice: by the recovery's scan, and by the reader."""
+        logged = item.source == "log" and item.at <= self.ledger.decided_to
+        return logged or (item.source == "mailbox" and item.at <= self.ledger.mail_cursor)
 
     def _add_notes(self, turn: Turn[Any]) -> None:
         for note in self._notes:
@@ -263,17 +291,14 @@ class Host(pykka.ThreadingActor):
 
     def _take(self, turn: Turn[Any], item: Input) -> bool:
         """Decide one message; False if it was given up."""
-        if item.source == "log" and item.at <= self.ledger.decided_to:
-            return True  # read twice: once by the recovery's scan, once by the reader
-        if item.source == "mailbox" and item.at <= self.ledger.mail_cursor:
+        if self._was_decided(item):
             return True
         if self._trials.was_given_up(item):
             return False
-        if self._trials.going_on():
-            if not self._trials.begin(item):
-                self._give_up(turn, item)
-                return False
-            turn.forget += self._trials.forgotten(item)
+        if self._trials.is_exhausted(item):
+            self._give_up(turn, item)
+            return False
+        turn.forget += self._trials.forgotten(item)
         if isinstance(item.message, Due):
             self._decide_due(turn, item, item.message)
         else:

@@ -39,10 +39,20 @@ class Inbox(Generic[T]):
         """Wake the owner though nothing was added."""
         self._put(())
 
-    def take(self, limit: int) -> list[T]:
-        """At most `limit` items from the front. The owner then asks `rearm` whether to look again."""
+    def take(self, limit: int, alone: Callable[[T], bool] | None = None) -> list[T]:
+        """At most `limit` items from the front; one that is to be `alone` is the only one. The owner then asks `rearm`
+        whether to look again.
+        """
+        taken: list[T] = []
         with self._lock:
-            return [self._items.popleft() for _ in range(min(limit, len(self._items)))]
+            while self._items and len(taken) < limit:
+                single = alone is not None and alone(self._items[0])
+                if single and taken:
+                    break
+                taken.append(self._items.popleft())
+                if single:
+                    break
+        return taken
 
     def __len__(self) -> int:
         return len(self._items)

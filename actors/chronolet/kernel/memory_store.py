@@ -179,17 +179,13 @@ class MemoryStore:
         server.changed.notify_all()
         return Committed(version=head.version + 1, at=at)
 
-    def count_try(self, shard: Shard, token: str, message: str, count: int) -> Fenced | None:
+    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
         with self._server.changed:
             head = self._server.shard(shard).head
             if not token or head.token != token:
                 return Fenced(token=head.token)
-            self._server.update(shard, tries={**head.tries, message: count})
+            self._server.update(shard, tries={**head.tries, **counts})
             return None
-
-    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
-        answers = [self.count_try(shard, token, message, count) for message, count in counts.items()]
-        return next((answer for answer in answers if answer is not None), None)
 
     # -- reading -------------------------------------------------------------------------------------------------
 

@@ -147,18 +147,18 @@ class RedisStore:
     def step(self, step: Step) -> Committed | Fenced | Conflict:
         return self._commits.commit(step)
 
-    def count_try(self, shard: Shard, token: str, message: str, count: int) -> Fenced | None:
-        word, *rest = self._function("try", (self._keys.shard(shard),), token, message, count)
-        return Fenced(token=text(rest[0])) if word == b"FENCED" else None
-
     def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
-        first, *rest = counts.items()
-        fenced = self.count_try(shard, token, *first)  # loads the functions where they are missing
-        if fenced is not None or not rest:
-            return fenced
         key = self._keys.shard(shard)
-        replies = self._ask([key], [("FCALL", "chronolet_try_1", 1, key, token, *one) for one in rest])
-        return next((Fenced(token=text(reply[1])) for reply in replies if reply[0] == b"FENCED"), None)
+        commands = [("FCALL", "chronolet_try_1", 1, key, token, *one) for one in counts.items()]
+        try:
+            replies = self._ask([key], commands)
+        except StoreBroken as error:
+            if not no_function(error):
+                raise
+            redis_library.load(self._queries)
+            replies = self._ask([key], commands)
+        answers = [_checked("try", reply) for reply in replies]
+        return next((Fenced(token=text(reply[1])) for reply in answers if reply[0] == b"FENCED"), None)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -278,9 +278,7 @@ class RedisStore:
                 raise translated(error, chosen.where) from error
             redis_library.load(self._queries)
             reply = chosen.call(*command)
-        if reply[0] == b"BROKEN":
-            raise StoreBroken(f"{name} was refused and nothing was written: {text(reply[1])}")
-        return reply
+        return _checked(name, reply)
 
     def _ask(self, keys: Sequence[str], commands: Sequence[Sequence[str | int]]) -> list[Any]:
         """Plain reading commands in one round trip; `keys` are what an error may be about."""
@@ -306,3 +304,10 @@ class RedisStore:
             found = ", ".join(f"{key} is a {text(kind)}" for key, kind in zip(keys, types, strict=True))
             raise StoreBroken(f"a key is not of the type it must be: {found}") from error
         raise translated(error, self._address.where) from error
+
+
+def _checked(name: str, reply: list[Any]) -> list[Any]:
+    """A function's reply; StoreBroken if it refused what it found."""
+    if reply[0] == b"BROKEN":
+        raise StoreBroken(f"{name} was refused and nothing was written: {text(reply[1])}")
+    return reply

@@ -27,6 +27,11 @@ Item = Input | EffectInput | SlotFreed | LookAgain | Outlived
 """What a host takes from its inbox."""
 
 
+def message_of(item: Item) -> Input | None:
+    """What an item has to be decided, if anything."""
+    return item if isinstance(item, Input) else item.item if isinstance(item, EffectInput) else None
+
+
 @dataclass(slots=True)
 class Recovered:
     """A shard as recovery hands it to its host: states, messages it has not consumed yet, and how far was read."""

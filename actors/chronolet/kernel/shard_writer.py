@@ -96,15 +96,8 @@ class ShardWriter:
         """Since the last commit, or since the host began."""
         return time.monotonic() - self._last_step
 
-    def count_try(self, message: str, count: int) -> None:
-        """Note in the shard's hash, before a message is decided, the how manieth try this is."""
-        ledger = self._ledger
-        answer = self._patiently(lambda: self._store.count_try(ledger.shard, ledger.token, message, count))
-        if isinstance(answer, Fenced):
-            raise self._lost(answer)
-
     def count_tries(self, counts: Mapping[str, int]) -> None:
-        """The same of several."""
+        """Record in the shard's hash, before messages are decided, the attempt count of each, in one round trip."""
         ledger = self._ledger
         answer = self._patiently(lambda: self._store.count_tries(ledger.shard, ledger.token, counts))
         if isinstance(answer, Fenced):

@@ -221,11 +221,10 @@ class Store(Protocol):
     def step(self, step: Step) -> Committed | Fenced | Conflict:
         """Commit. A Conflict whose `step_id` is the step's own is answered as Committed by the implementation."""
 
-    def count_try(self, shard: Shard, token: str, message: str, count: int) -> Fenced | None:
-        """Before a message is decided that may have failed before: remember that this is its `count`th try."""
-
     def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
-        """The same of several, in one round trip. After a lost answer some of them may be remembered."""
+        """Before messages are decided that may have failed before: remember in one round trip which try each is.
+        After a lost answer some of the counts may be remembered. `counts` is not empty.
+        """
 
     # -- reading -------------------------------------------------------------------------------------------------
     def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:

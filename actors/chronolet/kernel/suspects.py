@@ -59,6 +59,10 @@ class Suspects:
             self._begun |= counts.keys()
             self._ended |= {mark: count - 1 for mark, count in counts.items()}
 
+    def covers(self, mark: str) -> bool:
+        """Whether an end of the process would be blamed on this effect: then its answer needs no mark of its own."""
+        return mark in self._begun and self._ended[mark] < TRIES
+
     def over(self, mark: str) -> Sequence[str]:
         """It ended, and the process lives: the mark to be removed, if there is one."""
         if mark not in self._ended or self._ended[mark] >= TRIES:
