@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from chronolet.node.health import Health
 from chronolet.node.http import Answer, HttpServer, Query, health_pages
@@ -25,6 +26,10 @@ def failing(query: Query) -> Answer:
     raise ZeroDivisionError
 
 
+def unreadable(query: Query) -> Answer:
+    raise FileNotFoundError(2, "No such file or directory", "/nowhere")
+
+
 @pytest.fixture
 def health() -> Health:
     return Health()
@@ -32,7 +37,7 @@ def health() -> Health:
 
 @pytest.fixture
 def server(health: Health) -> Iterator[HttpServer]:
-    served = HttpServer("127.0.0.1", 0, {**health_pages(health), "/fails": failing})
+    served = HttpServer("127.0.0.1", 0, {**health_pages(health), "/fails": failing, "/unreadable": unreadable})
     served.start()
     yield served
     served.stop()
@@ -78,14 +83,20 @@ def test_what_is_not_there_yet_makes_unready_but_not_unhealthy(server: HttpServe
 
 
 def test_unknown_pages_name_the_known_ones(server: HttpServer) -> None:
-    assert get(server, "/pods") == (404, "/pods: not found; there is /fails, /healthz, /readyz\n")
+    assert get(server, "/pods") == (404, "/pods: not found; there is /fails, /healthz, /readyz, /unreadable\n")
     assert get(server, "/healthz", "POST")[0] == 501
     assert get(server, "/healthz", "HEAD") == (200, "")
 
 
+@pytest.mark.parametrize("path", ["/fails", "/unreadable"])
+def test_a_page_that_fails_is_an_answer_and_a_line_in_the_log(server: HttpServer, path: str) -> None:
+    with capture_logs() as lines:
+        assert get(server, path) == (500, f"{path} failed: see the error in the agent's log\n")
+    assert [(one["event"], one["path"], one["log_level"]) for one in lines] == [("a page failed", path, "error")]
+
+
 def test_a_failing_page_and_a_rude_client_leave_the_server_serving(server: HttpServer) -> None:
-    with pytest.raises(http.client.RemoteDisconnected):
-        get(server, "/fails")
+    assert get(server, "/fails")[0] == 500
     with socket.create_connection(("127.0.0.1", server.port)) as rude:
         rude.sendall(b"\x00\xff\r\n\r\n")
     assert get(server, "/healthz") == (200, "ok")

@@ -177,10 +177,10 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
-        """A client that hangs up is none of our business; a page that fails is reported to the operator."""
+        """A client that hangs up is none of our business; any other error is reported to the operator."""
         error = sys.exception()
         if not isinstance(error, OSError):
-            log.error("a page failed", client=str(client_address), exc_info=error)
+            log.error("a request failed", client=str(client_address), exc_info=error)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -253,6 +253,9 @@ class _Handler(BaseHTTPRequestHandler):
         except TooManyError:
             message = b"too many requests for such pages are being answered: ask again\n"
             return Answer(503, message, headers={"Retry-After": "1"})
+        except Exception as error:  # also an OSError: here it is the page's, not the client's
+            log.error("a page failed", path=asked.path, client=str(self.client_address), exc_info=error)
+            return Answer(500, f"{asked.path} failed: see the error in the agent's log\n".encode())
 
     def _found(self, asked: Request) -> tuple[Show, Query] | None:
         pages = self.server.served.pages
