@@ -7,7 +7,6 @@ not answer keeps the calls to no other one waiting.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from functools import partial
 
 import structlog
 
-from chronolet.devices import registration, signals, wanted
-from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
+from chronolet.devices import signals, wanted
+from chronolet.devices.desk import Desk
 from chronolet.kernel.kind import Effect, EffectContext, Ended, Job, Tended
-from chronolet.ports.device_plugins import DevicePlugins, Listing, PluginRefusal, Registering
+from chronolet.ports.device_plugins import DevicePlugins, Listing, PluginRefusal
 from chronolet.ports.fenced_plugins import FencedPlugins
 from chronolet.ports.pod_resources import PodResourcesServer
 from chronolet_schemas.envelope import Signal
@@ -134,89 +133,6 @@ class Asking:
         return signals.PreStartSaid(subject=effect.subject, intent=effect.intent)
 
 
-class Desk:
-    """Where plugins register. What they are told is what the decider finds too.
-
-    Refusals are numbered here: one that is no news leaves no trace in the log, and so cannot be counted there. So are
-    resources, for the plugin gets its answer before the decider sees the call. One whose plugin has stopped counts for
-    as long as the decider keeps it.
-    """
-
-    def __init__(self, most: int = 256, clock: Callable[[], float] = time.monotonic) -> None:
-        self._lock = threading.Lock()
-        self._refused: dict[str, int] = {}
-        self._most = most
-        self._clock = clock
-        self._stopped: dict[str, float | None] = {}
-        """When the plugin of each registered resource stopped, None while it serves."""
-        self._endpoints: dict[str, str] = {}
-        """Where each resource's plugin serves, as it said."""
-
-    def opened(self, context: EffectContext) -> None:
-        """The registration socket is new."""
-        with self._lock:
-            self._refused.clear()
-            self._stopped.clear()
-            self._endpoints.clear()
-            context.send(signals.RegistryOpened())
-
-    def register(self, context: EffectContext, asked: Registering) -> str:
-        """What is wrong with a plugin, or nothing."""
-        with self._lock:  # they are told in the order of their numbers
-            limit = self._limit(asked.resource)
-            refused = registration.refusal(
-                versions=asked.versions,
-                resource=asked.resource,
-                endpoint=asked.endpoint,
-                folder=asked.folder,
-                limit=limit,
-            )
-            if refused is None:
-                self._stopped[asked.resource], self._endpoints[asked.resource] = None, asked.endpoint
-            context.send(
-                signals.PluginRegistering(
-                    by=asked.by,
-                    resource=asked.resource,
-                    versions=asked.versions,
-                    endpoint=asked.endpoint,
-                    folder=asked.folder,
-                    options=asked.options,
-                    times=self._times(asked.resource, refused),
-                    limit=limit,
-                )
-            )
-        return refused.message if refused is not None else ""
-
-    def stopped(self, resource: str) -> None:
-        """The resource's plugin cannot be reached any more."""
-        with self._lock:
-            if resource in self._stopped:
-                self._stopped[resource] = self._clock()
-
-    def left(self, context: EffectContext, endpoint: str) -> None:
-        """The socket of a plugin that was found by it is gone."""
-        for resource in [name for name, one in list(self._endpoints.items()) if one == endpoint]:
-            self.stopped(resource)
-        context.send(signals.PluginLeft(socket=endpoint))
-
-    def _limit(self, resource: str) -> int:
-        """The largest number of plugins if one more of this resource would exceed it, else 0."""
-        kept_since = self._clock() - STOP_GRACE_MILLISECONDS / 1000
-        for name, at in list(self._stopped.items()):
-            if at is not None and at < kept_since:
-                del self._stopped[name], self._endpoints[name]
-        return self._most if resource not in self._stopped and len(self._stopped) >= self._most else 0
-
-    def _times(self, resource: str, refused: registration.Refusal | None) -> int:
-        if refused is None:
-            for name in registration.all_counted_as(resource):
-                self._refused.pop(name, None)
-            return 1
-        name = registration.counted_as(resource, refused.reason, self._refused)
-        self._refused[name] = self._refused.get(name, 0) + 1
-        return self._refused[name]
-
-
 class Watching:
     """What goes on for as long as it is wanted."""
 
@@ -240,6 +156,8 @@ class Watching:
         self._outside.resources.serve(context.cancelled)
 
     def devices(self, effect: wanted.WatchDevices, context: EffectContext, failed: Ended) -> Callable[[], None]:
+        stream = self._desk.following(effect.resource)
+
         def listed(listing: Listing) -> None:
             context.send(
                 signals.DevicesListing(
@@ -251,7 +169,7 @@ class Watching:
             )
 
         def ended(refusal: PluginRefusal) -> None:
-            self._desk.stopped(effect.resource)
+            self._desk.stopped(effect.resource, stream)
             log.warning("a device plugin is gone", resource=effect.resource, error=str(refusal))
             context.send(
                 signals.EndpointStopped(

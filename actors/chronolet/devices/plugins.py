@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from chronolet.devices import signals
 from chronolet.devices.claims import Policy
-from chronolet.devices.registration import Refusal, counted_as, refusal, shortened, socket_of
+from chronolet.devices.registration import PAUSE_SECONDS, Refusal, counted_as, refusal, shortened, socket_of
 from chronolet.devices.state import Device, Refused, Resource, State
 from chronolet_schemas import devices, kube_events
 from chronolet_schemas.devices import DeviceInfo
@@ -47,6 +47,13 @@ def registering(state: State, message: signals.PluginRegistering, policy: Policy
     if found is not None:
         yield from _refused(state, message, found, policy, now)
         return
+    if message.skipped:
+        yield told(
+            policy,
+            "DevicePluginRegistersTooOften",
+            f"Device plugin of {message.resource} registered {message.skipped + 1} times since its last registration "
+            f"that counted: of so many, the newest counts every {PAUSE_SECONDS} seconds",
+        )
     socket = socket_of(message.endpoint, message.folder) or ""
     before = state.resources.get(message.resource)
     if before is not None and before.heard and before.socket != socket:

@@ -16,13 +16,17 @@ from chronolet.rules.extended_resources import is_extended
 SUPPORTED_VERSION = "v1beta1"
 REGISTRY_SOCKET = "kubelet.sock"
 
+AT_ONCE = 10
+"""How many registrations of a resource may come in quick succession before they count every PAUSE_SECONDS only."""
+PAUSE_SECONDS = 30
+
 MOST_REFUSED = 64
 """So many different refusals are counted each by itself. All that are beyond them count as one more."""
 _THE_OTHERS = ""
 _LONGEST = 320
+"""Characters of what a plugin says of itself, where it is told again: more than the longest name of a resource."""
 LONGEST_SOCKET = 107
 """Bytes of a socket's path, by the kernel."""
-"""Characters of what a plugin says of itself, where it is told again: more than the longest name of a resource."""
 
 Reason = Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint", "too_many_plugins"]
 

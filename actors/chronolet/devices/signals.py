@@ -21,7 +21,8 @@ class PluginRegistering(Signal, frozen=True, kw_only=True):
 
     `endpoint` is what it named: a file name in `folder`, or an absolute path in it. `options` is null where it was not
     said. Of one that was refused, `times` is how often its resource has been, for the same reason, since the
-    registration socket was made. `limit` is the largest number of plugins if it was reached already, else 0.
+    registration socket was made. `limit` is the largest number of plugins if it was reached already, else 0. `skipped`
+    registrations of the resource before it came faster than they are sent, and were not.
     """
 
     by: Literal["registration", "watcher"] = "registration"
@@ -32,6 +33,7 @@ class PluginRegistering(Signal, frozen=True, kw_only=True):
     options: PluginOptions | None = None
     times: int = 1
     limit: int = 0
+    skipped: int = 0
 
 
 class PluginLeft(Signal, frozen=True, kw_only=True):

@@ -143,6 +143,17 @@ def test_bad_registrations_are_refused() -> None:
     assert not scene.now.resources
 
 
+def test_registrations_that_were_skipped_are_counted() -> None:
+    scene = Devices().registers(skipped=41)
+    assert scene.only(devices.PluginRegistered).generation == 1
+    words = (
+        f"Device plugin of {GPU} registered 42 times since its last registration that counted: "
+        "of so many, the newest counts every 30 seconds"
+    )
+    assert scene.told == (("DevicePluginRegistersTooOften", words),)
+    assert scene.registers().told == ()
+
+
 def test_one_plugin_too_many_is_refused() -> None:
     scene = Devices().registers(limit=2)
     assert scene.only(devices.RegistrationRefused).reason == "too_many_plugins"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from msgspec import structs
 
@@ -11,7 +13,8 @@ from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.adapters.pod_resources import GrpcPodResources
 from chronolet.devices import signals, wanted
 from chronolet.devices.decider import DECIDER
-from chronolet.devices.effects import Desk, Outside, jobs
+from chronolet.devices.desk import Desk
+from chronolet.devices.effects import Outside, jobs
 from chronolet.ports.device_plugins import Registering
 from chronolet.ports.pod_resources import NodeResources
 from chronolet_schemas import devices
@@ -68,8 +71,8 @@ def test_resources_are_counted_until_the_decider_forgets_them() -> None:
     assert not desk.register(context, named("a.test/b"))
     assert "2 device plugins are registered" in desk.register(context, named("a.test/c"))
     assert not desk.register(context, named("a.test/a")), "one that registers again is no more than it was"
-    desk.stopped("a.test/a")
-    desk.stopped("a.test/unknown")
+    desk.stopped("a.test/a", desk.following("a.test/a"))
+    desk.stopped("a.test/unknown", desk.following("a.test/unknown"))
     now[0] = 299.0
     assert desk.register(context, named("a.test/c")), "a stopped plugin is kept for five minutes"
     now[0] = 301.0
@@ -82,6 +85,80 @@ def test_resources_are_counted_until_the_decider_forgets_them() -> None:
     assert not desk.register(context, named("a.test/f"))
     limits = [one.limit for one, _ in context.sent if isinstance(one, signals.PluginRegistering)]
     assert limits == [0, 0, 2, 0, 2, 0, 0, 0, 0]
+
+
+def test_the_end_of_a_stream_that_was_replaced_stops_nothing() -> None:
+    now = [0.0]
+    desk, context = Desk(most=1, clock=lambda: now[0]), Context(entity="node", cause="")
+    assert not desk.register(context, named("a.test/a"))
+    before = desk.following("a.test/a")
+    assert not desk.register(context, named("a.test/a")), "the plugin has begun anew"
+    desk.following("a.test/a")
+    desk.stopped("a.test/a", before)
+    now[0] = 301.0
+    assert desk.register(context, named("a.test/b")), "the plugin of a.test/a still serves"
+
+
+@dataclass
+class Hasty:
+    """A plugin that registers without end, at a desk whose clock and timer are turned by hand."""
+
+    now: float = 0.0
+    due: list[Callable[[], None]] = field(default_factory=list)
+    context: Context = field(default_factory=lambda: Context(entity="node", cause=""))
+
+    def __post_init__(self) -> None:
+        self.desk = Desk(clock=lambda: self.now, later=lambda _, call: self.due.append(call))
+
+    def registers(self, times: int, resource: str = "a.test/a") -> list[signals.PluginRegistering]:
+        """What the decider is sent of so many."""
+        before = len(self.context.sent)
+        for number in range(times):
+            assert not self.desk.register(self.context, structs.replace(named(resource), endpoint=f"{number}.sock"))
+        return self.since(before)
+
+    def looks(self, after: float) -> list[signals.PluginRegistering]:
+        """What it is sent when the timer has gone off, so long after."""
+        self.now += after
+        before, (call,) = len(self.context.sent), self.due
+        self.due.clear()
+        call()
+        return self.since(before)
+
+    def since(self, before: int) -> list[signals.PluginRegistering]:
+        return [one for one, _ in self.context.sent[before:] if isinstance(one, signals.PluginRegistering)]
+
+
+def test_of_registrations_without_end_the_newest_counts_now_and_then() -> None:
+    plugin = Hasty()
+    assert len(plugin.registers(1000)) == 10, "ten at once"
+    assert plugin.registers(1, "a.test/b"), "others are not kept waiting"
+    assert plugin.looks(29.0) == []
+    (sent,) = plugin.looks(1.0)
+    assert (sent.endpoint, sent.skipped) == ("999.sock", 989)
+    assert not plugin.due, "nothing is held any more"
+    assert plugin.registers(2) == []
+    plugin.desk.opened(plugin.context)
+    assert plugin.looks(60.0) == [], "plugins register anew with the socket"
+    assert len(plugin.registers(11)) == 10
+    plugin.context.cancelled.set()
+    assert plugin.looks(60.0) == [], "the effect has ended"
+
+
+def test_a_plugin_that_left_registers_no_more() -> None:
+    plugin = Hasty()
+    plugin.registers(12)
+    plugin.desk.left(plugin.context, "11.sock")
+    assert plugin.looks(60.0) == []
+
+
+def test_what_waits_is_sent_by_a_timer() -> None:
+    now = [0.0]
+    desk, context = Desk(clock=lambda: now[0]), Context(entity="node", cause="")
+    for _ in range(12):
+        desk.register(context, GOOD)
+    now[0] = 30.0
+    scratch.wait_until(lambda: len(context.sent) == 11, "the registration that waits")
 
 
 def test_an_allocate_that_fails_is_measured_too() -> None:

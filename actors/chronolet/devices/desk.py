@@ -1,0 +1,201 @@
+"""Where plugins register: the answer to each, and which registrations the decider is sent.
+
+Comes in: registrations, the beginnings and ends of streams. Goes out: answers, `signals.PluginRegistering`. Next:
+`decider`, which comes to the same result. Used by `effects`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from chronolet.devices import registration, signals
+from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
+from chronolet.devices.registration import AT_ONCE, PAUSE_SECONDS
+from chronolet.kernel.kind import EffectContext
+from chronolet.ports.device_plugins import Registering
+
+log = structlog.get_logger("chronolet.devices")
+
+_LOOK_SECONDS = 1.0
+
+Later = Callable[[float, Callable[[], None]], object]
+"""Calls something once, after so many seconds, on another thread."""
+
+
+def _later(seconds: float, call: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+
+
+@dataclass
+class _Pace:
+    """How often a resource registers: `left` registrations may pass at once, as of `at`. `held` is the newest one that
+    has to wait until then.
+    """
+
+    left: float
+    at: float
+    held: tuple[EffectContext, signals.PluginRegistering] | None = None
+
+    def passes(self, now: float) -> bool:
+        self.left = min(self.left + (now - self.at) / PAUSE_SECONDS, AT_ONCE)
+        self.at = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+class Desk:
+    """Where plugins register. What they are told is what the decider finds too.
+
+    Refusals are numbered here: one that is no news leaves no trace in the log, and so cannot be counted there. So are
+    resources, for the plugin gets its answer before the decider sees the call. One whose plugin has stopped counts for
+    as long as the decider keeps it.
+
+    A newer registration makes those before it worthless. Of a plugin that registers without end, as some do while
+    another resource of theirs is refused, the newest one is sent every PAUSE_SECONDS, with the number of the others.
+    """
+
+    def __init__(self, most: int = 256, clock: Callable[[], float] = time.monotonic, later: Later = _later) -> None:
+        self._lock = threading.Lock()
+        self._refused: dict[str, int] = {}
+        self._most = most
+        self._clock = clock
+        self._later = later
+        self._stopped: dict[str, float | None] = {}
+        """When the plugin of each registered resource stopped, None while it serves."""
+        self._endpoints: dict[str, str] = {}
+        """Where each resource's plugin serves, as it said."""
+        self._streams: dict[str, int] = {}
+        """The number of each resource's newest stream."""
+        self._paces: dict[str, _Pace] = {}
+        self._looking = False
+
+    def opened(self, context: EffectContext) -> None:
+        """The registration socket is new."""
+        with self._lock:
+            self._refused.clear()
+            self._stopped.clear()
+            self._endpoints.clear()
+            self._paces.clear()
+            context.send(signals.RegistryOpened())
+
+    def register(self, context: EffectContext, asked: Registering) -> str:
+        """What is wrong with a plugin, or nothing."""
+        with self._lock:  # they are told in the order of their numbers
+            limit = self._limit(asked.resource)
+            refused = registration.refusal(
+                versions=asked.versions,
+                resource=asked.resource,
+                endpoint=asked.endpoint,
+                folder=asked.folder,
+                limit=limit,
+            )
+            signal = signals.PluginRegistering(
+                by=asked.by,
+                resource=asked.resource,
+                versions=asked.versions,
+                endpoint=asked.endpoint,
+                folder=asked.folder,
+                options=asked.options,
+                times=self._times(asked.resource, refused),
+                limit=limit,
+            )
+            if refused is not None:
+                context.send(signal)
+                return refused.message
+            self._stopped[asked.resource], self._endpoints[asked.resource] = None, asked.endpoint
+            self._send_or_hold(context, signal)
+        return ""
+
+    def following(self, resource: str) -> int:
+        """A stream to the resource's newest plugin begins; the number is for its end."""
+        with self._lock:
+            self._streams[resource] = self._streams.get(resource, 0) + 1
+            if resource in self._stopped:
+                self._stopped[resource] = None
+            return self._streams[resource]
+
+    def stopped(self, resource: str, stream: int) -> None:
+        """A stream of the resource's ended. One that was replaced says nothing of the plugin that is there now."""
+        with self._lock:
+            if resource in self._stopped and stream == self._streams.get(resource):
+                self._stopped[resource] = self._clock()
+
+    def left(self, context: EffectContext, endpoint: str) -> None:
+        """The socket of a plugin that was found by it is gone."""
+        with self._lock:
+            for resource in [name for name, one in self._endpoints.items() if one == endpoint]:
+                self._stopped[resource] = self._clock()
+                self._paces.pop(resource, None)
+            context.send(signals.PluginLeft(socket=endpoint))
+
+    # -- with the lock held --------------------------------------------------------------------------------------
+
+    def _limit(self, resource: str) -> int:
+        """The largest number of plugins if one more of this resource would exceed it, else 0."""
+        kept_since = self._clock() - STOP_GRACE_MILLISECONDS / 1000
+        for name, at in list(self._stopped.items()):
+            if at is not None and at < kept_since:
+                del self._stopped[name], self._endpoints[name]
+                self._streams.pop(name, None)
+                self._paces.pop(name, None)
+        return self._most if resource not in self._stopped and len(self._stopped) >= self._most else 0
+
+    def _times(self, resource: str, refused: registration.Refusal | None) -> int:
+        if refused is None:
+            for name in registration.all_counted_as(resource):
+                self._refused.pop(name, None)
+            return 1
+        name = registration.counted_as(resource, refused.reason, self._refused)
+        self._refused[name] = self._refused.get(name, 0) + 1
+        return self._refused[name]
+
+    def _send_or_hold(self, context: EffectContext, signal: signals.PluginRegistering) -> None:
+        now = self._clock()
+        pace = self._paces.setdefault(signal.resource, _Pace(AT_ONCE, now))
+        if pace.held is not None:
+            skipped = pace.held[1].skipped + 1
+            pace.held = context, msgspec.structs.replace(signal, skipped=skipped)
+            return
+        if pace.passes(now):
+            context.send(signal)
+            return
+        log.warning(
+            "a device plugin registers again and again; its newest registration counts later",
+            resource=signal.resource,
+            endpoint=signal.endpoint,
+            in_seconds=round((1 - pace.left) * PAUSE_SECONDS),
+        )
+        pace.held = context, signal
+        self._look_later()
+
+    def _look_later(self) -> None:
+        if not self._looking:
+            self._looking = True
+            self._later(_LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """Send what was held for long enough."""
+        with self._lock:
+            self._looking = False
+            now = self._clock()
+            for pace in self._paces.values():
+                if pace.held is None:
+                    continue
+                context, signal = pace.held
+                if context.cancelled.is_set():
+                    pace.held = None
+                elif pace.passes(now):
+                    pace.held = None
+                    context.send(signal)
+            if any(pace.held is not None for pace in self._paces.values()):
+                self._look_later()
