@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec.structs import replace
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from chronolet.node.metrics import Metrics
@@ -51,6 +52,31 @@ def test_outcomes_are_counted_and_the_durations_of_successes_kept() -> None:
     durations = {name: (labels, value) for name, labels, value in samples(page, "prober_probe_duration_seconds")}
     assert durations["prober_probe_duration_seconds_count"] == (NAMES, 2)
     assert durations["prober_probe_duration_seconds_sum"] == (NAMES, 1.0)
+
+
+def test_the_page_is_what_prometheus_client_writes_of_the_same() -> None:
+    """The writer is our own, for speed: its samples are those of the library, bucket by bucket."""
+    metrics, registry = Metrics("n"), CollectorRegistry()
+    total = Counter("prober_probe_total", "x", ["result", "pod_uid", *NAMES], registry=registry)
+    duration = Histogram("prober_probe_duration_seconds", "x", list(NAMES), registry=registry)
+    other = replace(PROBE, pod="default/other", uid="v", probe="Readiness")
+    metrics.probes.begins(PROBE)
+    metrics.probes.begins(other)
+    metrics.probes.probed(other, "failure", 0.1)
+    total.labels("failed", "v", "Readiness", "app", "other", "default").inc()
+    for seconds in (0.0, 0.005, 0.0051, 0.3, 10.0, 11.5):
+        metrics.probes.probed(PROBE, "success", seconds)
+        total.labels("successful", "u", *NAMES.values()).inc()
+        duration.labels(*NAMES.values()).observe(seconds)
+    found, expected = (
+        {(one.name, tuple(sorted(one.labels.items()))): one.value for family in families for one in family.samples}
+        for families in (
+            text_string_to_metric_families(metrics.probes.page({}).body.decode()),
+            text_string_to_metric_families(generate_latest(registry).decode()),
+        )
+    )
+    assert found == expected
+    assert len(found) == 2 + 15 + 2
 
 
 def shown(metrics: Metrics) -> list[float]:

@@ -8,11 +8,12 @@ histogram, too, has successes only. Next: `http`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from chronolet.node.http import Answer, Query
+from chronolet.node.probe_page import ProbeSeries, written
 from chronolet.prober.actor import key as prober_key
 from chronolet.prober.wanted import RunProbe
 from chronolet_schemas import pleg
@@ -20,8 +21,6 @@ from chronolet_schemas.prober import Outcome
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LATENESS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0)
-_DURATION = ("probe_type", "container", "pod", "namespace")
-_TOTAL = ("result", "pod_uid", *_DURATION)
 _WORDS: dict[Outcome, str] = {
     "success": "successful",
     "warning": "successful",
@@ -33,30 +32,11 @@ _WORDS: dict[Outcome, str] = {
 """The kubelet's words for `result`, but for the last one, which is ours."""
 
 
-class _Series:
-    """What one probe of a pod of that `uid` moves: a counter for each result that it had."""
-
-    def __init__(self, uid: str) -> None:
-        self.uid = uid
-        self.counters: dict[str, Counter] = {}
-        self.seconds: Histogram | None = None
-
-
 class ProbeFigures:
     """`prober.outside.Figures`. Workers call it on one thread, hosts and scrapes on theirs."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """`registry` is that of /metrics; the page has one of its own."""
-        self._page = CollectorRegistry()
-        self._total = Counter(
-            "prober_probe_total",
-            "Cumulative number of a liveness, readiness or startup probe for a container by result.",
-            _TOTAL,
-            registry=self._page,
-        )
-        self._duration = Histogram(
-            "prober_probe_duration_seconds", "Duration in seconds for a probe response.", _DURATION, registry=self._page
-        )
+        """`registry` is that of /metrics; the page has its own series."""
         self._lateness = Histogram(
             "chronolet_probe_lateness_seconds",
             "How long after its time a probe began",
@@ -80,7 +60,7 @@ class ProbeFigures:
             registry=registry,
         )
         self._lock = threading.Lock()
-        self._series: dict[str, _Series] = {}
+        self._series: dict[str, ProbeSeries] = {}
         """By the probe's key, of those that this process is to probe: what is said of any other one comes too late."""
 
     def begins(self, probe: RunProbe) -> None:
@@ -89,8 +69,7 @@ class ProbeFigures:
         with self._lock:
             known = self._series.get(key)
             if known is None or known.uid != probe.uid:
-                self._drop(key)
-                self._series[key] = _Series(probe.uid)
+                self._series[key] = ProbeSeries(probe.uid, key)
 
     def began(self, probe: RunProbe, late_seconds: float) -> None:
         """See `Figures`."""
@@ -105,12 +84,9 @@ class ProbeFigures:
             series = self._series.get(key)
             if series is None or series.uid != probe.uid:
                 return
-            if word not in series.counters:
-                series.counters[word] = self._total.labels(word, probe.uid, *_names(key))
-            series.counters[word].inc()
+            series.count(word)
             if word == "successful":
-                series.seconds = series.seconds or self._duration.labels(*_names(key))
-                series.seconds.observe(seconds)
+                series.observe(seconds)
 
     def lost(self, count: int) -> None:
         """So many raw outcomes were given up."""
@@ -130,24 +106,11 @@ class ProbeFigures:
         """These probes are gone, or another process's: so are their series."""
         with self._lock:
             for key in keys:
-                self._drop(key)
+                self._series.pop(key, None)
 
     def page(self, query: Query) -> Answer:
-        """/metrics/probes."""
+        """/metrics/probes. Written outside the lock, for which probes would have to wait."""
         del query
-        return Answer(200, generate_latest(self._page), CONTENT_TYPE)
-
-    def _drop(self, key: str) -> None:
-        series = self._series.pop(key, None)
-        if series is None:
-            return
-        for word in series.counters:
-            self._total.remove(word, series.uid, *_names(key))
-        if series.seconds is not None:
-            self._duration.remove(*_names(key))
-
-
-def _names(key: str) -> Sequence[str]:
-    """The values of `_DURATION`, which are all in a probe's key."""
-    namespace, pod, container, probe = key.split("/")
-    return probe, container, pod, namespace
+        with self._lock:
+            found = list(self._series.values())
+        return Answer(200, written(found), CONTENT_TYPE)
