@@ -43,6 +43,20 @@ _BY_WORDS: tuple[tuple[str, RefusalKind], ...] = (
 )
 
 
+# Why a command cannot be begun that will be no other the next time. What else keeps an engine from beginning it (no
+# descriptors, processes or memory left) says nothing of the command.
+_ABOUT_THE_COMMAND = (
+    "no such file or directory",
+    "executable file not found",
+    "permission denied",
+    "not a directory",
+    "is a directory",
+    "exec format error",
+    "argument list too long",
+    "too many levels of symbolic links",
+    "file name too long",
+)
+
 # An endpoint of a network that could not be had; layers of a container and runc's own folders.
 _IN_BRACKETS = re.compile(r" \([0-9a-f]{64}\)")
 _IN_PATHS = re.compile(r"(?<=/)[0-9a-f]{64}(?:-init)?(?=[/\": ]|$)|(?<=/runc-process)[0-9]+")
@@ -71,6 +85,12 @@ def kind_of(words: str, otherwise: RefusalKind) -> RefusalKind:
     """The kind that the engine's words tell, where its status says little."""
     low = words.lower()
     return next((kind for marker, kind in _BY_WORDS if marker in low), otherwise)
+
+
+def is_about_the_command(words: str) -> bool:
+    """Whether the engine's words for a command that it did not begin blame the command."""
+    low = words.lower()
+    return any(marker in low for marker in _ABOUT_THE_COMMAND)
 
 
 def refused(status: int, body: bytes) -> Refusal:

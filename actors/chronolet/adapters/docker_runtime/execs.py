@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from chronolet.adapters.docker_runtime.connection import Connection, quoted
-from chronolet.adapters.docker_runtime.errors import one_line
+from chronolet.adapters.docker_runtime.errors import is_about_the_command, kind_of, one_line
 from chronolet.adapters.docker_runtime.hijack import Attached
 from chronolet.ports.runtime import ExecResult, Refusal
 
@@ -29,6 +29,8 @@ _SLICE_SECONDS = 0.25
 """So soon it is seen that nobody waits any more, and so often `meanwhile` is called."""
 _SETTLE_SECONDS = 5.0  # between the stream's end and the exit code
 _PAUSE_SECONDS = 0.01
+NOT_BEGUN = (126, 127)
+"""Docker's exit codes for a command that it could not begin, for whatever reason."""
 _STARTED_BEFORE = ("has already run", "is already running")
 _NANOSECONDS = 1_000_000_000
 _frame = struct.Struct(">BxxxL")
@@ -73,7 +75,10 @@ class Execs:
         # Once the connection is handed over, Docker writes its own refusals into it as if the command had said them.
         if said in [f"Error: Exec command {exec_id} {words}" for words in _STARTED_BEFORE]:
             raise Refusal("conflict", said)
-        return ExecResult(output=output, exit_code=self._exit_code(exec_id, said))
+        found = self._ended(exec_id, said)
+        if not found.Pid and found.ExitCode in NOT_BEGUN and not is_about_the_command(said):
+            raise Refusal(kind_of(said, "failed"), said or f"exec {exec_id}: it was not begun")
+        return ExecResult(output=output, exit_code=found.ExitCode or 0)
 
     def kill(self, exec_id: str) -> None:
         """Docker has no call for this. Its process leads a session and a group of its own on this machine."""
@@ -114,7 +119,7 @@ class Execs:
         except OSError:  # it has ended, or belongs to somebody whose processes are not ours to look at
             return ()
 
-    def _exit_code(self, exec_id: str, said: str) -> int:
+    def _ended(self, exec_id: str, said: str) -> _Inspected:
         """The stream ends a moment before the engine has noted how the process ended."""
         until = time.monotonic() + _SETTLE_SECONDS
         while (found := self._inspect(exec_id)) is not None and found.Running and time.monotonic() < until:
@@ -125,7 +130,7 @@ class Execs:
             raise Refusal("failed", f"exec {exec_id}: it closed its output and still runs")
         if found.ExitCode is None:
             raise Refusal("failed", said or f"exec {exec_id}: it was not started")
-        return found.ExitCode
+        return found
 
     def _inspect(self, exec_id: str) -> _Inspected | None:
         try:
