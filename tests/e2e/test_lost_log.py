@@ -1,7 +1,9 @@
 """A log that is lost as a whole: what runs is adopted, under the same ids, and everything goes on from there."""
 
+import json
 import shutil
 from collections.abc import Mapping
+from typing import Any
 
 from chronolet_schemas import kernel, manifests
 from chronolet_schemas import pod as pods
@@ -125,6 +127,55 @@ def test_a_change_that_starts_nothing_is_not_forgotten(own_node: Node, redis_ser
     assert own_node.chronolet("apply", "-f", changed).out == "pod/two unchanged\n"
     assert own_node.started_at("two") == before
     assert set(own_node.running("two")) == {"POD", "app"}
+
+    lose_kept_manifests(own_node, redis_server)
+    check_left_alone(own_node, before)
+
+
+def lose_kept_manifests(node: Node, server: PrivateRedis) -> None:
+    """The log is lost once more, and the manifests kept next to it are lost as well: nothing can be adopted."""
+    node.kill9()
+    server.client().flushall()
+    shutil.rmtree(node.root / "pods")
+    node.start()
+    new_log(node, server)
+    node.journal.wait_for_event(manifests.FolderRead)
+
+
+def check_left_alone(node: Node, running: Mapping[str, str]) -> None:
+    """`gc run --left-alone` removes what is dead of pod two, and keeps what runs until that has ended, too."""
+    everything = all_ids(node, "two")
+    dead = everything - set(running)
+    assert (len(running), len(dead)) == (2, 1)
+    (adopted,) = node.journal.events(manifests.AdoptionFinished)
+    assert len(adopted.left_alone) == len(everything)
+    assert planned(node) == {"removed": dead, "kept": set(running)}
+    assert all_ids(node, "two") == everything
+    (run,) = gc_runs(node)
+    assert (run["removed"], run["failed"], run["error"]) == (1, 0, "")
+    assert node.started_at("two") == running
+    node.kill_process("two", "app")
+    node.kill_process("two", "POD")
+    wait_until(lambda: not node.running("two"), "the end of pod two, by Docker's list")
+    assert planned(node) == {"removed": set(running), "kept": set()}
+    (run,) = gc_runs(node)
+    assert (run["removed"], run["failed"], run["error"]) == (2, 0, "")
+    assert all_ids(node, "two") == set()
+
+
+def planned(node: Node) -> dict[str, set[str]]:
+    """The ids in the plan of `gc run --left-alone`."""
+    said = node.chronolet("gc", "run", "--left-alone", "--dry-run", "-o", "json")
+    assert said.status == 0, said.err
+    plan = json.loads(said.out)["containers"]
+    return {what: {one["id"] for one in plan[what]} for what in ("removed", "kept")}
+
+
+def gc_runs(node: Node) -> list[dict[str, Any]]:
+    """What `gc run --left-alone` reports, by collector."""
+    said = node.chronolet("gc", "run", "--left-alone", "-o", "json")
+    assert said.status == 0, said.err
+    return list(json.loads(said.out).values())
 
 
 def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis) -> None:
