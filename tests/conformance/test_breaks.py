@@ -13,8 +13,13 @@ import pytest
 
 from chronolet.adapters.probes import health, tcp
 from chronolet.container_gc import effects as collecting
+from chronolet.container_gc import plan
 from chronolet.devices import claims, evolve
-from chronolet.pod import probing, starting
+from chronolet.kube_events import effects as event_effects
+from chronolet.kube_events import policy as event_policy
+from chronolet.pleg import decider as pleg_decider
+from chronolet.pod import conditions, probing, starting, status
+from chronolet.ports.kube_sinks import Outcome
 from chronolet.prober import decider, schedule, telling, worker
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
@@ -39,6 +44,18 @@ def _no_release(raw: socket.socket) -> None:
     raw.close()
 
 
+def _known_names(state: Any, *kinds: str) -> list[str]:
+    return [one.name for one in state.of_kind(*kinds)]
+
+
+def _first_failure_ends(name: Any, look: Any, judge: Any) -> plan.Judged:
+    return plan.Judged(name, error=look.errors.get(name, ""), verdicts=() if look.errors else judge())
+
+
+def _uncut(state: Any, message: Any) -> Any:
+    return tuple(pleg_decider._all_news(state, message.seen))
+
+
 _OPENED = evolve._CHANGES[devices.RegistryOpened]
 _FORGETFUL: dict[type[Event], Any] = {**evolve._CHANGES, devices.RegistryOpened: _forget_claims}
 _WANTED = probing.wanted
@@ -59,7 +76,7 @@ BREAKS: dict[str, Break] = {
     ),
     "errors are not tried again": Break(worker, "asks_again", lambda *_: False, "probes", "error_then_success"),
     "an error of the health service is taken for one of the asking": Break(
-        health, "_checked", lambda *_: ("error", ""), "probes", "grpc_unimplemented"
+        health, "_checked", lambda *_: ("error", "", False), "probes", "grpc_unimplemented"
     ),
     "an error of closing ends the attempt": Break(
         tcp, "closed", _no_release, "probes", "tcp_close_error_after_connect_still_success"
@@ -94,6 +111,30 @@ BREAKS: dict[str, Break] = {
     "what is in an unknown state is removed without a stop": Break(
         collecting, "_stop", lambda *_: None, "container_gc", "unknown_state_is_stopped_first"
     ),
+    "what a probe finds is not in the published status": Break(
+        probing,
+        "flags",
+        lambda *_, **__: probing.Flags(started=True, ready=True),
+        "pod_lifecycle",
+        "conditions_second_unready",
+    ),
+    "a container without a status is taken for one that is complete": Break(
+        status, "_names", _known_names, "pod_lifecycle", "initialized_missing"
+    ),
+    "a readiness gate is not read": Break(conditions, "stated", lambda _: {}, "pod_lifecycle", "conditions_gate_false"),
+    "a delivery that failed is not tried again": Break(
+        event_effects, "_handed", lambda *_: Outcome(delivered=1), "events", "transport_error_once"
+    ),
+    "a sink waits as long before each try": Break(
+        event_policy.Rules, "retry_at", lambda _, now, **__: now + 5_000, "events", "transport_error_forever"
+    ),
+    "a listing that fails is taken for an empty one": Break(
+        plan, "errors", lambda _: (), "container_gc", "stages_run_even_if_an_earlier_one_fails"
+    ),
+    "one stage that fails ends the run": Break(
+        plan, "_stage", _first_failure_ends, "container_gc", "stages_run_even_if_an_earlier_one_fails"
+    ),
+    "no listing is cut off": Break(pleg_decider, "_listing_news", _uncut, "pleg", "full_channel_drops_events"),
     "young containers are probed at once": Break(
         schedule, "spread", lambda *_: 0, "probes", "first_probe_jitter_on_young_kubelet"
     ),

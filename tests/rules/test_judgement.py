@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.rules.judgement import NO_DELAY, Delay, Shares, explained_by, judgeable, own, short_of, stalled
+from chronolet.rules.judgement import NO_DELAY, Delay, Shares, explained_by, own, short_of, stalled
 from chronolet_schemas.prober import Shortage
 
 
@@ -25,11 +25,10 @@ from chronolet_schemas.prober import Shortage
 )
 def test_a_delay_explains_a_time_out_of_a_second(delay: Delay, why: tuple[Shortage, ...]) -> None:
     assert explained_by(delay, 1_000) == why
-    assert judgeable(delay, 1_000) == (not why)
 
 
 def test_the_same_delay_does_not_explain_a_longer_time_out() -> None:
-    assert judgeable(Delay(agent=250, cpu=500), 5_000)
+    assert explained_by(Delay(agent=250, cpu=500), 5_000) == ()
 
 
 def test_the_agents_own_delay_is_its_lateness_and_the_longest_stall() -> None:

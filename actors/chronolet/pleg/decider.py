@@ -67,7 +67,7 @@ def _of_each(state: State, message: _SaidOfEach) -> Sequence[Event]:
         case signals.Noticed():
             return tuple(_noticed(state, message))
         case signals.Relisted():
-            return (*_relist_works(state, message), *listing_news(state, message))
+            return (*_relist_works(state, message), *_listing_news(state, message))
         case _:
             seen = tuple(signals.Seen(state="running", **structs.asdict(one)) for one in message.running)
             return (*_all_news(state, seen), pleg.ContainersAdopted(running=len(seen)))
@@ -108,11 +108,12 @@ def _relist_fails(message: signals.RelistFailed, now: int) -> Iterator[Event]:
         yield pleg.Unhealthy(message=said)
 
 
-def listing_news(state: State, message: signals.Relisted, most: int = MOST_EVENTS) -> Sequence[Event]:
-    """What is new in a listing: of containers at most so many events, and of pods whether they can be inspected."""
+def _listing_news(state: State, message: signals.Relisted) -> Sequence[Event]:
+    """What is new in a listing: of containers at most MOST_EVENTS, and of pods whether they can be inspected."""
     found = tuple(_all_news(state, message.seen))
-    told = (*found[:most], *_pods(state, message, found[:most]))
-    return (*told, pleg.EventsPutOff(count=len(found) - most)) if len(found) > most else told
+    told = found[:MOST_EVENTS]
+    put_off = len(found) - len(told)
+    return (*told, *_pods(state, message, told), *([pleg.EventsPutOff(count=put_off)] if put_off else ()))
 
 
 def _pods(state: State, message: signals.Relisted, told: Sequence[pleg.ContainerEvent]) -> Iterator[Event]:

@@ -29,7 +29,7 @@ from chronolet.pod.api import (
 from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.lifecycle import begins
 from chronolet.pod.phase import Phase, Status, pod_phase
-from chronolet.pod.state import Container, Exit, Failure, State, definitions
+from chronolet.pod.state import Container, ContainerKind, Exit, Failure, State, definitions
 from chronolet.rules.qos_class import qos_class
 
 _LAST_WORDS_BYTES = 12 * 1024
@@ -98,16 +98,24 @@ def _phase(state: State, init: tuple[ContainerStatus, ...], apps: tuple[Containe
     if state.failure is not None:
         return "Failed"
     ended = state.termination is not None and not any(one.alive for one in state.containers)
-    sidecars = {one.name for one in state.of_kind("sidecar")}
+    known = {one.name: one for one in (*init, *apps)}
+    sidecars = _names(state, "sidecar")
     return pod_phase(
         state.manifest.spec.restart_policy,
-        tuple(_for_phase(one, sidecar=one.name in sidecars) for one in init),
-        tuple(_for_phase(one) for one in apps),
+        [_for_phase(known.get(name), sidecar=name in sidecars) for name in _names(state, "init", "sidecar")],
+        [_for_phase(known.get(name)) for name in _names(state, "app")],
         pod_is_terminal=ended,
     )
 
 
-def _for_phase(status: ContainerStatus, *, sidecar: bool = False) -> Status:
+def _names(state: State, *kinds: ContainerKind) -> Sequence[str]:
+    """Of the spec's containers of these kinds: also of one that has no status."""
+    return [one.name for kind, one in definitions(state.manifest) if kind in kinds]
+
+
+def _for_phase(status: ContainerStatus | None, *, sidecar: bool = False) -> Status:
+    if status is None:
+        return Status(state="missing", restartable=sidecar)
     last = status.last_state.terminated
     if status.state.terminated:
         return Status(state="terminated", exit_code=status.state.terminated.exit_code, restartable=sidecar)
@@ -119,23 +127,22 @@ def _for_phase(status: ContainerStatus, *, sidecar: bool = False) -> Status:
 def _conditions(
     state: State, init: tuple[ContainerStatus, ...], apps: tuple[ContainerStatus, ...], phase: Phase
 ) -> tuple[PodCondition, ...]:
-    sidecars = [one.name for one in state.of_kind("sidecar")]
-    ready = conditions.containers_ready(
-        [one.name for one in apps],
-        {one.name: bool(one.ready) for one in (*init, *apps)},
-        phase,
-        sidecars,
-    )
-    done = {one.name: bool(one.started if one.name in sidecars else one.ready) for one in init}
+    sidecars = _names(state, "sidecar")
+    # Of a pod without a spec nothing is known, not even that it has no containers.
+    flags = {one.name: bool(one.ready) for one in (*init, *apps)} if state.uid else None
+    done = {one.name: bool(one.started if one.name in sidecars else one.ready) for one in init} if state.uid else None
+    ready = conditions.containers_ready(_names(state, "app"), flags, phase, sidecars)
+    gates = [one.condition_type for one in state.manifest.spec.readiness_gates]
+    known = conditions.stated(state.manifest.metadata.annotations)
     sandbox = conditions.Condition(status=state.sandbox.phase == "running")
+    initialised = conditions.initialised(done, _names(state, "init", "sidecar"), phase, app_ran=_app_ran(state))
     return (
         _condition("PodReadyToStartContainers", sandbox),
-        _condition(
-            "Initialized", conditions.initialised(done, [one.name for one in init], phase, app_ran=_app_ran(state))
-        ),
-        _condition("Ready", conditions.pod_ready(ready)),
+        _condition("Initialized", initialised),
+        _condition("Ready", conditions.pod_ready(ready, gates, known)),
         _condition("ContainersReady", ready),
         _condition("PodScheduled", conditions.Condition(status=bool(state.uid))),
+        *(PodCondition(type=gate, status=known[gate]) for gate in gates if gate in known),
     )
 
 

@@ -76,7 +76,7 @@ _POD: Final = {
     "priorityClassName": _warns("no pod is preferred to another yet"),
     "preemptionPolicy": _warns("no pod is stopped in favour of another", "PreemptLowerPriority"),
     "evictionResponders": _warns("nobody is asked before an eviction"),
-    "readinessGates": _warns("the pod counts as ready without these conditions"),
+    "readinessGates": _warns("a condition counts as True where the annotation chronolet/conditions does not state it"),
     "serviceAccountName": _warns(_ACCOUNT, "default"),
     "serviceAccount": _warns(_ACCOUNT, "default"),
     "automountServiceAccountToken": _warns(_ACCOUNT, False),

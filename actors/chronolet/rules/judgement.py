@@ -63,11 +63,6 @@ def stalled(delay: Delay) -> int:
     return max(own(delay), delay.cpu, delay.memory, delay.io)
 
 
-def judgeable(delay: Delay, timeout: int) -> bool:
-    """Whether an attempt that timed out says something about its container."""
-    return not explained_by(delay, timeout)
-
-
 def explained_by(delay: Delay, timeout: int) -> tuple[Shortage, ...]:
     """What explains a time-out, empty if nothing does."""
     found: list[Shortage] = ["agent"] if own(delay) >= OWN_SHARE * timeout else []

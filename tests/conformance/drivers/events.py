@@ -1,25 +1,21 @@
-"""Cases of events.json, by the decider of kube_events, the helpers that it calls, and the sink for API servers."""
+"""Cases of events.json, by the decider of kube_events and the helpers that it calls. Deliveries: `sink_retry`."""
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from chronolet.adapters.kube_sinks.calls import Answer, Unreachable
-from chronolet.adapters.kube_sinks.kubernetes import KubernetesSink
-from chronolet.kernel.decider import Decider, Due
-from chronolet.kube_events import policy, signals, wanted
+from chronolet.kernel.decider import Decider
+from chronolet.kube_events import policy, signals
 from chronolet.kube_events.correlator import keys
 from chronolet.kube_events.decider import decider
-from chronolet.kube_events.effects import Delivery
 from chronolet.kube_events.state import CACHE_SIZE, Cache, Caches, State
 from chronolet.ports.kube_sinks import api_event
 from chronolet.rules.kube_event import event_name
 from chronolet_schemas import codec, kube_events, registry
 from chronolet_schemas.envelope import Event, Position
-from tests.conformance.drivers.context import Context
+from tests.conformance.drivers.sink_retry import sink_retry
 from tests.conformance.outcome import Case, differences
 
 T0 = 1_700_000_000_000
@@ -104,95 +100,6 @@ def _key_equality(case: Case) -> Iterable[str]:
     return differences(case["expect"], found)
 
 
-# -- sinks -------------------------------------------------------------------------------------------------------------
-class _Server:
-    """Answers calls as a case says; the last answer repeats."""
-
-    def __init__(self, answers: Sequence[str]) -> None:
-        self._answers = list(answers)
-        self.calls: list[str] = []
-
-    def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        word = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        self.calls.append({"POST": "create", "PATCH": "patch"}[method])
-        if word == "transport_error":
-            raise Unreachable("connection refused")
-        if word == "request_construction_error":
-            raise ValueError("it has no form")
-        status, kind, reason = _ANSWERS[word]
-        return Answer(status, {}, json.dumps({"apiVersion": "v1", "kind": kind, "reason": reason}).encode())
-
-
-_ANSWERS = {
-    "ok": (201, "Event", "Started"),
-    "not_found": (404, "Status", "NotFound"),
-    "already_exists": (409, "Status", "AlreadyExists"),
-    "internal_error_status": (500, "Status", "InternalError"),
-    "forbidden": (403, "Status", "Forbidden"),
-    "unexpected_object": (200, "Pod", ""),
-}
-
-
-def _sink_retry(case: Case) -> Iterable[str]:
-    given = case["given"]
-    server = _Server(given["sink_answers"])
-    delivery = Delivery({"kubernetes": KubernetesSink(server, "node-1")})
-    node = _Node(policy.Policy(sinks={"kubernetes": policy.Rules()}))
-    post = kube_events.Recorded(
-        object_kind="Pod", namespace="shop", name="web-0", severity="Normal", reason="Started", message="m"
-    )
-    at, pauses = T0, 0
-    # As many of them as to be told of the last one only.
-    *before, last = [(Position(T0, number + 1), post) for number in range(given["event_count"])]
-    if before:
-        node.heard(*before)
-        node.told(_taken(node), at)
-    node.heard(last)
-    said: list[Any] = []
-    shut_down = given.get("broadcaster_shut_down_during_pause_number")
-    found: list[Any] = []
-    while effects := node.decider.outstanding(node.state):
-        (deliver,) = effects
-        assert isinstance(deliver, wanted.Deliver)
-        said += node.told(delivery.deliver(deliver, Context()), at)
-        due = node.decider.due(node.state)
-        if due is None:
-            continue
-        pauses += 1
-        assert not node.decider.outstanding(node.state)
-        if shut_down == pauses:
-            break
-        found.append(_pause(due - at, pauses))
-        at = due
-        node.told(Due(at=due), at)
-    outcome = _outcome(said) if shut_down != pauses else "stopped_by_shutdown"
-    return differences(case["expect"], {"calls": server.calls, "pauses_seconds": found, "outcome": outcome})
-
-
-def _taken(node: _Node) -> signals.SinkAnswered:
-    (deliver,) = node.decider.outstanding(node.state)
-    assert isinstance(deliver, wanted.Deliver)
-    return signals.SinkAnswered(subject=deliver.subject, intent=deliver.intent, delivered=len(deliver.posts))
-
-
-def _pause(milliseconds: int, number: int) -> Any:
-    if number == 1:
-        return "random_0_to_10" if 0 < milliseconds <= 10_000 else milliseconds / 1000
-    return milliseconds // 1000 if milliseconds % 1000 == 0 else milliseconds / 1000
-
-
-def _outcome(said: Sequence[Event]) -> str:
-    match said[-1]:
-        case kube_events.Delivered():
-            return "recorded"
-        case kube_events.GivenUp(reason="tries"):
-            return "given_up"
-        case kube_events.GivenUp(reason="refused" | "known"):
-            return "abandoned"
-        case other:
-            return type(other).__name__
-
-
 # -- events ------------------------------------------------------------------------------------------------------------
 def _event_build(case: Case) -> Iterable[str]:
     given = case["given"]
@@ -273,7 +180,7 @@ def _default_value(case: Case) -> Iterable[str]:
 KINDS = {
     "correlate_sequence": _correlate_sequence,
     "key_equality": _key_equality,
-    "sink_retry": _sink_retry,
+    "sink_retry": sink_retry,
     "event_build": _event_build,
     "broadcaster_queue": _broadcaster_queue,
     "default_value": _default_value,

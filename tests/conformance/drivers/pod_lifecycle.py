@@ -7,11 +7,12 @@ from typing import Any
 from unittest import mock
 
 from chronolet.kernel.decider import Due
-from chronolet.pod import actions, backoff, conditions
+from chronolet.pod import actions, backoff
 from chronolet.pod.hashes import container_hash
 from chronolet.pod.phase import Status, pod_phase
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.podspec import Container, Pod
+from tests.conformance.drivers import published_conditions
 from tests.conformance.outcome import Case, as_sets, differences
 from tests.deciders.pod.life import POD, T0, Life, running
 
@@ -187,39 +188,6 @@ def _status(statuses: dict[str, str], one: dict[str, Any]) -> Status:
     )
 
 
-def _ready_conditions(case: Case) -> Iterable[str]:
-    given = case["given"]
-    containers = conditions.containers_ready(
-        given["containers"], given["ready_by_container"], given["phase"], given.get("sidecars", ())
-    )
-    ready = conditions.pod_ready(containers, given.get("readiness_gates", ()), given.get("pod_conditions", {}))
-    for name, found in (("containers_ready", containers), ("ready", ready)):
-        expected = as_sets(case["expect"][name], "unknown_containers", "unready_containers", "unsatisfied_gates")
-        yield from differences(expected, _condition(found, "unready_containers"), f"{name}: ")
-
-
-def _initialized_condition(case: Case) -> Iterable[str]:
-    given = case["given"]
-    init, sidecars, statuses = given["init_containers"], given.get("sidecars", []), given["statuses"]
-    done = None
-    if statuses is not None:
-        done = {name: one["ready"] for name, one in statuses.items() if name in init}
-        done |= {name: one["started"] for name, one in statuses.items() if name in sidecars}
-    found = conditions.initialised(done, [*init, *sidecars], given["phase"])
-    expected = as_sets(case["expect"], "unknown_containers", "incomplete_containers")
-    return differences(expected, _condition(found, "incomplete_containers"))
-
-
-def _condition(one: conditions.Condition, lacking: str) -> dict[str, Any]:
-    return {
-        "status": str(one.status),
-        "reason": one.reason,
-        "unknown_containers": sorted(one.unknown),
-        lacking: sorted(one.lacking),
-        "unsatisfied_gates": sorted(one.gates),
-    }
-
-
 _DEFAULTS = {
     "crash_loop_back_off_initial_seconds": backoff.INITIAL_SECONDS,
     "crash_loop_back_off_maximum_seconds": backoff.MAXIMUM_SECONDS,
@@ -239,7 +207,6 @@ KINDS = {
     "crash_loop_back_off": _crash_loop_back_off,
     "crash_loop_back_off_keys": _crash_loop_back_off_keys,
     "pod_phase": _pod_phase,
-    "ready_conditions": _ready_conditions,
-    "initialized_condition": _initialized_condition,
+    **published_conditions.KINDS,
     "default_value": _default_value,
 }

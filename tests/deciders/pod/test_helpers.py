@@ -56,7 +56,7 @@ def test_under_never_a_container_whose_liveness_failed_is_killed_and_not_started
 def test_messages_of_conditions_are_the_kubelets() -> None:
     ready = containers_ready(["a", "b"], {"b": False}, "Running")
     assert ready.message == "containers with unknown status: [a], containers with unready status: [b]"
-    shut = pod_ready(containers_ready(["a"], {"a": True}, "Running"), ["g.test/a"])
+    shut = pod_ready(containers_ready(["a"], {"a": True}, "Running"), ["g.test/a"], {"g.test/a": "False"})
     assert shut.message == 'the status of pod readiness gate "g.test/a" is not "True"'
     assert initialised({"i": False}, ["i"], "Pending").message == "containers with incomplete status: [i]"
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from chronolet.pod import signals
+from chronolet.pod.conditions import ANNOTATION
 from chronolet.pod.state import State
 from chronolet.pod.status import plain_status, rfc3339
+from chronolet_schemas.podspec.pod import ReadinessGate
 from tests.deciders.pod.life import RAW, T0, Life, container, manifest, running
 
 START = "2023-11-14T22:13:20Z"
@@ -158,3 +162,30 @@ def test_a_pod_that_has_failed_waits_for_no_restart() -> None:
     assert (status(life)["phase"], status(life)["reason"]) == ("Failed", "DeadlineExceeded")
     assert (app(life)["state"]["terminated"]["reason"], app(life)["restartCount"]) == ("Error", 1)
     assert app(life)["lastState"] == {}
+
+
+def test_a_readiness_gate_is_shut_by_the_condition_that_the_annotation_states() -> None:
+    gates = tuple(ReadinessGate(condition_type=name) for name in ("x.test/pool", "x.test/warm", "x.test/unstated"))
+    one = manifest(readiness_gates=gates)
+    shut = replace(one.metadata, annotations={ANNOTATION: "x.test/pool = False,x.test/warm=True, nonsense"})
+    life = Life().apply(replace(one, metadata=shut)).sandbox_up().start()
+    found = {each["type"]: each for each in status(life)["conditions"]}
+    assert found["Ready"] == {
+        "type": "Ready",
+        "status": "False",
+        "reason": "ReadinessGatesNotReady",
+        "message": 'the status of pod readiness gate "x.test/pool" is not "True"',
+    }
+    assert conditions(life)["ContainersReady"] == "True"
+    assert (conditions(life)["x.test/pool"], conditions(life)["x.test/warm"]) == ("False", "True")
+    assert "x.test/unstated" not in found
+
+    opened = replace(one.metadata, annotations={ANNOTATION: "x.test/pool=True"})
+    life.apply(replace(one, metadata=opened))
+    assert conditions(life)["Ready"] == "True"
+    assert life.state.container("app").phase == "running"
+
+
+def test_of_a_pod_without_a_spec_nothing_is_known() -> None:
+    found = {each["type"]: each.get("reason", "") for each in plain_status(State())["conditions"]}
+    assert found["Ready"] == found["ContainersReady"] == "UnknownContainerStatuses"
