@@ -151,6 +151,27 @@ def test_held_kills_are_released_after_their_hold_one_each_interval() -> None:
     ]
 
 
+def test_on_a_large_node_too_three_pods_are_enough_and_few_are_stopped_in_any_minute() -> None:
+    """All 250 pods of a node time out from the same moment, and all kills are asked for at once when patience ends."""
+    pods = [f"p{n}" for n in range(250)]
+    made = scene()
+    for pod in pods[:3]:
+        made.when(unjudged(pod, "cpu"), at=1_000)
+    for at in range(1_000, 61_000, NOTED_MS):
+        made.when(unjudged("p0", "cpu"), at=at)
+    for pod in pods:
+        made.when(asked(pod), at=61_000)
+        assert made.kinds[-1] == "ProbeKillHeld", "it went through before anything was held back"
+    released = []
+    while made.state.probe_kills.held:
+        rung(made)
+        released += [event.at for event in made.facts if isinstance(event, pleg.ProbeKillReleased)]
+    assert len(released) == len(pods)
+    assert released[0] == 61_000 + POLICY.hold_milliseconds
+    most = max(sum(begin <= at < begin + 60_000 for at in released) for begin in released)
+    assert most == POLICY.kills_per_minute
+
+
 @pytest.mark.parametrize("count", [3, 40])
 def test_the_last_of_many_waits_for_no_longer_than_the_docs_say(count: int) -> None:
     made = held_back(*(f"p{n}" for n in range(count)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chronolet.node.settings import Settings
 from chronolet.prober import wanted
 from chronolet.prober.actor import kind
 from chronolet.prober.patience import LEAST, REPORT_MS, Patience
@@ -17,6 +19,8 @@ from tests.deciders.prober import probing
 from tests.deciders.prober.probing import WHO, changed, counted, exited, outcome, stopping
 
 RUN: dict[str, Any] = {"id": "k0", "started_at": 1_000, "probe": "Liveness", **WHO}
+LIMIT = 60_000
+"""The unjudged limit."""
 WITHDRAWN = prober.KillWithdrawn(**RUN)
 
 
@@ -198,22 +202,44 @@ def test_a_worker_tells_the_first_failure_that_comes_without_a_shortage() -> Non
     assert not streak.is_news("success", 9)
 
 
-@pytest.mark.parametrize("step", [1_000, 1_700, 10_000, 90_000])
-@pytest.mark.parametrize("threshold", [1, 3])
-def test_a_container_that_hangs_on_a_stalled_machine_fails_within_the_bound_of_the_docs(
-    step: int, threshold: int
-) -> None:
-    """`step` is the longer of period and time-out; every time-out is one that a stall explains."""
-    limit, timeout = 60_000, 1_000
-    patience = Patience(limit)
+def hangs(step: int, threshold: int) -> tuple[int, int, int]:
+    """A container whose every probe times out, each time by a stall: when its first probe began and ended, and when its
+    failure was settled. `step` is the longer of period and time-out.
+    """
+    timeout = 1_000
+    patience = Patience(LIMIT)
     scene = probing.probed(definition=Probe(failure_threshold=threshold), period_milliseconds=step)
     at = first = 2_000
-    while scene.state.result != "failure":
+    while True:
         ends = at + timeout
         if patience.is_over(ends):
             outcome(scene, "failure", at=ends)
         else:
             patience.unjudged(ends)
             unjudged(scene, patience.count, patience.passed(ends), ends)
+        if scene.state.result == "failure":
+            return first, first + timeout, ends
         at += step
-    assert ends - first <= max(limit, LEAST * step) + (threshold + 1) * step + timeout
+
+
+@pytest.mark.parametrize("step", [1_000, 1_700, 10_000, 90_000])
+@pytest.mark.parametrize("threshold", [1, 3])
+def test_a_container_that_hangs_on_a_stalled_machine_fails_within_the_bound_of_the_docs(
+    step: int, threshold: int
+) -> None:
+    began, _, failed = hangs(step, threshold)
+    assert failed - began <= max(LIMIT, LEAST * step) + (threshold + 1) * step + 1_000
+
+
+@pytest.mark.parametrize("step", [1_000, 1_700, 10_000, 90_000])
+@pytest.mark.parametrize("threshold", [1, 3])
+def test_a_healthy_container_fails_no_earlier_in_a_stall_than_the_docs_say(step: int, threshold: int) -> None:
+    _, ended, failed = hangs(step, threshold)
+    assert failed - ended >= max(LIMIT, LEAST * step) + (threshold - 1) * step
+
+
+def test_by_default_a_stall_has_to_last_two_minutes_before_a_healthy_container_is_stopped() -> None:
+    _, ended, failed = hangs(1_000, 3)
+    settings = Settings(node="n", root_dir=Path("/"))
+    assert settings.probe_unjudged_limit == LIMIT
+    assert failed + settings.probe_kill_hold - ended == 122_000
