@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from chronolet_schemas import kernel, manifests
+from chronolet_schemas import kernel, kube_events, manifests
 from chronolet_schemas import pod as pods
 from tests.e2e.crash_matrix.farm import Farm
 from tests.e2e.crash_matrix.points import Point
@@ -226,8 +226,11 @@ def test_what_somebody_removes_before_the_first_listing_is_missed(own_node: Node
     new_log(own_node, redis_server)
     exited = own_node.journal.wait_for_event(pods.ContainerExited, pod="default/filed")
     assert (exited.attempt, exited.reason) == (0, "ContainerStatusUnknown")
+    told = own_node.journal.wait_for_event(kube_events.Recorded, reason="ContainerStatusUnknown")
+    assert (told.name, told.field_path) == ("filed", "spec.containers{app}")
     own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/filed", container="app", attempt=1)
     own_node.wait_until_running("filed")
+    assert len(own_node.journal.events(kube_events.Recorded, reason="ContainerStatusUnknown")) == 1
 
 
 def test_while_docker_is_away_nothing_is_begun_anew(own_node: Node, redis_server: PrivateRedis) -> None:

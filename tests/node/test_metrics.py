@@ -53,6 +53,12 @@ def test_the_dashboards_names_are_there_before_anything_happened(metrics: Metric
     }
 
 
+def _exited(reason: str) -> pod.ContainerExited:
+    return pod.ContainerExited(
+        **ABOUT, container="app", id="c", exit_code=137, reason=reason, started_at=1, finished_at=2
+    )
+
+
 def test_a_step_counts_its_events_and_what_the_kubelet_counts(metrics: Metrics) -> None:
     events = (
         pod.SandboxStarted(**ABOUT, id="s", started_at=1),
@@ -60,11 +66,14 @@ def test_a_step_counts_its_events_and_what_the_kubelet_counts(metrics: Metrics) 
         pod.ContainerStartFailed(
             **ABOUT, container="app", reason="RunContainerError", message="m", failed_at=1, failures=1, retry_at=2
         ),
+        _exited("ContainerStatusUnknown"),
+        _exited("Error"),
     )
     metrics.step_done(Shard("pod", 3), events, 0.002)
     metrics.step_done(Shard("pod", 3), (), 0.001)
     assert value(metrics, "chronolet_steps_total", shard="pod/3") == 2
-    assert value(metrics, "chronolet_events_total", kind="pod") == 3
+    assert value(metrics, "chronolet_events_total", kind="pod") == 5
+    assert value(metrics, "chronolet_container_exits_unknown_total") == 1
     assert value(metrics, "kubelet_started_pods_total") == 1
     assert value(metrics, "kubelet_started_containers_total", container_type="container") == 1
     errors = value(

@@ -13,11 +13,11 @@ from typing import Any
 from chronolet.cli.described_probes import Probes
 from chronolet.cli.layout import line, listed, moment, pairs, truth
 from chronolet.cli.parts import Part
+from chronolet.pod.state import STATUS_UNKNOWN
 
 Object = dict[str, Any]
 
 _PROBES = (("Liveness", "livenessProbe"), ("Readiness", "readinessProbe"), ("Startup", "startupProbe"))
-_UNKNOWN = "ContainerStatusUnknown"
 _HOOKS = (("Post Start", "postStart"), ("Pre Stop", "preStop"))
 
 
@@ -71,7 +71,7 @@ def _state(title: str, state: Object) -> Iterator[str]:
     if word == "terminated":
         code = str(detail.get("exitCode", 0))
         # The API has a number here even where nobody saw the end. It is a kill's, and it was none that is known of.
-        yield line("Exit Code", f"unknown ({code})" if detail.get("reason") == _UNKNOWN else code, 6)
+        yield line("Exit Code", f"unknown ({code})" if detail.get("reason") == STATUS_UNKNOWN else code, 6)
     for name, key in (("Started", "startedAt"), ("Finished", "finishedAt")):
         if detail.get(key):
             yield line(name, moment(detail[key]), 6)

@@ -283,7 +283,7 @@ def _ended(state: ContainerState) -> str:
     """How it ended, in the word that is shown; empty if it runs, or may run, or was never started."""
     match state.state:
         case "exited" | "removed":
-            return exit_reason(state) if state.detailed else "ContainerStatusUnknown"
+            return exit_reason(state) if state.detailed else pod_state.STATUS_UNKNOWN
         case "created" if state.exit_code or state.error:
             return "ContainerCannotRun"
         case _:

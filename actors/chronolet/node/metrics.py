@@ -29,6 +29,7 @@ from chronolet.node.gc_figures import GcFigures
 from chronolet.node.http import Answer, Query
 from chronolet.node.pod_figures import PodFigures
 from chronolet.node.probe_figures import CONTENT_TYPE, ProbeFigures
+from chronolet.pod.state import STATUS_UNKNOWN
 from chronolet.prober.actor import key as prober_key
 from chronolet_schemas import kube_events, pleg, pod, prober
 from chronolet_schemas.envelope import Event
@@ -139,6 +140,11 @@ class Metrics(Observer):
         self.effect_seconds = Histogram(
             "chronolet_effect_duration_seconds", "How long effects took", ["kind"], registry=registry
         )
+        self.exits_unknown = Counter(
+            "chronolet_container_exits_unknown_total",
+            "Containers that were gone before anybody saw how they ended",
+            registry=registry,
+        )
         self.dead_letters = Counter("chronolet_dead_letters_total", "Messages given up", ["kind"], registry=registry)
         self.restarts = Counter("chronolet_host_restarts_total", "Hosts started again", ["shard"], registry=registry)
         self.shards = Gauge("chronolet_shards_owned", "Shards hosted by this process", registry=registry)
@@ -173,6 +179,8 @@ class Metrics(Observer):
                 self.started_containers.labels("container").inc()
             case pod.ContainerStartFailed(reason=reason):
                 self.started_containers_errors.labels("container", reason).inc()
+            case pod.ContainerExited(reason=reason) if reason == STATUS_UNKNOWN:
+                self.exits_unknown.inc()
             case pleg.ProbeKillEvent():
                 self.probes.kill(event)
             case prober.ProbeRemoved():

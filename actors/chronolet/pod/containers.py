@@ -15,6 +15,7 @@ from chronolet.pod.making import found_or_made, inspected, ran
 from chronolet.pod.outside import Outside
 from chronolet.pod.patience import tried_again
 from chronolet.pod.rights import ConfigRefusal
+from chronolet.pod.state import STATUS_UNKNOWN
 from chronolet.pod.stopping import stopped
 from chronolet.ports import labels
 from chronolet.ports.fenced import FencedRuntime
@@ -208,7 +209,7 @@ def _container_dead(
             intent=effect.intent,
             id=container_id,
             exit_code=UNKNOWN_EXIT,
-            reason="ContainerStatusUnknown",
+            reason=STATUS_UNKNOWN,
             message="the container could not be found when it was to be stopped",
         )
     return signals.ContainerDead(

@@ -14,12 +14,11 @@ from typing import Any
 
 from chronolet.pod.answers import sandbox_down
 from chronolet.pod.starting import ensure_image
-from chronolet.pod.state import SANDBOX, Container, Exit, State
+from chronolet.pod.state import SANDBOX, STATUS_UNKNOWN, Container, Exit, State
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Event
 
 _NOTHING: tuple[Event, ...] = ()
-UNKNOWN = "ContainerStatusUnknown"
 _SAME_START_MS = 1000
 """A notice's time and the start time of an inspect are about the same start when they are no further apart."""
 _UNKNOWN_EXIT = "the container could not be located: how it ended is not known, the exit code only stands for that"
@@ -174,7 +173,7 @@ def _exited(state: State, message: pleg.ContainerDied, now: int) -> Event:
     return pod.ContainerExited(
         exit_code=message.exit_code,
         reason=message.reason,
-        message=_UNKNOWN_EXIT if message.reason == UNKNOWN else "",
+        message=_UNKNOWN_EXIT if message.reason == STATUS_UNKNOWN else "",
         started_at=message.started_at or started_at,
         finished_at=message.finished_at or now,
         **_who(state, message),

@@ -38,6 +38,9 @@ ON_ITS_WAY: tuple[ContainerPhase, ...] = ("pulling", "image_ready", "starting")
 POST_START_ERROR = "PostStartHookError"
 """The reason of a container whose postStart hook has failed: it is to go, or went because of it."""
 
+STATUS_UNKNOWN = "ContainerStatusUnknown"
+"""The reason of an exit of which nothing is known: the runtime no longer had the container when it was looked for."""
+
 SandboxPhase = Literal["absent", "starting", "failed", "running", "stopping", "dead"]
 
 

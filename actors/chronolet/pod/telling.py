@@ -13,7 +13,7 @@ from typing import Literal
 from chronolet.pod import admission, probing, pull_secrets
 from chronolet.pod.backoff import FAILED_MOUNT
 from chronolet.pod.node_share import WAITING_FOR_PORTS
-from chronolet.pod.state import SANDBOX, Container, State, field_path
+from chronolet.pod.state import SANDBOX, STATUS_UNKNOWN, Container, State, field_path
 from chronolet.pod.wanted import NOT_BEGUN
 from chronolet.rules.durations import go_duration
 from chronolet_schemas import kube_events, pod
@@ -167,10 +167,20 @@ def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_e
             return _container_started(state, event)
         case pod.ContainerStartFailed():
             return _start_failed(state, event)
+        case pod.ContainerExited(reason=reason) if reason == STATUS_UNKNOWN and state.stray(event.id) is None:
+            return (_recorded(state, "Warning", STATUS_UNKNOWN, _exit_unknown(event), name),)
         case pod.RestartScheduled() | pod.BackOffContinued():
             return _about_wait(state, event)
         case _:
             return _container_stop(state, event)
+
+
+def _exit_unknown(event: pod.ContainerExited) -> str:
+    """The kubelet has this reason and `could not be located` in the container's status only."""
+    return (
+        f"Container {event.container} could not be located: how it ended is not known, "
+        f"and exit code {event.exit_code} only stands for that"
+    )
 
 
 def _start_failed(state: State, event: pod.ContainerStartFailed) -> Sequence[kube_events.Recorded]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chronolet.pod import signals
 from chronolet.pod.status import plain_status
 from chronolet_schemas import pleg, pod
-from tests.deciders.pod.life import POD, Life, container, manifest, running, with_port
+from tests.deciders.pod.life import POD, T0, Life, container, manifest, running, with_port
 
 
 def starting() -> Life:
@@ -143,6 +143,48 @@ def test_an_end_that_nobody_saw_is_told_as_unknown() -> None:
     last = plain_status(life.state)["containerStatuses"][0]["state"]["terminated"]
     assert (last["reason"], last["message"]) == (exited.reason, exited.message)
     assert running().dies(code=137).only(pod.ContainerExited).message == ""
+
+
+def test_an_end_that_nobody_saw_is_reported_once_for_each_container() -> None:
+    gone = "ContainerStatusUnknown"
+    life = running(container("app"), container("other")).dies("other", code=137, reason=gone)
+    words = "could not be located: how it ended is not known, and exit code 137 only stands for that"
+    assert (gone, f"Container other {words}") in life.told
+    (event,) = (one for one in life.recorded if one.reason == gone)
+    assert (event.severity, event.field_path) == ("Warning", "spec.containers{other}")
+
+    restarted = Life()
+    for event in life.history:
+        restarted._fold(event)
+    restarted.at = life.at
+    news = pleg.ContainerDied(
+        pod=POD,
+        uid="u1",
+        container="other",
+        attempt=0,
+        id="other-0",
+        exit_code=137,
+        reason=gone,
+        started_at=T0,
+        finished_at=0,
+    )
+    restarted.when(news).then().tells()
+    restarted.dies("app", code=137, reason=gone)
+    assert [reason for reason, _ in restarted.told].count(gone) == 1
+
+
+def test_the_end_of_a_stray_is_nobodys_status() -> None:
+    life = running().runs("x1", name="app", attempt=9)
+    life.answer(
+        "stray/x1",
+        signals.ContainerDead,
+        id="x1",
+        exit_code=137,
+        reason="ContainerStatusUnknown",
+        finished_at=life.at,
+    )
+    assert life.kinds == ["ContainerExited"]
+    life.tells()
 
 
 def test_the_last_dead_container_started_by_hand_while_the_next_is_made_is_a_stray() -> None:
