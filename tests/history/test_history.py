@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronolet.history.entries import NoArchive, before, concerns_pod, entries, position_before_last
-from chronolet.history.state import state_at
+from chronolet.history.state import Latest, state_at
 from chronolet.kernel.kind import Decider, Kind
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MemoryStore
@@ -219,6 +219,46 @@ def test_any_snapshots_and_any_trimming_tell_the_same_as_the_whole_log(
     assert node.words() == expected[-1]
     node.archive.listed = []
     assert node.words() == expected[-1]
+
+
+@given(steps=STEPS, data=st.data())
+def test_asked_again_and_again_it_is_the_same_moment(steps: list[tuple[str, str]], data: st.DataObject) -> None:
+    """Next to trimming, a log that loses its end, and one that is begun anew."""
+    node = Node()
+    latest = Latest(node.store, node.archive, [kind()])
+    for number, (key, what) in enumerate(steps):
+        node.now += data.draw(st.integers(1, 3))
+        if what == "say":
+            node.say(f"pod/{key}", str(number))
+        else:
+            node.end(f"pod/{key}")
+        match data.draw(st.sampled_from(["go on", "go on", "trim", "lose the end", "lose all", "unasked"])):
+            case "trim" if node.server.log:
+                node.trim(data.draw(st.sampled_from(node.server.log)).position)
+            case "lose the end" if node.server.log:
+                node.server.log.pop()
+                node.server.last = node.server.log[-1].position if node.server.log else node.server.trimmed
+            case "lose all":
+                node.server.log, node.server.last, node.server.run = [], START, f"run {number}"
+                node.server.archived = node.server.trimmed = START
+                node.archive.listed = []
+            case "unasked":
+                continue
+        expected = state_at(node.store, node.archive, [kind()])
+        assert latest.moment() == expected
+        assert latest.moment() == expected
+
+
+def test_asked_again_only_what_is_new_is_read(node: Node) -> None:
+    node.say("pod/a/web", "one")
+    latest = Latest(node.store, node.archive, [kind()])
+    latest.moment()
+    node.say("pod/a/web", "two")
+    node.trim(node.server.log[0].position)
+    node.archive.listed = []
+    with pytest.raises(HistoryMissing):
+        node.words()
+    assert latest.moment().states["pod"] == {"a/web": Heard(words=("one", "two"))}
 
 
 @given(gaps=st.lists(st.integers(0, 3), min_size=1, max_size=30), count=st.integers(0, 35))

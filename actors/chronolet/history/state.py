@@ -1,12 +1,13 @@
 """The actors' states at a moment, folded in the reader's own process: no actor is asked.
 
 Comes in: a store, an archive, the pure Kinds, a position. Goes out: `Moment`. A snapshot shortens the way where it is
-of the Kind's format and not younger than the moment; else the history is folded from its beginning. Next: `cli`.
+of the Kind's format and not younger than the moment; else the history is folded from its beginning. Next: `cli`; the
+page /pods, which is asked for again and again (`Latest`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,18 +83,67 @@ def state_at(
 
 
 def _folded(store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]], position: Position | None) -> Moment:
-    folds = {kind.name: _Fold(kind) for kind in kinds}
-    for fold in folds.values():
-        fold.restore(store, position)
-    at = min((begin for fold in folds.values() for begin in fold.begins.values()), default=START)
-    unreadable: list[Position] = []
-    for entry in entries(store, archive, at, position):
-        at = entry.position
-        name, _, key = entry.entity.partition("/")
-        if name not in folds:
-            continue
+    folding = Folding(store, kinds, position)
+    folding.read(entries(store, archive, folding.at, position))
+    return folding.moment()
+
+
+class Folding:
+    """States on their way through the log. `at` is the last position read, or that of the oldest snapshot."""
+
+    def __init__(self, store: Store, kinds: Sequence[Kind[Any]], latest: Position | None = None) -> None:
+        """Begin with the snapshots that are of use, none of them younger than `latest`."""
+        self._folds = {kind.name: _Fold(kind) for kind in kinds}
+        for fold in self._folds.values():
+            fold.restore(store, latest)
+        self.at = min((begin for fold in self._folds.values() for begin in fold.begins.values()), default=START)
+        self._unreadable: list[Position] = []
+
+    def read(self, found: Iterable[Entry]) -> None:
+        """Fold the entries that follow `at`."""
+        for entry in found:
+            self.at = entry.position
+            name, _, key = entry.entity.partition("/")
+            if name not in self._folds:
+                continue
+            try:
+                self._folds[name].add(key, entry)
+            except codec.Undecodable:
+                self._unreadable.append(entry.position)
+
+    def moment(self) -> Moment:
+        """As far as was read. Its states go on with the next `read`."""
+        return Moment(self.at, {name: fold.states for name, fold in self._folds.items()}, tuple(self._unreadable))
+
+
+class Latest:
+    """The states of now, asked for again and again: each time only what is new in the log is read.
+
+    For one caller at a time, and each moment is valid until the next is asked for.
+    """
+
+    def __init__(self, store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]]) -> None:
+        self._store = store
+        self._archive = archive
+        self._kinds = kinds
+        self._run = ""
+        self._folding: Folding | None = None
+
+    def moment(self) -> Moment:
+        """Raises as `state_at` does."""
+        run = self._store.run()
+        folding, self._folding = self._folding, None  # what breaks off in the middle of its reading is not gone on with
+        if folding is None or run != self._run or not self._goes_on(folding.at):
+            folding = Folding(self._store, self._kinds)
         try:
-            folds[name].add(key, entry)
-        except codec.Undecodable:
-            unreadable.append(entry.position)
-    return Moment(at, {name: fold.states for name, fold in folds.items()}, tuple(unreadable))
+            folding.read(entries(self._store, self._archive, folding.at))
+        except HistoryMissing:  # trimmed while it was read: newer snapshots were kept before
+            folding = Folding(self._store, self._kinds)
+            folding.read(entries(self._store, self._archive, folding.at))
+        self._run, self._folding = run, folding
+        return folding.moment()
+
+    def _goes_on(self, at: Position) -> bool:
+        """Whether nothing is missing behind `at`, and the log has not lost its end meanwhile."""
+        following = self._store.read_log(at, 1)
+        return following[0].position.n == at.n + 1 if following else self._store.last() == at

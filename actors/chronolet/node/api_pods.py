@@ -25,6 +25,30 @@ def api_pods(moment: Moment, node: str) -> list[Object]:
     return [_api_pod(states[key], node, moment) for key in sorted(states) if states[key].uid]
 
 
+class PodObjects:
+    """All pods of one moment after the other, by one caller: only those that have changed are written anew."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._written: dict[str, tuple[State, Devices | None, Object]] = {}
+
+    def of(self, moment: Moment) -> list[Object]:
+        """As `api_pods`."""
+        devices = moment.states.get("devices", {}).get(NODE)
+        known, self._written = self._written, {}
+        for key, state in sorted(moment.states["pod"].items()):
+            if state.uid:
+                self._written[key] = (state, devices, self._object(known.get(key), state, devices, moment))
+        return [written for _, _, written in self._written.values()]
+
+    def _object(
+        self, known: tuple[State, Devices | None, Object] | None, state: State, devices: Devices | None, moment: Moment
+    ) -> Object:
+        if known is None or known[0] is not state or known[1] is not devices:
+            return _api_pod(state, self._node, moment)
+        return {**known[2], "metadata": {**known[2]["metadata"], "resourceVersion": str(moment.position)}}
+
+
 def api_pod(moment: Moment, node: str, key: str) -> Object | None:
     """The pod namespace/name, None if there is none."""
     state = moment.states["pod"].get(key)

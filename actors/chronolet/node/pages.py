@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from chronolet.history.entries import ArchiveReader
-from chronolet.history.state import state_at
+from chronolet.history.state import Latest
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.redis_url import where
 from chronolet.kernel.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
 from chronolet.node import settings as known
-from chronolet.node.api_pods import api_pods
+from chronolet.node.api_pods import PodObjects
 from chronolet.node.fresh import BusyError, Fresh, Written
 from chronolet.node.http import Answer, Query, Show
 from chronolet.node.probe_figures import CONTENT_TYPE as METRICS
@@ -48,10 +48,11 @@ PATIENCE_SECONDS = 5.0
 
 def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: Kind[Any]) -> dict[str, Show]:
     """/pods."""
+    latest, objects = Latest(store, archive, kinds), PodObjects(settings.node)
 
     def pods() -> Object:
-        moment = state_at(store, archive, kinds)
-        return _list(api_pods(moment, settings.node), str(moment.position))
+        moment = latest.moment()
+        return _list(objects.of(moment), str(moment.position))
 
     return {"/pods": _shown(Fresh(pods, PODS_SECONDS, PATIENCE_SECONDS))}
 
