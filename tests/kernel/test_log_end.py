@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from chronolet.kernel.log_end import BLOCK_BYTES, LogMemory
 from chronolet.kernel.process import Process
+from chronolet.kernel.store import StoreUnreachable
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Position
 from tests.kernel import chore
@@ -105,6 +106,68 @@ def test_without_a_file_nothing_is_remembered_beyond_the_process(rig: Rig) -> No
     rig.process(chore.kind(watches_clock=True))
     tell(rig, 1)
     assert rig.events(kernel.LogLost) == []
+
+
+def test_a_log_that_others_keep_is_refused_by_name_and_not_written_to(rig: Rig, tmp_path: Path) -> None:
+    """As of a node of the same name on another machine: its pods are not ours, and ours are not to be told to it."""
+    watching(rig, tmp_path / "theirs")
+    tell(rig, 3)
+    rig.retire()
+    theirs, path = rig.log(), tmp_path / "log-end"
+    remembered = Position(theirs[0].position.milliseconds + 1, 7)
+    memory = LogMemory("n", path)
+    memory.start()
+    memory.keep("our run", remembered)
+    memory.stop()
+    adopting = Adopting(rig)
+    with pytest.raises(StoreUnreachable) as refused:
+        watching(rig, path, adopt=adopting)
+    assert not refused.value.healing
+    for words in ("named n too", rig.store.run(), "our run", str(remembered), str(path), "correct --redis"):
+        assert words in str(refused.value)
+    assert adopting.runs == []
+    assert list(rig.log()) == theirs
+    path.unlink()
+    watching(rig, path)
+    tell(rig, 1)
+
+
+def test_the_way_back_from_a_wrong_database_is_open(rig: Rig, tmp_path: Path) -> None:
+    empty, path = rig.remember(), tmp_path / "log-end"
+    watching(rig, path)
+    tell(rig, 2)
+    rig.retire()
+    right, had = rig.remember(), rig.log()[-1].position
+    rig.forget(empty)
+    watching(rig, path)
+    tell(rig, 3)
+    rig.retire()
+    (first,) = rig.events(kernel.LogLost)
+    assert (first.had, first.found) == (str(had), "0-0")
+    rig.forget(right)
+    watching(rig, path)
+    tell(rig, 1)
+    (second,) = rig.wait(kernel.LogLost)
+    assert second.former_run != first.former_run
+    assert path.stat().st_size == BLOCK_BYTES
+
+
+def test_a_server_that_is_replaced_by_that_of_others_under_an_idle_process(rig: Rig, tmp_path: Path) -> None:
+    watching(rig, tmp_path / "theirs")
+    tell(rig, 2)
+    rig.retire()
+    theirs = rig.remember()
+    rig.forget(Rig(tmp_path).remember())
+    process = watching(rig, tmp_path / "log-end")
+    tell(rig, 2)
+    ours = rig.remember()
+    with capture_logs() as said:
+        rig.forget(theirs)
+        scratch.wait_until(lambda: any("named n too" in str(line.get("error")) for line in said), "the refusal")
+    assert [entry.type for entry in rig.log()].count("chore.Told@1") == 2
+    rig.forget(ours)
+    tell(rig, 1)
+    assert process.phase == "running"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """How far the log went, remembered outside of the server: what the server has lost by itself, nobody else can tell.
 
 Comes in: the run and the last position that was read, each second; a file of the state folder. Goes out: `LogLost` if
-the server has another log, or one that ends earlier. One thread writes, so that a slow disk delays nobody. Next:
-`supervisor`.
+the server has a newer log, or one that ends earlier; an error if it has a log that others keep. One thread writes, so
+that a slow disk delays nobody. Next: `supervisor`.
 
 The file is one block that is overwritten in place (docs/adr/0021): a write costs one fdatasync and moves no metadata.
 """
@@ -17,12 +17,14 @@ import msgspec
 import structlog
 
 from chronolet.kernel.loss import lacks
-from chronolet.kernel.store import Store
+from chronolet.kernel.store import Store, StoreUnreachable
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Position
 
 BLOCK_BYTES = 512
 """What a disk writes as a whole or not at all."""
+FORMER_RUNS = 3
+"""How many fit into the block, next to the longest name of a node."""
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -33,6 +35,8 @@ class LogEnd(msgspec.Struct, frozen=True):
     node: str
     run: str
     at: str
+    former_runs: tuple[str, ...] = ()
+    """Of the logs before this one, newest first: the way back from a database that was given by mistake stays open."""
 
 
 class LogMemory:
@@ -42,7 +46,10 @@ class LogMemory:
         self._node = node
         self._path = path
         self._end = None if path is None else _read(path, node)
+        self._begun = ""
+        """The run of the log that this process began last."""
         self._written = self._end
+        self._former_runs = self._end.former_runs if self._end is not None else ()
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="log end", daemon=True)
@@ -59,20 +66,32 @@ class LogMemory:
         with self._changed:
             end = self._end
             if end is None or end.run != run or Position.parse(end.at) < at:
-                self._end = LogEnd(self._node, run, str(at))
+                self._end = LogEnd(self._node, run, str(at), self._former_runs)
                 self._changed.notify()
 
+    def began(self, run: str) -> None:
+        """The server had no log: this process began one, of this run."""
+        self._begun = run
+
     def lost(self, store: Store, run: str) -> kernel.LogLost | None:
-        """What the log on the server, whose run this is, lacks of what is remembered. It is then forgotten here."""
+        """What the log on the server, whose run this is, lacks of what is remembered. It is then forgotten here.
+
+        StoreUnreachable for another database: its log for this name was there before the remembered one ended.
+        """
         end, last = self._end, store.last()
         if end is None:
             return None
         had = Position.parse(end.at)
         whole = end.run != run
+        ours = run == self._begun or run in self._former_runs
+        if whole and not ours and _oldest_milliseconds(store) < had.milliseconds:
+            raise self._not_ours(end, run)
         if not whole and not lacks(store, had):
             return None
         with self._changed:
             self._end = None
+            if whole:
+                self._former_runs = (end.run, *(one for one in self._former_runs if one != end.run))[:FORMER_RUNS]
         found = START if whole else last
         return kernel.LogLost(
             node=self._node,
@@ -80,6 +99,16 @@ class LogMemory:
             had=end.at,
             found=str(found),
             entries=max(1, had.n - found.n),
+        )
+
+    def _not_ours(self, end: LogEnd, run: str) -> StoreUnreachable:
+        return StoreUnreachable(
+            f"Redis has a log of another node that is named {self._node} too: found run {run}, begun before the last"
+            f" entry that {self._path or 'this process'} remembers; expected run {end.run}, up to {end.at}. Nothing was"
+            " taken and what runs goes on: correct --redis, or give one of the two nodes another name"
+            " (--hostname-override)."
+            f" To give up the log of run {end.run} and take part in this one, remove {self._path} and start again",
+            healing=False,
         )
 
     def stop(self) -> None:
@@ -119,6 +148,12 @@ class LogMemory:
             os.close(file)
 
 
+def _oldest_milliseconds(store: Store) -> int:
+    """When the log had its first entry, or a later one if its beginning is in archive files; by the server's clock."""
+    trimmed = store.archived()[1]
+    return trimmed.milliseconds if trimmed > START else store.sizes()["first_milliseconds"]
+
+
 def complain(lost: kernel.LogLost) -> None:
     """One line for people: what is gone, what is not, what happens now."""
     if lost.found == str(START):
@@ -151,5 +186,14 @@ def _read(path: Path, node: str) -> LogEnd | None:
             "the remembered end of the log cannot be read, and is passed over", file=str(path), error=str(error)
         )
         return None
-    # Under another name the folder may have been another node's.
-    return end if end.node == node else None
+    if end.node == node:
+        return end
+    # The kept manifests name their node as well: nothing of that node is adopted.
+    log.warning(
+        "the state folder was another node's: that node's log and pods are left alone",
+        file=str(path),
+        found=end.node,
+        expected=node,
+        to_go_on_with_it=f"--hostname-override={end.node}",
+    )
+    return None

@@ -186,6 +186,8 @@ class Process:
         record = Record(type_name, f"node/{setup.node}", "", f"process/{self.id}", "", codec.encode(started))
         begun = setup.store.begin(run, setup.shards, record)
         self.run = begun.run
+        if begun.new:
+            self._memory.began(begun.run)
         return Router(setup.kinds, begun.shards)
 
     def _enter(self, phase: str) -> None:
