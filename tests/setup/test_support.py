@@ -207,3 +207,15 @@ def test_password_and_port() -> None:
         assert server.client().ping()
         with pytest.raises(redis.AuthenticationError):
             redis.Redis(unix_socket_path=str(server.socket), retry=Retry(NoBackoff(), 0)).ping()
+
+
+def test_a_redis_whose_clock_is_stepped() -> None:
+    with private_redis(clock=True) as server:
+        client = server.client()
+        before = client.time()[0]
+        server.step_clock(18_000)
+        ahead = client.time()[0]
+        server.step_clock(-18_000)
+        behind = client.time()[0]
+        assert ahead - before >= 18_000
+        assert before - behind > 10_000

@@ -7,6 +7,7 @@ In: options. Out: a server whose append-only file lives through `kill9()` and `r
 import os
 import shutil
 import signal
+import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,12 +23,13 @@ from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 
 _KIND = "redis"
-_SHIM = Path(__file__).with_name("slow_fsync.c")
+_SLOW_FSYNC, _STEPPED_CLOCK = (Path(__file__).with_name(name) for name in ("slow_fsync.c", "stepped_clock.c"))
 
 
 class RedisOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a redis-server is started with. `port` 0: unix socket only. Sizes in bytes; `disk` makes a file system
-    of that size for the data. `slow_fsync` loads the shim, which delays nothing until `slow_down` says so.
+    of that size for the data. `slow_fsync` loads the shim, which delays nothing until `slow_down` says so; `clock`
+    likewise, and `step_clock`.
     `more` are further redis-server arguments.
     """
 
@@ -38,6 +40,7 @@ class RedisOptions(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0
     disk: int = 0
     slow_fsync: bool = False
+    clock: bool = False
     more: tuple[str, ...] = ()
 
 
@@ -69,7 +72,7 @@ class PrivateRedis:
     def start(self) -> None:
         """Start and wait until it has loaded its data and answers."""
         assert self._process is None, "redis-server is running already"
-        environment = os.environ | (self._shim() if self.options.slow_fsync else {})
+        environment = os.environ | (self._shims() if self.options.slow_fsync or self.options.clock else {})
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._arguments(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
@@ -108,6 +111,14 @@ class PrivateRedis:
         client = redis.Redis.from_url(self.url, socket_timeout=timeout, retry=Retry(NoBackoff(), 0))
         self._clients.append(client)
         return client
+
+    # -- a bad clock -----------------------------------------------------------------------------------------------
+
+    def step_clock(self, ahead_seconds: int) -> None:
+        """From now on the server's wall clock is so far ahead of the machine's, or behind it. Needs `clock`."""
+        assert self.options.clock, "private_redis(clock=True) is needed"
+        with (self.folder / "clock").open("r+b", buffering=0) as file:
+            file.write(struct.pack("=q", ahead_seconds))
 
     # -- a bad disk ------------------------------------------------------------------------------------------------
 
@@ -177,12 +188,20 @@ class PrivateRedis:
         # An empty `save` has to come last: redis-server takes the word after it for its value.
         return ["redis-server", *words, *password, *options.more, "--save", ""]
 
-    def _shim(self) -> dict[str, str]:
-        library = self.folder / "slow_fsync.so"
+    def _shims(self) -> dict[str, str]:
+        wanted = {_SLOW_FSYNC: self.options.slow_fsync, _STEPPED_CLOCK: self.options.clock}
+        clock = self.folder / "clock"
+        if not clock.exists():
+            clock.write_bytes(bytes(8))
+        preloaded = ":".join(self._compiled(source) for source, used in wanted.items() if used)
+        return {"LD_PRELOAD": preloaded, "SLOW_FSYNC_FOLDER": str(self.folder), "STEPPED_CLOCK": str(clock)}
+
+    def _compiled(self, source: Path) -> str:
+        library = self.folder / f"{source.stem}.so"
         if not library.exists():
-            compiler = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(_SHIM), "-ldl"]
+            compiler = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
             subprocess.run(compiler, check=True)
-        return {"LD_PRELOAD": str(library), "SLOW_FSYNC_FOLDER": str(self.folder)}
+        return str(library)
 
     def _answers(self) -> bool:
         assert self._process is not None
