@@ -8,9 +8,19 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.docker import PrivateDocker, private_docker
 from tests.support.redis import PrivateRedis, private_redis
+
+# A busy machine is slow to draw examples and to run them: neither may fail a test.
+settings.register_profile(
+    "patient",
+    parent=settings.get_profile(settings.get_current_profile_name()),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
