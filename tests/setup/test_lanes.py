@@ -78,9 +78,19 @@ def test_a_unit_has_a_limit(tmp_path: Path) -> None:
 
 def test_all_well_is_status_0(tmp_path: Path) -> None:
     put(tmp_path, one__test_a=PASSES, two__test_c=PASSES)
-    ended = lanes(tmp_path, "--lanes", "1")
+    ended = lanes(tmp_path, "--lanes", "1", "--check", "words=test spell = spell")
     assert ended.returncode == 0, ended.stdout
+    assert re.search(r"^\[.*\] words: check in ", ended.stdout, re.MULTILINE)
     assert "2 passed, 0 bad units" in ended.stdout.splitlines()[-1]
+
+
+def test_a_check_that_fails_is_shown_with_its_output_and_the_tests_are_run(tmp_path: Path) -> None:
+    put(tmp_path, one__test_a=PASSES)
+    ended = lanes(tmp_path, "--check", "words=bash -c 'echo plums are not pears; exit 3'")
+    assert ended.returncode == 1
+    assert "plums are not pears" in ended.stdout
+    assert failed_units(ended.stdout) == ["words: status 3"]
+    assert "1 passed, 1 bad units" in ended.stdout.splitlines()[-1]
 
 
 def test_what_has_no_time_left_is_named(tmp_path: Path) -> None:
