@@ -1,6 +1,7 @@
 """`completion`: bash itself, with the script sourced, offers what fits."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from chronolet.cli.services import Services
 from tests.cli.test_real_redis import Owner
 from tests.cli.written import run
 from tests.support.redis import PrivateRedis
-from tests.support.scratch import HANG_SECONDS, wait_until
+from tests.support.scratch import hang_limit, wait_until
 
 
 @pytest.fixture
@@ -24,39 +25,43 @@ def bin_folder(tmp_path: Path) -> Path:
     return script.parent
 
 
-def offered(folder: Path, line: str, **environment: str) -> list[str]:
-    """What bash offers at the end of the line."""
-    code = (
-        "source <(chronolet completion bash); "
-        f'COMP_WORDS=({line} "${{LAST-}}"); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); '
-        '_chronolet_completion chronolet; printf "%s\\n" "${COMPREPLY[@]}"'
-    )
-    words, _, last = line.rpartition(" ")
-    env = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "LAST": last, "CHRONOLET_ROOT_DIR": "/nonexistent"}
+def offered(folder: Path, *lines: str, **environment: str) -> list[list[str]]:
+    """What bash offers at the end of each line. One bash, which has sourced the script once, as at a prompt."""
+    steps = ["source <(chronolet completion bash)"]
+    for line in lines:
+        words, _, last = line.rpartition(" ")
+        steps += [
+            f"COMP_WORDS=({words} {shlex.quote(last)})",
+            "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))",
+            "COMPREPLY=()",
+            "_chronolet_completion chronolet",
+            'printf "%s\\n" "${COMPREPLY[*]}"',
+        ]
+    env = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "CHRONOLET_ROOT_DIR": "/nonexistent"}
     ended = subprocess.run(
-        ["bash", "-c", code.replace(f"({line} ", f"({words} ")],
+        ["bash", "-c", "\n".join(steps)],
         capture_output=True,
         text=True,
         env=env | environment,
-        timeout=HANG_SECONDS,
+        timeout=hang_limit(20 * len(lines)),
         check=True,
     )
     assert ended.stderr == ""
-    return sorted(ended.stdout.split())
-
-
-def wait_for_offer(folder: Path, line: str, expected: list[str], **environment: str) -> None:
-    """Until bash offers this: names come late or not at all, for nobody waits long for them at a prompt."""
-    wait_until(lambda: offered(folder, line, **environment) == expected, f"{expected} after {line!r}", 240)
+    found = [sorted(answer.split()) for answer in ended.stdout.splitlines()]
+    assert len(found) == len(lines), ended.stdout
+    return found
 
 
 def test_bash_completes_commands_types_flags_and_choices(bin_folder: Path) -> None:
-    assert offered(bin_folder, "chronolet de") == ["delete", "describe"]
     types = ["actors", "cgroups", "containers", "devices", "events", "images", "nodes", "pods"]
-    assert offered(bin_folder, "chronolet get ") == types
-    assert offered(bin_folder, "chronolet get pods --no-h") == ["--no-headers"]
-    assert offered(bin_folder, "chronolet get pods -o ") == ["json", "jsonpath=", "name", "wide", "yaml"]
-    assert offered(bin_folder, "chronolet completion ") == ["bash", "fish", "zsh"]
+    expected = {
+        "chronolet de": ["delete", "describe"],
+        "chronolet get ": types,
+        "chronolet get pods --no-h": ["--no-headers"],
+        "chronolet get pods -o ": ["json", "jsonpath=", "name", "wide", "yaml"],
+        "chronolet completion ": ["bash", "fish", "zsh"],
+    }
+    assert dict(zip(expected, offered(bin_folder, *expected), strict=True)) == expected
 
 
 def test_bash_completes_the_names_of_pods(bin_folder: Path, redis_server: PrivateRedis, tmp_path: Path) -> None:
@@ -64,22 +69,35 @@ def test_bash_completes_the_names_of_pods(bin_folder: Path, redis_server: Privat
     for name in ("web", "web-2", "db"):
         owner.accept(name)
     node = {"CHRONOLET_REDIS": redis_server.url, "CHRONOLET_HOSTNAME_OVERRIDE": "node-1"}
-    wait_for_offer(bin_folder, "chronolet logs we", ["web", "web-2"], **node)
-    wait_for_offer(bin_folder, "chronolet delete pod web ", ["db", "web-2"], **node)
-    wait_for_offer(bin_folder, "chronolet describe pod/d", ["pod/db"], **node)
-    assert offered(bin_folder, "chronolet get pods -n other ", **node) == []
-    assert offered(bin_folder, "chronolet get actors ", **node) == []
-    wait_for_offer(bin_folder, "chronolet logs web -c ", ["app"], **node)
-    wait_for_offer(bin_folder, "chronolet exec -it pod/web --container a", ["app"], **node)
+    expected = {
+        "chronolet logs we": ["web", "web-2"],
+        "chronolet delete pod web ": ["db", "web-2"],
+        "chronolet describe pod/d": ["pod/db"],
+        "chronolet get pods -n other ": [],
+        "chronolet get actors ": [],
+        "chronolet logs web -c ": ["app"],
+        "chronolet exec -it pod/web --container a": ["app"],
+    }
     flag = f"chronolet --hostname-override node-1 get pods --redis {redis_server.url} d"
-    wait_for_offer(bin_folder, flag, ["db"])
+    # Names come late or not at all, for nobody waits long for them at a prompt: each line until it had its answer.
+    left = dict(expected)
+
+    def all_offered() -> bool:
+        for line, found in zip(list(left), offered(bin_folder, *left, **node), strict=True):
+            if found == expected[line]:
+                del left[line]
+        return not left
+
+    wait_until(all_offered, f"bash to offer {expected}", 240)
+    wait_until(lambda: offered(bin_folder, flag) == [["db"]], f"db after {flag!r}", 240)
     owner.store.close()
 
 
 def test_where_no_log_answers_nothing_is_offered_and_nothing_said(bin_folder: Path) -> None:
-    assert offered(bin_folder, "chronolet logs ") == []
-    assert offered(bin_folder, "chronolet logs ", CHRONOLET_REDIS="redis://127.0.0.1:1") == []
-    assert offered(bin_folder, "chronolet logs ", CHRONOLET_REDIS="nonsense") == []
+    line = "chronolet logs "
+    assert offered(bin_folder, line) == [[]]
+    assert offered(bin_folder, line, CHRONOLET_REDIS="redis://127.0.0.1:1") == [[]]
+    assert offered(bin_folder, line, CHRONOLET_REDIS="nonsense") == [[]]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,4 +1,7 @@
-"""The command line as processes against a real redis-server: what lies in Redis and in archive files is one history."""
+"""The command line against a real redis-server: what lies in Redis and in archive files is one history.
+
+Commands run in this process unless the process itself is the subject: followers, interrupts, what is imported.
+"""
 
 import json
 import os
@@ -10,6 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from chronolet.cli.services import Services
 from chronolet.kernel.archive import Archive
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.states import EntityImage, encode_states
@@ -18,7 +22,7 @@ from chronolet.pod.actor import kind
 from chronolet_schemas import codec, kernel, pod, registry
 from chronolet_schemas.envelope import START, Event, Position, Record
 from chronolet_schemas.keys import Shard, shard_for, shards_of
-from tests.cli.written import manifest
+from tests.cli.written import Said, manifest, run
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
@@ -105,14 +109,17 @@ class Owner:
         assert isinstance(removed, int)
         assert removed >= 100, "whole nodes of the stream go, a hundred entries each"
 
-    def command(self, *arguments: str) -> list[str]:
-        flags = ["--redis", self.url, "--hostname-override", NODE, "--root-dir", str(self.root)]
-        return [sys.executable, "-m", "chronolet.cli", *flags, *arguments]
+    @property
+    def flags(self) -> list[str]:
+        return ["--redis", self.url, "--hostname-override", NODE, "--root-dir", str(self.root)]
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments), capture_output=True, text=True, timeout=HANG_SECONDS, check=False
-        )
+    def command(self, *arguments: str) -> list[str]:
+        """The argument list of a process."""
+        return [sys.executable, "-m", "chronolet.cli", *self.flags, *arguments]
+
+    def run(self, *arguments: str) -> Said:
+        """The command in this process, with the services that a process has."""
+        return run(Services(), *self.flags, *arguments)
 
 
 @pytest.fixture
@@ -122,9 +129,9 @@ def owner(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Owner]:
     owning.store.close()
 
 
-def names(ended: subprocess.CompletedProcess[str]) -> list[str]:
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.split()
+def names(said: Said) -> list[str]:
+    assert said.status == 0, said.err
+    return said.out.split()
 
 
 def test_pods_are_the_same_before_and_after_trimming(owner: Owner) -> None:
@@ -147,14 +154,14 @@ def test_the_log_reads_on_from_the_archive_into_the_stream(owner: Owner) -> None
     owner.accept("b")
     owner.archive_and_trim(upto)
     everything = FILLING + 3
-    shown = [json.loads(line) for line in owner.run("log", "-o", "json").stdout.splitlines()]
+    shown = [json.loads(line) for line in owner.run("log", "-o", "json").out.splitlines()]
     assert [line["position"].partition("-")[2] for line in shown] == [str(n) for n in range(1, everything + 1)]
     assert [line["data"]["pod"] for line in shown if "pod" in line["data"]] == ["default/a", "default/b"]
     for count in (2, 290, 302, 400):
-        last = owner.run("log", "-n", str(count)).stdout.splitlines()
+        last = owner.run("log", "-n", str(count)).out.splitlines()
         wanted = range(max(1, everything - count + 1), everything + 1)
         assert [line.split()[1] for line in last] == [f"#{n}" for n in wanted]
-    assert len(owner.run("log", "--since", "1h").stdout.splitlines()) == everything
+    assert len(owner.run("log", "--since", "1h").out.splitlines()) == everything
 
 
 def test_where_the_archive_is_not_at_hand_pods_are_told_and_the_log_says_what_is_missing(
@@ -166,11 +173,11 @@ def test_where_the_archive_is_not_at_hand_pods_are_told_and_the_log_says_what_is
     owner.archive_and_trim(upto)
     owner.root = tmp_path / "another machine"
     assert names(owner.run("get", "pods", "-o", "name")) == ["pod/a", "pod/b"]
-    assert owner.run("log", "--since", "1h").returncode == 1
+    assert owner.run("log", "--since", "1h").status == 1
     missing = owner.run("log")
-    assert missing.returncode == 1
-    assert missing.stderr.startswith("error: the log's entries after 0-0 up to ")
-    assert missing.stderr.count("\n") == 1
+    assert missing.status == 1
+    assert missing.err.startswith("error: the log's entries after 0-0 up to ")
+    assert missing.err.count("\n") == 1
 
 
 def test_a_snapshot_of_a_later_release_is_passed_over_for_the_archive(owner: Owner) -> None:
@@ -190,9 +197,9 @@ def test_a_damaged_archive_is_one_line(owner: Owner) -> None:
     file = next((owner.root / "archive").rglob("*.archive"))
     file.write_bytes(file.read_bytes()[:-9])
     damaged = owner.run("log")
-    assert damaged.returncode == 1
-    assert damaged.stderr.startswith(f"error: {file}: ")
-    assert damaged.stderr.count("\n") == 1
+    assert damaged.status == 1
+    assert damaged.err.startswith(f"error: {file}: ")
+    assert damaged.err.count("\n") == 1
 
 
 def test_a_follower_sees_what_comes_and_ends_quietly_on_interrupt(owner: Owner) -> None:
@@ -239,7 +246,7 @@ def test_nothing_is_written_by_looking(owner: Owner) -> None:
     client = owner_client(owner)
     before = {key: client.dump(key) for key in sorted(client.keys())}
     for words in (["get", "pods"], ["get", "actors"], ["describe", "pods"], ["log"], ["get", "containers"]):
-        assert owner.run(*words).returncode == 0
+        assert owner.run(*words).status == 0
     assert {key: client.dump(key) for key in sorted(client.keys())} == before
 
 

@@ -121,8 +121,8 @@ def test_only_the_pods_that_were_asked_for(owner: Owner) -> None:
         end(owner, "a")
         assert next(lines).split()[0] == "a"
     refused = owner.run("get", "pods", "none", "-w")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == 'Error from server (NotFound): pods "none" not found\n'
+    assert (refused.status, refused.out) == (1, "")
+    assert refused.err == 'Error from server (NotFound): pods "none" not found\n'
 
 
 def test_columns_only_grow_and_the_head_waits_for_a_row() -> None:
