@@ -12,7 +12,7 @@ from chronolet.kernel.kind import EffectContext, Kind
 from chronolet_schemas.envelope import Signal
 from tests.kernel import chore, tally
 from tests.kernel.chore import Answer, Tell
-from tests.kernel.rig import Rig, request
+from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
 
 
@@ -80,6 +80,33 @@ def test_a_command_that_cannot_be_decided_holds_nobody_up(rig: Rig, monkeypatch:
     after = Work()
     rig.process(obedient(after), tally.kind(1))
     scratch.wait_until(lambda: after.begun == ["w0"], "the wish", seconds=60)
+
+
+def test_a_command_to_a_kind_of_another_process_comes_before_a_recovered_wish(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
+    begin_wishes(rig, 1)
+    rig.send(tally.Add(request=request(), key="0", number=1), "tally")
+    after, line = Work(), Line()
+    rig.process(obedient(after), line=line, begin=False).start()
+    scratch.wait_until(
+        lambda: line.calls.count("heads") > 3 or bool(after.begun), "the other's cursor, asked for again"
+    )
+    rig.process(tally.kind(1))
+    rig.wait(chore.Told, 2)
+    rig.send(Tell(request=request(), key="last", wish="done"))
+    rig.wait(chore.Answered)
+    assert after.begun == ["done"]
+
+
+def test_a_command_that_no_process_reads_holds_nobody_up_for_long(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 0.2)
+    begin_wishes(rig, 1)
+    rig.send(tally.Add(request=request(), key="0", number=1), "tally")
+    after = Work()
+    rig.process(obedient(after))
+    scratch.wait_until(lambda: after.begun == ["w0"], "the wish")
 
 
 def test_nobody_else_is_hosted_before_a_waiting_command_is_decided(rig: Rig) -> None:

@@ -45,7 +45,7 @@ from chronolet.kernel.routing import Router
 from chronolet.kernel.seat import Recovered, Seat
 from chronolet.kernel.shard_writer import ServerBehind, ShardLost
 from chronolet.kernel.store import HistoryMissing, StoreBroken, StoreUnreachable
-from chronolet.kernel.waiting_mail import let_read, with_mail
+from chronolet.kernel.waiting_mail import let_others_read, let_read, with_mail
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.keys import Shard
@@ -216,10 +216,15 @@ class Supervisor(pykka.ThreadingActor):
         first = with_mail(self._store, claims)
         self._start_hosts(first)
         let_read([self._hosted[shard][0] for shard in first if shard in self._hosted])
+        let_others_read(self._store, set(self._router.every_shard()) - self._known(claims))
         self._start_hosts({shard: claim for shard, claim in claims.items() if shard not in first})
         self._given.services.around.observer.shards_owned(len(self._hosted))
         self._stands_by = False
         self._given.phase("running" if self._hosted else "without its history")
+
+    def _known(self, claims: Mapping[Shard, Claim]) -> set[Shard]:
+        """The shards that no other process reads: this one's, and those that nobody can host."""
+        return {*claims, *self._hosted, *self._waiting, *self._claims.left}
 
     def _start_hosts(self, claims: Mapping[Shard, Claim]) -> None:
         for shard, recovered in self._recovered(claims).items() if claims else ():

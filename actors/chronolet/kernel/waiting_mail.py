@@ -1,25 +1,33 @@
 """Commands that waited for a process: the shards that they were sent to are hosted before the others.
 
-Comes in: claimed shards, then the seats of their hosts. Goes out: which shards go first; when they have decided. What
-they say may be about what others are to do: the others then find it in the log before their own effects begin
-(docs/adr/0019). Next: `supervisor`.
+Comes in: claimed shards, then the seats of their hosts; the shards that are hosted elsewhere. Goes out: which shards go
+first; when they have decided. What they say may be about what others are to do: the others then find it in the log
+before their own effects begin (docs/adr/0019). Next: `supervisor`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import structlog
 
 from chronolet.kernel.claims import Claim
 from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Store, StoreBroken
+from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard
+
+log = structlog.get_logger("chronolet.kernel")
 
 MAIL_SECONDS = 10.0
 """So long the shards without commands wait for those with commands: a command that cannot be decided must not keep the
 node down.
 """
+_LOOK_SECONDS = 0.05
+_MOST = 1000
+"""So many commands of a shard are waited for."""
 
 
 def with_mail(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Claim]:
@@ -37,3 +45,32 @@ def let_read(seats: Iterable[Seat]) -> None:
     deadline = time.monotonic() + MAIL_SECONDS
     for seat in seats:
         seat.caught_up.wait(max(0.0, deadline - time.monotonic()))
+
+
+def let_others_read(store: Store, shards: Collection[Shard]) -> None:
+    """Until whoever hosts these shards has decided what waits for them now, and committed it; no longer than
+    `MAIL_SECONDS`. Where nothing waits it costs one round trip, and one for
+    each shard.
+    """
+    deadline = time.monotonic() + MAIL_SECONDS
+    behind = _unread(store, sorted(shards, key=str))
+    while behind and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+        behind = {shard: last for shard, last in behind.items() if _cursor(store, shard) < last}
+    if behind:
+        names = sorted(map(str, behind))
+        log.warning("commands wait for shards that no process reads, going on without", shards=names)
+
+
+def _unread(store: Store, shards: Sequence[Shard]) -> dict[Shard, Position]:
+    """The last command that waits, by shard; only shards for which one does, and whose hash can be read."""
+    found: dict[Shard, Position] = {}
+    with contextlib.suppress(StoreBroken):  # whoever hosts it says so
+        for shard, head in store.heads(shards).items() if shards else ():
+            if mails := store.read_mail(shard, head.mail_cursor, _MOST):
+                found[shard] = mails[-1].id
+    return found
+
+
+def _cursor(store: Store, shard: Shard) -> Position:
+    return store.heads([shard])[shard].mail_cursor
