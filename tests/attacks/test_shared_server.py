@@ -1,0 +1,130 @@
+"""The kernel alone on a Redis that is another node's too, and on one whose wall clock goes hours to and fro.
+
+Each ends with nothing lost, nothing reported incorrectly, and a process that goes on. No engine is needed: pods have no
+part in which keys are named and when a lease ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import redis
+
+from chronolet.kernel.process import Process, Setup
+from chronolet.kernel.redis_store import RedisStore
+from chronolet_schemas import codec, kernel, registry
+from chronolet_schemas.envelope import START, Event
+from chronolet_schemas.keys import Keys, Shard
+from tests.kernel import chore
+from tests.kernel.chore import Tell
+from tests.kernel.rig import request
+from tests.support import scratch
+from tests.support.redis import PrivateRedis, private_redis
+
+CHORE = Shard("chore")
+HOUR = 3600
+E = TypeVar("E", bound=Event)
+
+
+class Alone:
+    """One node's process without pods, and its log."""
+
+    def __init__(self, server: PrivateRedis, node: str, folder: Path) -> None:
+        self.node = node
+        self.store = RedisStore(server.url, node)
+        self.process = Process(
+            Setup(
+                node=node,
+                store=RedisStore(server.url, node),
+                kinds={"chore": chore.kind(watches_clock=True)},
+                shards={"chore": 1},
+                locks=folder / "locks",
+                log_end=folder / "log-end",
+            )
+        )
+        self.process.start()
+        scratch.wait_until(lambda: self.process.phase == "running", "the process at work")
+
+    def tell(self, **what: Any) -> None:
+        """Something to decide, and an effect of it."""
+        before = len(self.events(chore.Told))
+        tell = Tell(request=request(), key="a", **what)
+        sent = self.store.send(CHORE, registry.type_of(Tell), "chore/a", tell.request, codec.encode(tell))
+        assert sent == "sent"
+        scratch.wait_until(lambda: len(self.events(chore.Told)) > before, "its decision")
+
+    def events(self, event: type[E]) -> list[E]:
+        name = registry.type_of(event)
+        return [codec.decode(one.type, one.data, event) for one in self.store.scan(START) if one.type == name]
+
+
+@contextmanager
+def alone(server: PrivateRedis, node: str, folder: Path) -> Iterator[Alone]:
+    found = Alone(server, node, folder)
+    try:
+        yield found
+    finally:
+        found.process.retire()
+        found.store.close()
+
+
+def keys_of(server: PrivateRedis, node: str) -> Mapping[bytes, Any]:
+    """All keys of a node with what they hold."""
+    client = server.client()
+    return {key: client.dump(key) for key in client.scan_iter(f"{Keys(node).prefix}:*")}
+
+
+@pytest.fixture
+def shared() -> Iterator[PrivateRedis]:
+    with private_redis(clock=True) as server:
+        yield server
+
+
+def test_not_one_call_names_a_key_of_another_node(shared: PrivateRedis, tmp_path: Path) -> None:
+    with alone(shared, "theirs", tmp_path / "theirs") as theirs:
+        theirs.tell(wish="w")
+    before = keys_of(shared, "theirs")
+    assert len(before) >= 3
+    with private_redis() as own, alone(own, "ours", tmp_path / "ours") as ours:
+        ours.tell(wish="w")
+    # From here on the server refuses, and notes, whatever names a key that is not this node's.
+    admin = shared.client()
+    admin.acl_setuser("default", enabled=True, reset_keys=True, keys=[f"{Keys('ours').prefix}:*"])
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        admin.hgetall(Keys("theirs").meta)
+    assert [line["object"] for line in admin.acl_log()] == [Keys("theirs").meta]
+    admin.acl_log_reset()
+    with alone(shared, "ours", tmp_path / "ours") as ours:
+        ours.tell(wish="w")
+        scratch.wait_until(lambda: ours.events(chore.Answered) != [], "its effect")
+        (lost,) = ours.events(kernel.LogLost)
+        assert (lost.node, lost.found) == ("ours", "0-0")
+    assert admin.acl_log() == []
+    admin.acl_setuser("default", enabled=True, keys=["*"])
+    assert keys_of(shared, "theirs") == before
+    with alone(shared, "theirs", tmp_path / "theirs") as theirs:
+        theirs.tell(wish="w")
+        assert theirs.events(kernel.LogLost) == []
+
+
+def test_a_wall_clock_that_goes_hours_to_and_fro(shared: PrivateRedis, tmp_path: Path) -> None:
+    steps = (0, 5 * HOUR, -3 * HOUR, 0)
+    with alone(shared, "n", tmp_path) as node:
+        for number, ahead in enumerate(steps, start=1):
+            shared.step_clock(ahead)
+            node.tell(wish=f"w{number}", due=number)
+            scratch.wait_until(lambda number=number: len(node.events(chore.Rang)) == number, "its timer")  # type: ignore[misc]
+            scratch.wait_until(lambda number=number: len(node.events(chore.Answered)) == number, "its effect")  # type: ignore[misc]
+            assert node.process.lease.valid()
+    shared.step_clock(-7 * HOUR)
+    with alone(shared, "n", tmp_path) as node:
+        node.tell()
+        positions = [one.position for one in node.store.scan(START)]
+        assert all(one < other and one.n + 1 == other.n for one, other in pairwise(positions))
+        for unwanted in (kernel.LogLost, kernel.TailLost, kernel.HostRestarted, kernel.ShardTakenOver):
+            assert node.events(unwanted) == []
