@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from chronolet.adapters import unix_sockets
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.pod_resources import GrpcPodResources
@@ -18,6 +19,7 @@ from chronolet.container_gc.effects import Collecting, Turns
 from chronolet.container_gc.inventory import Inventory
 from chronolet.devices import actor as devices_actor
 from chronolet.devices import effects as devices_effects
+from chronolet.devices.registration import AT_ONCE
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.process import Process, Setup
 from chronolet.kernel.redis_store import RedisStore
@@ -27,6 +29,7 @@ from chronolet.ports.pod_resources import NodeResources
 from chronolet.ports.runtime import SandboxSpec
 from chronolet_schemas import codec, container_gc, devices
 from chronolet_schemas.envelope import START, Event
+from chronolet_schemas.protos import deviceplugin_pb2 as api
 from tests.support import scratch
 from tests.support.redis import PrivateRedis, private_redis
 from tests.support.sample_plugin import sample_plugin
@@ -134,5 +137,30 @@ def test_many_plugins_are_followed_and_one_too_many_is_refused(redis: PrivateRed
         assert {one.resource for one in log.wait_for(devices.DevicesListed, 60)[30:]} == {
             one.resource for one in listed
         }
+        again = register_again(log, plugins, "a.test/r7", 200)
+        assert len(again) < 20, "most of a plugin that registers without end do not count"
         many.kill()
         assert len(log.wait_for(devices.PluginStopped, 30)) == 30
+
+
+def register_again(log: Log, folder: Path, resource: str, times: int) -> list[devices.PluginRegistered]:
+    """One resource, over the real socket, so many times: those that counted, once the newest is followed."""
+    request = api.RegisterRequest(
+        version="v1beta1", endpoint=f"{resource.replace('.', '_').replace('/', '_')}.sock", resource_name=resource
+    )
+    with unix_sockets.channel(str(folder / "kubelet.sock")) as channel:
+        register = channel.unary_unary(
+            "/v1beta1.Registration/Register", api.RegisterRequest.SerializeToString, api.Empty.FromString
+        )
+        for _ in range(times):
+            register(request, timeout=scratch.HANG_SECONDS)
+
+    def counted() -> list[devices.PluginRegistered]:
+        return [one for one in log.of(devices.PluginRegistered) if one.resource == resource]
+
+    def followed() -> bool:
+        newest = counted()[-1].generation
+        return len(counted()) >= AT_ONCE and newest in {one.generation for one in log.of(devices.DevicesListed)}
+
+    scratch.wait_until(followed, "the list of the newest registration")
+    return counted()
