@@ -9,8 +9,8 @@ from chronolet.adapters.cgroup_stats.finder import Finder
 from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
 from chronolet.adapters.cgroup_stats.reader import Reader
 from chronolet.adapters.net_dev import parsed
-from chronolet.ports.usage import Interface, Limits, Pressure, Stall, Transfers, Usage
-from tests.support.cgroup_trees import NET_DEV, CgroupTrees, Kind, write
+from chronolet.ports.usage import Limits, Pressure, Stall, Transfers, Usage
+from tests.support.cgroup_trees import ETH0, NET_DEV, CgroupTrees, Kind, write
 
 ID = "ab" * 32
 KINDS: tuple[Kind, ...] = ("v1", "v2", "both")
@@ -196,16 +196,5 @@ def test_without_cgroups_nothing_is_found(tmp_path: Path) -> None:
 
 
 def test_interfaces_have_all_their_counts() -> None:
-    eth0 = Interface(
-        name="eth0",
-        rx_bytes=1,
-        rx_packets=2,
-        rx_errors=3,
-        rx_dropped=4,
-        tx_bytes=5,
-        tx_packets=6,
-        tx_errors=7,
-        tx_dropped=8,
-    )
-    assert parsed(NET_DEV) == (eth0,)
+    assert parsed(NET_DEV) == (ETH0,)
     assert parsed("") == ()

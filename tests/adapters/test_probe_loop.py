@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from chronolet.adapters.probes.loop import Loop
-from chronolet.adapters.probes.threads import Lane, ThreadAttempt
+from chronolet.adapters.probes.threads import Lane, Said, ThreadAttempt
 from tests.support.scratch import wait_until
 
 DAY_SECONDS = 86_400.0
@@ -107,7 +107,7 @@ def test_a_lane_that_has_ended_begins_nothing(loop: Loop) -> None:
     done: list[object] = []
     attempts = [
         ThreadAttempt(
-            lane, loop, lambda asking: asking.tell("success", ""), 1.0, done.append, may=lambda: True, who="one"
+            lane, loop, lambda asking: asking.tell(Said("success", "")), 1.0, done.append, may=lambda: True, who="one"
         )
         for _ in range(2)
     ]

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from chronolet.ports.usage import Interface
+
 Kind = Literal["v1", "v2", "both"]
 
 V1 = ("memory", "cpu", "cpuacct", "pids", "blkio")
@@ -20,6 +22,18 @@ Inter-|   Receive                         |  Transmit
     lo:     9       9    0    0    0     0          0         0        9       9    0    0    0     0       0          0
   eth0:     1       2    3    4    0     0          0         0        5       6    7    8    0     0       0          0
 """
+ETH0 = Interface(
+    name="eth0",
+    rx_bytes=1,
+    rx_packets=2,
+    rx_errors=3,
+    rx_dropped=4,
+    tx_bytes=5,
+    tx_packets=6,
+    tx_errors=7,
+    tx_dropped=8,
+)
+"""What NET_DEV says of it."""
 _PRESSURE = "some avg10={0} avg60=0.00 avg300={0} total={1}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
 
 

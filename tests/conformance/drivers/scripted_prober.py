@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chronolet.ports.probes import May, Reading, Result, Target
+from chronolet.ports.probes import Reading, Result
 from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe
@@ -18,19 +18,12 @@ from chronolet.prober.worker import begin
 from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
 from tests.conformance.drivers.context import Context
+from tests.support.scripted_attempts import Over, ScriptedAttempts
 
 _PERIOD = 3_600_000
 
 
-class _Begun:
-    """An attempt, or a timer, that is over as soon as it is made."""
-
-    began = True
-
-    def cancel(self) -> None: ...
-
-
-class ScriptedProber:
+class ScriptedProber(ScriptedAttempts):
     """The prober's thread is the caller's."""
 
     def __init__(self, outcomes: Sequence[Result], *, protects: bool = False) -> None:
@@ -76,34 +69,23 @@ class ScriptedProber:
     def soon(self, action: Callable[[], object]) -> None:
         self._queue.append(action)
 
-    def at(self, when: float, action: Callable[[], None]) -> _Begun:
+    def at(self, when: float, action: Callable[[], None]) -> Over:
         """Only the first tick comes; the next one is an hour away."""
         if when <= time.monotonic() + 1:
             self.soon(action)
-        return _Begun()
+        return Over()
 
-    def begin(
-        self,
-        target: Target,
-        timeout_seconds: float,
-        done: Callable[[Reading], None],
-        may: May,
-        *,
-        who: str = "",
-        first: bool = False,
-    ) -> _Begun:
-        del target, timeout_seconds, may, who, first
+    def reading(self, timeout_seconds: float) -> Reading:
+        del timeout_seconds
         result = self._outcomes[self.attempts]
         self.attempts += 1
-        reading = Reading(
+        return Reading(
             result=result,
             output="as the case says",
             started=time.monotonic(),
             seconds=0.0,
             timed_out=result == "failure",
         )
-        self.soon(lambda: done(reading))
-        return _Begun()
 
     def short_of(self) -> tuple[Shortage, ...]:
         return ()

@@ -21,7 +21,9 @@ from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.kernel.decider import Due, Effect
 from chronolet.kernel.kind import Job
 from chronolet.kernel.ledger import Input, Ledger
-from chronolet.kernel.store import Committed, Head
+from chronolet.kernel.memory_data import MemoryServer
+from chronolet.kernel.memory_store import MemoryStore
+from chronolet.kernel.store import Committed
 from chronolet.kube_events.actor import NODE, kind
 from chronolet.kube_events.effects import jobs
 from chronolet.kube_events.policy import RETRY_PAUSE
@@ -35,17 +37,7 @@ from tests.conformance.drivers.context import Context
 from tests.conformance.outcome import Case, differences
 
 _T0 = 1_700_000_000_000
-_HEAD = Head(
-    token="1:x",
-    version=0,
-    step_id="",
-    at=START,
-    log_cursor=START,
-    mail_cursor=START,
-    tries={},
-    schema=registry.SCHEMA,
-    unowned_since=0,
-)
+_SHARD = Shard("kube_events")
 _ANSWERS = {
     "ok": (201, "Event", "Started"),
     "not_found": (404, "Status", "NotFound"),
@@ -118,7 +110,8 @@ class _Node:
         )
         named = event_sinks.sinks(settings)
         self.kind = kind(jobs(named), event_sinks.policy(settings, named, RETRY_PAUSE))
-        self.ledger = Ledger(self.kind, Shard("kube_events"), "1:x", _HEAD, registry.SCHEMA)
+        head = MemoryStore(MemoryServer()).heads([_SHARD])[_SHARD]
+        self.ledger = Ledger(self.kind, _SHARD, "1:x", head, registry.SCHEMA)
         self.now = _T0
 
     def tell(self, source: Any, message: Message) -> list[Event]:

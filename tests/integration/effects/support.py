@@ -39,6 +39,20 @@ OBEDIENT = ("-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & wait $!
 DEAF = ("-c", 'trap "" TERM; echo ready; while :; do sleep 1 & wait $!; done')
 
 
+def ensure(image: str, policy: str) -> wanted.EnsureImage:
+    """For the container `app`."""
+    return wanted.EnsureImage(
+        subject="container/app",
+        intent="image/0",
+        pod=POD,
+        uid=UID,
+        container="app",
+        attempt=0,
+        image=image,
+        policy=policy,
+    )
+
+
 class Killed(BaseException):
     """The process ends here: no worker may catch it."""
 

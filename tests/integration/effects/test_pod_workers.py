@@ -33,6 +33,7 @@ from tests.integration.effects.support import (
     World,
     cleanup,
     container,
+    ensure,
     pod,
     start_container,
     start_sandbox,
@@ -300,19 +301,6 @@ def test_a_missing_pause_image_is_built(world: World, docker_engine: PrivateDock
 
 
 # -- images --------------------------------------------------------------------------------------------------------
-
-
-def ensure(image: str, policy: str) -> wanted.EnsureImage:
-    return wanted.EnsureImage(
-        subject="container/app",
-        intent="image/0",
-        pod=POD,
-        uid=UID,
-        container="app",
-        attempt=0,
-        image=image,
-        policy=policy,
-    )
 
 
 @pytest.mark.parametrize("policy", ["IfNotPresent", "Never"])

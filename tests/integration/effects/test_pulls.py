@@ -11,11 +11,11 @@ import pytest
 from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.registry_keys import HostKeyring
 from chronolet.kernel.effects import Fenced
-from chronolet.pod import signals, wanted
+from chronolet.pod import signals
 from chronolet.pod.images import Pulls
 from chronolet.ports.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
-from tests.integration.effects.support import POD, UID, Context, World
+from tests.integration.effects.support import Context, World, ensure
 from tests.support.docker import PrivateDocker
 from tests.support.scratch import HANG_SECONDS
 
@@ -24,19 +24,6 @@ from tests.support.scratch import HANG_SECONDS
 def registry(docker_engine: PrivateDocker) -> Iterator[Registry]:
     with registry_in(docker_engine.namespace) as found:
         yield found
-
-
-def ensure(image: str, policy: str) -> wanted.EnsureImage:
-    return wanted.EnsureImage(
-        subject="container/app",
-        intent="image/0",
-        pod=POD,
-        uid=UID,
-        container="app",
-        attempt=0,
-        image=image,
-        policy=policy,
-    )
 
 
 def test_a_missing_image_is_fetched_once(world: World, registry: Registry) -> None:

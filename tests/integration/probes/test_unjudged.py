@@ -10,7 +10,7 @@ import pytest
 
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.probes import Probing
-from chronolet.ports.probes import Attempt, May, Reading, Target
+from chronolet.ports.probes import Reading
 from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe
@@ -20,49 +20,35 @@ from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import Shortage
 from tests.integration.probes.test_worker import Context, Told
 from tests.support.scratch import wait_until
+from tests.support.scripted_attempts import ScriptedAttempts
 
 Words = Sequence[str]
 
 
-class Scripted(Probing):
+class Scripted(ScriptedAttempts, Probing):
     """Attempts end at once, as the script says; its last word is repeated."""
 
     def __init__(self, runtime: FakeRuntime, words: Words) -> None:
-        super().__init__(runtime)
+        Probing.__init__(self, runtime)
         self._words = list(words)
         self.short: tuple[Shortage, ...] = ()
 
-    def begin(
-        self,
-        target: Target,
-        timeout_seconds: float,
-        done: Callable[[Reading], None],
-        may: May,
-        *,
-        who: str = "",
-        first: bool = False,
-    ) -> Attempt:
+    def reading(self, timeout_seconds: float) -> Reading:
         word = self._words.pop(0) if len(self._words) > 1 else self._words[0]
-        delay = Delay(agent=900) if word == "delayed" else Delay()
-        reading = Reading(
+        return Reading(
             result="success" if word == "success" else "failure",
             output=word,
             started=0.0,
             seconds=timeout_seconds,
             timed_out=word != "refused",
-            delay=delay,
+            delay=Delay(agent=900) if word == "delayed" else Delay(),
         )
-        self.soon(lambda: done(reading))
-        return Nothing()
+
+    def soon(self, action: Callable[[], object]) -> None:
+        Probing.soon(self, action)
 
     def short_of(self) -> tuple[Shortage, ...]:
         return self.short
-
-
-class Nothing:
-    began = True
-
-    def cancel(self) -> None: ...
 
 
 class World:

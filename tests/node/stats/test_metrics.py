@@ -9,8 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from chronolet.node.stats.cadvisor_page import cadvisor_metrics
 from chronolet.node.stats.resource_page import resource_metrics
 from chronolet.node.stats.samples import ContainerSample, Measured, PodSample, Snapshot
-from chronolet.ports.usage import DiskUse, FileSystem, Interface, Limits, Pressure, Pressures, Stall, Transfers, Usage
+from chronolet.ports.usage import DiskUse, FileSystem, Limits, Pressure, Pressures, Stall, Transfers, Usage
 from tests.node.stats.nodes import machine, state
+from tests.support.cgroup_trees import ETH0
 
 SECOND = 10**9
 POD_PATH = "/kubepods/burstable/poduid-0"
@@ -34,17 +35,6 @@ USED = Usage(
     limits=Limits(cpu_shares=512, cpu_quota_us=50_000, cpu_period_us=100_000, memory_bytes=4096),
     pressures=Pressures(PRESSURE, PRESSURE, PRESSURE),
     transfers=(Transfers(device="/dev/sda", read_bytes=4096, written_bytes=8192, reads=1, writes=2),),
-)
-ETH0 = Interface(
-    name="eth0",
-    rx_bytes=1,
-    rx_packets=2,
-    rx_errors=3,
-    rx_dropped=4,
-    tx_bytes=5,
-    tx_packets=6,
-    tx_errors=7,
-    tx_dropped=8,
 )
 IMAGES = FileSystem(device="/dev/sda1", capacity_bytes=100, available_bytes=40, inodes=9, inodes_free=5)
 

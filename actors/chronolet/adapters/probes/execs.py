@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from chronolet.adapters.probes.threads import Asking, Work
+from chronolet.adapters.probes.threads import Asking, Said, Work
 from chronolet.ports.probes import MAY_NOT, OUTPUT_LIMIT, ExecTarget, May
 from chronolet.ports.runtime import Refusal, Runtime
 
@@ -55,37 +55,37 @@ def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: A
     late = f"command {json.dumps(' '.join(target.command))} timed out"
     until = time.monotonic() + timeout_seconds
     if not asking.may():
-        asking.tell("error", MAY_NOT)
+        asking.tell(Said("error", MAY_NOT))
         return
     try:
         exec_id = runtime.create_exec(target.container_id, target.command, env={MARK: who} if who else {})
     except Refusal as refusal:
-        asking.tell("error", str(refusal))
+        asking.tell(Said("error", str(refusal)))
         return
     left = until - time.monotonic()
     if left <= 0 or asking.cancelled.is_set():
-        asking.tell("error", f"the runtime took more than {timeout_seconds:g}s to prepare the command")
+        asking.tell(Said("error", f"the runtime took more than {timeout_seconds:g}s to prepare the command"))
         return  # never started: it goes with its container
     if not asking.may():
-        asking.tell("error", MAY_NOT)
+        asking.tell(Said("error", MAY_NOT))
         return
     look = _Look(runtime, exec_id, asking, late)
     try:
         result = runtime.run_exec(exec_id, left, cancelled=asking.cancelled, meanwhile=look)
     except Refusal as refusal:
         if refusal.kind != "timeout" and time.monotonic() < until:
-            asking.tell("error", str(refusal))
+            asking.tell(Said("error", str(refusal)))
         elif look.sees_it_run():
             asking.asks_engine()
             unanswered = 0.0 if look.engine_answers() else timeout_seconds
-            asking.tell("failure", late, timed_out=True, engine_seconds=unanswered)
+            asking.tell(Said("failure", late, timed_out=True, engine_seconds=unanswered))
         else:
-            asking.tell("error", f"the runtime took more than {timeout_seconds:g}s to begin the command")
+            asking.tell(Said("error", f"the runtime took more than {timeout_seconds:g}s to begin the command"))
         if refusal.kind in ("timeout", "unavailable", "failed"):
             _end(runtime, exec_id)
         return
     output = result.output[:OUTPUT_LIMIT].decode("utf-8", "replace")
-    asking.tell("failure" if result.exit_code else "success", output, result.exit_code)
+    asking.tell(Said("failure" if result.exit_code else "success", output, result.exit_code))
 
 
 class _Look:

@@ -12,7 +12,7 @@ import time
 from contextlib import closing
 
 from chronolet.adapters import http_texts
-from chronolet.adapters.probes.threads import Asking, Work
+from chronolet.adapters.probes.threads import Asking, Said, Work
 from chronolet.ports.probes import MAY_NOT, GrpcTarget, Result
 from chronolet.rules.durations import go_duration
 
@@ -43,7 +43,7 @@ def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
     def work(asking: Asking) -> None:
         asking.begun(_refused("DEADLINE_EXCEEDED", "", timeout_seconds))
         result, output, timed_out = _checked(target, timeout_seconds, asking)
-        asking.tell(result, output, timed_out=timed_out)
+        asking.tell(Said(result, output, timed_out=timed_out))
 
     return work
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 
@@ -25,6 +25,16 @@ from chronolet.ports.probes import May, Reading, Result
 from chronolet.rules.durations import go_duration
 
 log = structlog.get_logger("chronolet.probes")
+
+
+class Said(NamedTuple):
+    """What an attempt came to; see `Reading`."""
+
+    result: Result
+    output: str
+    code: int | None = None
+    timed_out: bool = False
+    engine_seconds: float = 0.0
 
 
 class Asking(Protocol):
@@ -38,16 +48,8 @@ class Asking(Protocol):
     def may(self) -> May:
         """To be asked before every call."""
 
-    def tell(
-        self,
-        result: Result,
-        output: str,
-        code: int | None = None,
-        *,
-        timed_out: bool = False,
-        engine_seconds: float = 0.0,
-    ) -> None:
-        """Its outcome, once; see `Reading`."""
+    def tell(self, said: Said) -> None:
+        """Its outcome, once."""
 
     def asks_engine(self) -> None:
         """The engine is asked whether the command still runs: before it answers, that is not known."""
@@ -195,7 +197,7 @@ class ThreadAttempt:
         try:
             thread.start()
         except RuntimeError as error:  # no more threads, or no memory for one: that is not the container's fault
-            self.tell("error", str(error))
+            self.tell(Said("error", str(error)))
             return None
         return thread
 
@@ -207,7 +209,7 @@ class ThreadAttempt:
             self._loop.soon(self._set_deadline)
             self._work(self)
         except Exception as error:
-            self.tell("error", f"{type(error).__name__}: {error}")
+            self.tell(Said("error", f"{type(error).__name__}: {error}"))
             raise
         finally:
             self._loop.soon(lambda: self._lane.left(self))
@@ -220,17 +222,9 @@ class ThreadAttempt:
         if self._done is not None:
             self._deadline = self._loop.at(self._started + self._timeout + GRACE_SECONDS, self._expire)
 
-    def tell(
-        self,
-        result: Result,
-        output: str,
-        code: int | None = None,
-        *,
-        timed_out: bool = False,
-        engine_seconds: float = 0.0,
-    ) -> None:
+    def tell(self, said: Said) -> None:
         """See `Asking`."""
-        reading = self._reading(result, output, code, timed_out=timed_out, engine_seconds=engine_seconds)
+        reading = self._reading(said)
         self._said = reading
         self._loop.soon(lambda: self._told(reading))
 
@@ -248,31 +242,15 @@ class ThreadAttempt:
         """See `Asking`."""
         self._late = late
 
-    def _reading(
-        self,
-        result: Result,
-        output: str,
-        code: int | None = None,
-        *,
-        timed_out: bool = False,
-        engine_seconds: float = 0.0,
-    ) -> Reading:
-        return Reading(
-            result=result,
-            output=output,
-            code=code,
-            started=self._started,
-            seconds=time.monotonic() - self._started,
-            timed_out=timed_out,
-            engine_seconds=engine_seconds,
-        )
+    def _reading(self, said: Said) -> Reading:
+        return Reading(started=self._started, seconds=time.monotonic() - self._started, **said._asdict())
 
     def _expire(self) -> None:
         """The thread hangs in a call that is not bounded by the attempt's time; or told, and the loop is late."""
         engine_seconds = self._timeout if self._asks_engine else 0.0
-        late = self._reading("failure", self._late, timed_out=True, engine_seconds=engine_seconds)
-        unasked = f"it did not end within {go_duration(round(self._timeout * 1000))}"
-        self._told(self._said or (late if self._late else self._reading("error", unasked)))
+        late = Said("failure", self._late, timed_out=True, engine_seconds=engine_seconds)
+        unasked = Said("error", f"it did not end within {go_duration(round(self._timeout * 1000))}")
+        self._told(self._said or self._reading(late if self._late else unasked))
 
     def _told(self, reading: Reading) -> None:
         done = self._done
