@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import collecting, devices, engine, events, overload, pods, probes, sharing, soak, stats
+from tests.bench import collecting, devices, engine, events, overload, pods, probes, sharing, soak, stats, steady
 from tests.bench.figures import Figure, as_json, table
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
@@ -19,6 +19,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "events": events.figures,
     "gc": collecting.figures,
     "probes": probes.figures,
+    "steady": steady.figures,
     "overload": overload.figures,
     "devices": devices.figures,
     "qos": sharing.figures,

@@ -5,13 +5,12 @@ Comes in: how thoroughly. Goes out: figures. Next: `__main__`.
 250 pods, half with TCP and half with HTTP probes each second, next to 60 busy loops for ten minutes; then, three
 minutes each, next to writers that saturate the disk, readers that live from reclaimed memory, and an engine that is
 stopped for 30 s at a time. While the busy loops run three containers break: one answers 404, one refuses connections,
-one hangs. Before all that, while nothing is short, `steady` measures what these pods cost.
+one hangs.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import subprocess
@@ -22,30 +21,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import redis
-
 from chronolet.kernel.redis_store import RedisStore
 from chronolet_schemas import codec, pleg, pod, prober, registry
 from chronolet_schemas.envelope import Event, Position
-from chronolet_schemas.keys import Keys
-from tests.bench import steady
-from tests.bench.figures import Figure, table
-from tests.bench.pods import attempted
+from tests.bench.figures import Figure
+from tests.bench.pods import serving
 from tests.bench.pods.agent import NODE, Agent, running
-from tests.bench.pods.churn import containers
 from tests.support import scratch
-from tests.support.images import BUSYBOX
 
-SERVES = "trap 'exit 0' TERM; mkdir -p /tmp/www; touch /tmp/www/ok; httpd -f -p 8080 -h /tmp/www & sleep 1000000 & wait"
-IMAGE = f"{BUSYBOX.repository}:{BUSYBOX.tag}"
 BUSY_LOOPS, WRITERS, READERS = 60, 6, 4
 BOUND_SECONDS = 143
 """docs/probes.md: stalled, three pods in trouble, one of them hangs."""
 OVERDUE_SECONDS = 120
 """So much longer than the bound it is waited for a broken container."""
 BREAKS = ("answers 404", "refuses", "hangs")
-PORT = 10255
-_HASTE_SECONDS = 5
 
 
 class Plan(NamedTuple):
@@ -72,18 +61,12 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
     plan = QUICK if options.quick else FULL
     if options.cpu_seconds:
         plan = plan._replace(cpu_seconds=options.cpu_seconds)
-    os.environ |= {"CHRONOLET_MAX_PODS": "1000", "CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti"}
-    with running(in_network=True, port=PORT) as agent:
-        _start(agent, plan)
-        _say("steady")
-        found = attempted(lambda: steady.figures(agent, plan.pods, quick=options.quick))
-        print(table(found), file=sys.stderr, flush=True)  # noqa: T201
-        if options.only == ["steady"]:
-            return found
-        _hasten(agent, plan)
+    os.environ |= serving.ROOMY
+    with running(in_network=True) as agent:
+        serving.start(agent, plan.pods, _probes)
         store = RedisStore(agent.url, NODE)
         try:
-            return [*found, *_measured(agent, store, plan)]
+            return _measured(agent, store, plan)
         finally:
             store.close()
 
@@ -155,55 +138,16 @@ def _say(what: str) -> None:
     print(f"==> overload: {what}, at a load of {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _start(agent: Agent, plan: Plan) -> None:
-    _put(agent, plan, steady.probes)
-    scratch.wait_until(lambda: len(containers(agent)) == 2 * plan.pods, f"{plan.pods} pods", 900)
-    time.sleep(5)
-
-
-def _hasten(agent: Agent, plan: Plan) -> None:
-    """From now on each has a liveness probe each second and nothing else; the containers run on."""
-    _put(agent, plan, _each_second)
-    wanted = plan.pods * (_HASTE_SECONDS - 1)
-    scratch.wait_until(lambda: _recent_outcomes(agent) >= wanted, f"{plan.pods} probes a second", 120)
-
-
-def _each_second(number: int) -> dict[str, Any]:
-    probe = steady.probes(number)["livenessProbe"]
-    return {"livenessProbe": {**probe, "periodSeconds": 1, "failureThreshold": 3}}
-
-
-def _recent_outcomes(agent: Agent) -> int:
-    """Of all probes, in the last few seconds."""
-    with redis.Redis.from_url(agent.url) as client:
-        entries: Any = client.xrange(Keys(NODE).probe_results, f"{(time.time() - _HASTE_SECONDS) * 1000:.0f}", "+")
-    return len(entries)
-
-
-def _put(agent: Agent, plan: Plan, probes: Callable[[int], dict[str, Any]]) -> None:
-    for number in range(plan.pods):
-        path = agent.folder / f"{number}.json"
-        path.write_text(json.dumps(_manifest(f"over-{number}", probes(number))))
-        path.rename(agent.manifests / path.name)
-
-
-def _manifest(name: str, probes: dict[str, Any]) -> dict[str, Any]:
-    container = {
-        "name": "app",
-        "image": IMAGE,
-        "imagePullPolicy": "Never",
-        "command": ["/bin/sh", "-c", SERVES],
-        **probes,
-    }
-    spec = {"containers": [container], "terminationGracePeriodSeconds": 2}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+def _probes(number: int) -> dict[str, Any]:
+    """A liveness probe each second, by HTTP or by TCP."""
+    return {"livenessProbe": {**serving.handler(number), "periodSeconds": 1, "failureThreshold": 3}}
 
 
 def _break(agent: Agent) -> dict[str, int]:
     """Three containers, each in its own way; when, in milliseconds."""
     broken: dict[str, int] = {}
     for number, how in zip((0, 1, 2), BREAKS, strict=True):
-        name = f"over-{number}"
+        name = serving.name(number)
         shell, server = _processes(agent, name)
         match how:
             case "answers 404":
@@ -271,7 +215,7 @@ def _reclaiming(agent: Agent) -> Iterator[None]:
     try:
         for _ in range(READERS):
             limits = api.create_host_config(mem_limit="24m")
-            made.append(api.create_container(IMAGE, ["/bin/sh", "-c", script], host_config=limits)["Id"])
+            made.append(api.create_container(serving.IMAGE, ["/bin/sh", "-c", script], host_config=limits)["Id"])
             api.start(made[-1])
         yield
     finally:
