@@ -92,17 +92,44 @@ def test_run_names_a_folder_that_is_not_there() -> None:
 # -- Python ------------------------------------------------------------------------------------------------------------
 
 
+def made_in(folder: Path) -> Path:
+    """A project without dependencies that the library takes for its own; a venv that is there stays."""
+    (folder / "scripts").mkdir(exist_ok=True)
+    (folder / "scripts" / "lib.sh").write_bytes(LIB.read_bytes())
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "backend.py").write_text(BACKEND)
+    (folder / "requirements").mkdir(exist_ok=True)
+    for name in ("runtime", "build", "dev"):
+        (folder / "requirements" / f"{name}.txt").write_text("# nothing\n")
+    return folder
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project without dependencies that the library takes for its own."""
-    (tmp_path / "scripts").mkdir()
-    (tmp_path / "scripts" / "lib.sh").write_bytes(LIB.read_bytes())
-    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
-    (tmp_path / "backend.py").write_text(BACKEND)
-    (tmp_path / "requirements").mkdir()
-    for name in ("runtime", "build", "dev"):
-        (tmp_path / "requirements" / f"{name}.txt").write_text("# nothing\n")
-    return tmp_path
+    """A project without a venv."""
+    return made_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def folder_with_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a venv into which nothing was installed: to make one takes five seconds of CPU."""
+    folder = tmp_path_factory.mktemp("made") / "project"
+    folder.mkdir()
+    made_in(folder)
+    (folder / "backend.py").write_text("raise RuntimeError('nothing is to be installed yet')")
+    failed = bash("source scripts/lib.sh; ensure_venv", cwd=folder, PYTHON=sys.executable)
+    assert failed.returncode != 0
+    assert "nothing is to be installed yet" in failed.stderr
+    assert (folder / ".venv" / "bin" / "pip").exists()
+    return folder
+
+
+@pytest.fixture
+def venv_project(folder_with_venv: Path) -> Path:
+    """A project with a venv to which what is installed is not up to date."""
+    for stamp in (folder_with_venv / ".venv").glob(".installed-*"):
+        stamp.unlink()
+    return made_in(folder_with_venv)
 
 
 def test_the_venv_is_made_once_and_again_when_something_changed(project: Path) -> None:
@@ -129,15 +156,15 @@ def test_the_venv_is_made_once_and_again_when_something_changed(project: Path) -
     assert said() == ["Python: making", "Python: installing"]
 
 
-def test_a_failed_installation_shows_pips_output_and_is_tried_again(project: Path) -> None:
-    (project / "backend.py").write_text("raise RuntimeError('no such luck')")
+def test_a_failed_installation_shows_pips_output_and_is_tried_again(venv_project: Path) -> None:
+    (venv_project / "backend.py").write_text("raise RuntimeError('no such luck')")
     for _ in range(2):
-        answer = bash("source scripts/lib.sh; ensure_venv", cwd=project, PYTHON=sys.executable)
+        answer = bash("source scripts/lib.sh; ensure_venv", cwd=venv_project, PYTHON=sys.executable)
         assert answer.returncode != 0
         assert "no such luck" in answer.stderr
 
 
-def test_a_package_with_another_hash_is_not_installed(project: Path, tmp_path: Path) -> None:
+def test_a_package_with_another_hash_is_not_installed(venv_project: Path, tmp_path: Path) -> None:
     wheel = tmp_path / "index" / "thing-1-py3-none-any.whl"
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -147,10 +174,10 @@ def test_a_package_with_another_hash_is_not_installed(project: Path, tmp_path: P
     right = hashlib.sha256(wheel.read_bytes()).hexdigest()
 
     def install(digest: str) -> subprocess.CompletedProcess[str]:
-        (project / "requirements" / "runtime.txt").write_text(f"thing==1 --hash=sha256:{digest}\n")
+        (venv_project / "requirements" / "runtime.txt").write_text(f"thing==1 --hash=sha256:{digest}\n")
         # The index is the user's: scripts/lib.sh and the lock files name none.
         environment = {"PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel.parent)}
-        return bash("source scripts/lib.sh; ensure_venv", cwd=project, **environment)
+        return bash("source scripts/lib.sh; ensure_venv", cwd=venv_project, **environment)
 
     refused = install("0" * 64)
     assert refused.returncode != 0
