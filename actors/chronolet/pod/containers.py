@@ -128,7 +128,7 @@ class ContainerWorker:
             code = _code_of_failed_start(runtime, made.id)
             return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
         if found.state == "exited":
-            return _container_dead(effect, found.id, found)
+            return container_dead(effect, found.id, found)
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
@@ -141,7 +141,7 @@ class ContainerWorker:
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
-        return _container_dead(effect, effect.id, dead)
+        return container_dead(effect, effect.id, dead)
 
 
 def _target(runtime: FencedRuntime, node: str, effect: wanted.StartContainer, definition: Container) -> str:
@@ -200,9 +200,12 @@ def _container_refused(
     )
 
 
-def _container_dead(
-    effect: wanted.StartContainer | wanted.StopContainer, container_id: str, dead: ContainerState | None
+def container_dead(
+    effect: wanted.StartContainer | wanted.StopContainer | wanted.FindContainer,
+    container_id: str,
+    dead: ContainerState | None,
 ) -> signals.ContainerDead:
+    """How a container ended; without a state, that it is not there to be asked."""
     if dead is None:
         return signals.ContainerDead(
             subject=effect.subject,

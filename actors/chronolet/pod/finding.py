@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
-from chronolet.pod.containers import exit_reason
+from chronolet.pod.containers import container_dead
 from chronolet.pod.outside import Outside
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerState
@@ -30,16 +30,7 @@ class FindWorker:
                 subject=effect.subject, intent=effect.intent, reason="CreateContainerError", message=wanted.NOT_BEGUN
             )
         if found.state == "exited":
-            return signals.ContainerDead(
-                subject=effect.subject,
-                intent=effect.intent,
-                id=found.id,
-                exit_code=found.exit_code,
-                reason=exit_reason(found),
-                message=found.error,
-                started_at=found.started_at,
-                finished_at=found.finished_at,
-            )
+            return container_dead(effect, found.id, found)
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
