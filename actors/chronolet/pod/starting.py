@@ -113,7 +113,7 @@ def _start(state: State, one: Container, spec_hash: str, now: int) -> Event:
 def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
     """The wait counts from the end of the last run; another definition begins with a back-off of its own."""
     back_off = one.back_off if one.spec_hash == spec_hash else None
-    finished_at = min(one.exit.finished_at, now) if one.exit and one.exit.finished_at else now
+    finished_at = _finished_at(one, now)
     waited = wait_seconds(back_off, finished_at)
     at = max(finished_at + waited * 1000, now)
     return pod.RestartScheduled(
@@ -126,3 +126,15 @@ def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
         next_back_off_seconds=advanced(back_off, finished_at, at).seconds,
         tell_again_at=told_again_at(now, at, CRASH_LOOP_TOLD_MS),
     )
+
+
+def _finished_at(one: Container, now: int) -> int:
+    """When the last run ended, in the kernel's time.
+
+    That does not go back with the machine's clock, as the runtime's does: an end in the future, or before the restart
+    that began the run, counts as `now`.
+    """
+    restarted_at = one.back_off.updated_at if one.back_off else 0
+    if one.exit is None or not max(restarted_at, 1) <= one.exit.finished_at <= now:
+        return now
+    return one.exit.finished_at

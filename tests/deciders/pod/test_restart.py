@@ -99,6 +99,29 @@ def test_the_wait_counts_from_the_end_of_the_run() -> None:
     assert life.due == finished + 10_000
 
 
+@pytest.mark.parametrize("hours", [-3, 3])
+def test_the_wait_counts_from_now_where_the_runtimes_clock_is_another(hours: int) -> None:
+    """The kernel's time does not go back with the machine's clock: the runtime's is behind it then, for hours."""
+    life = running().dies().start().dies().wake().start()
+    one = life.state.container("app")
+    life.when(
+        pleg.ContainerDied(
+            pod=POD,
+            uid="u1",
+            container="app",
+            attempt=2,
+            id=one.id,
+            exit_code=1,
+            reason="Error",
+            started_at=one.started_at,
+            finished_at=life.at + hours * 3_600_000,
+        )
+    )
+    scheduled = life.only(pod.RestartScheduled)
+    assert (scheduled.back_off_seconds, scheduled.next_back_off_seconds) == (20, 40)
+    assert life.due == life.at + 20_000
+
+
 @pytest.mark.parametrize(
     ("policy", "code", "restarts"),
     [("Always", 0, True), ("OnFailure", 1, True), ("OnFailure", 0, False), ("Never", 1, False), ("Never", 0, False)],
