@@ -18,7 +18,7 @@ from chronolet.devices import claims, evolve
 from chronolet.kube_events import effects as event_effects
 from chronolet.kube_events import policy as event_policy
 from chronolet.pleg import decider as pleg_decider
-from chronolet.pod import conditions, probing, starting, status
+from chronolet.pod import probing, starting, status
 from chronolet.ports.kube_sinks import Outcome
 from chronolet.prober import decider, schedule, telling, worker
 from chronolet_schemas import devices
@@ -121,7 +121,7 @@ BREAKS: dict[str, Break] = {
     "a container without a status is taken for one that is complete": Break(
         status, "_names", _known_names, "pod_lifecycle", "initialized_missing"
     ),
-    "a readiness gate is not read": Break(conditions, "stated", lambda _: {}, "pod_lifecycle", "conditions_gate_false"),
+    "a readiness gate is not read": Break(status, "stated", lambda _: {}, "pod_lifecycle", "conditions_gate_false"),
     "a delivery that failed is not tried again": Break(
         event_effects, "_handed", lambda *_: Outcome(delivered=1), "events", "transport_error_once"
     ),

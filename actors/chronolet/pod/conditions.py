@@ -2,11 +2,6 @@
 
 Comes in: names with flags, the phase, readiness gates. Goes out: `Condition`. Next: `status`. Source:
 pkg/kubelet/status/generate.go.
-
-A kubelet reads the conditions that readiness gates name from the pod's status, where a controller writes them. Here
-the pod's annotation states them, and applying the manifest again changes them:
-
-    chronolet/conditions: "example.com/in-pool=False, example.com/warm=True"
 """
 
 from __future__ import annotations
@@ -16,8 +11,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from chronolet.pod.phase import Phase
-
-ANNOTATION = "chronolet/conditions"
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,14 +51,8 @@ def containers_ready(
     return Condition(status=True)
 
 
-def stated(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """The conditions that a pod's annotation states, by type. A part without `=` states nothing."""
-    parts = (part.partition("=") for part in annotations.get(ANNOTATION, "").split(","))
-    return {name.strip(): value.strip() for name, equals, value in parts if equals}
-
-
 def pod_ready(containers: Condition, gates: Sequence[str], known: Mapping[str, str]) -> Condition:
-    """Ready: the containers are, and no readiness gate names a condition that is known not to be `True`.
+    """Ready: the containers are, and no readiness gate names a condition that is `known` not to be `True`.
 
     Unlike a kubelet: a condition that nobody states holds nothing up, for no controller is here to state it.
     """

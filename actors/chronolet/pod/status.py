@@ -31,6 +31,7 @@ from chronolet.pod.lifecycle import begins
 from chronolet.pod.phase import Phase, Status, pod_phase
 from chronolet.pod.state import Container, ContainerKind, Exit, Failure, State, definitions
 from chronolet.rules.qos_class import qos_class
+from chronolet.rules.stated_conditions import stated
 
 _LAST_WORDS_BYTES = 12 * 1024
 
@@ -133,7 +134,7 @@ def _conditions(
     done = {one.name: bool(one.started if one.name in sidecars else one.ready) for one in init} if state.uid else None
     ready = conditions.containers_ready(_names(state, "app"), flags, phase, sidecars)
     gates = [one.condition_type for one in state.manifest.spec.readiness_gates]
-    known = conditions.stated(state.manifest.metadata.annotations)
+    known = stated(state.manifest)
     sandbox = conditions.Condition(status=state.sandbox.phase == "running")
     initialised = conditions.initialised(done, _names(state, "init", "sidecar"), phase, app_ran=_app_ran(state))
     return (

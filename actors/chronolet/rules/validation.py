@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from chronolet.rules import names, node_affinity, probe_periods
+from chronolet.rules import names, node_affinity, probe_periods, stated_conditions
 from chronolet.rules.container_validation import amount_problems, container_problems, resource_problems
 from chronolet.rules.network_validation import network_problems
 from chronolet.rules.problems import Problem, at_least, name_problems, repeated
@@ -41,7 +41,8 @@ class _Group(NamedTuple):
 
 def problems(pod: Pod) -> tuple[Problem, ...]:
     """Everything that Kubernetes would refuse about this pod, in the order of the fields."""
-    return (*_metadata("metadata", pod.metadata), *probe_periods.problems(pod), *_spec("spec", pod.spec))
+    annotated = (*probe_periods.problems(pod), *stated_conditions.problems(pod))
+    return (*_metadata("metadata", pod.metadata), *annotated, *_spec("spec", pod.spec))
 
 
 def _metadata(path: str, metadata: ObjectMeta) -> Iterator[Problem]:

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronolet.pod import signals
-from chronolet.pod.conditions import ANNOTATION
 from chronolet.pod.state import State
 from chronolet.pod.status import plain_status, rfc3339
+from chronolet.rules.stated_conditions import ANNOTATION
 from chronolet_schemas.podspec.pod import ReadinessGate
 from tests.deciders.pod.life import RAW, T0, Life, container, manifest, running
 
@@ -167,7 +167,7 @@ def test_a_pod_that_has_failed_waits_for_no_restart() -> None:
 def test_a_readiness_gate_is_shut_by_the_condition_that_the_annotation_states() -> None:
     gates = tuple(ReadinessGate(condition_type=name) for name in ("x.test/pool", "x.test/warm", "x.test/unstated"))
     one = manifest(readiness_gates=gates)
-    shut = replace(one.metadata, annotations={ANNOTATION: "x.test/pool = False,x.test/warm=True, nonsense"})
+    shut = replace(one.metadata, annotations={ANNOTATION: "x.test/pool = False,x.test/warm=True"})
     life = Life().apply(replace(one, metadata=shut)).sandbox_up().start()
     found = {each["type"]: each for each in status(life)["conditions"]}
     assert found["Ready"] == {
