@@ -6,6 +6,7 @@ part in which keys are named and when a lease ends.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 import pytest
 import redis
 
+from chronolet.kernel.clock import Clock
 from chronolet.kernel.process import Process, Setup
 from chronolet.kernel.redis_store import RedisStore
 from chronolet_schemas import codec, kernel, registry
@@ -37,8 +39,10 @@ class Alone:
     def __init__(self, server: PrivateRedis, node: str, folder: Path) -> None:
         self.node = node
         self.store = RedisStore(server.url, node)
+        self.clock = Clock()
         self.process = Process(
             Setup(
+                clock=self.clock,
                 node=node,
                 store=RedisStore(server.url, node),
                 kinds={"chore": chore.kind(watches_clock=True)},
@@ -49,6 +53,10 @@ class Alone:
         )
         self.process.start()
         scratch.wait_until(lambda: self.process.phase == "running", "the process at work")
+
+    def ahead_seconds(self) -> float:
+        """How far its time is ahead of the machine's."""
+        return self.clock.now() / 1000 - time.time()
 
     def tell(self, **what: Any) -> None:
         """Something to decide, and an effect of it."""
@@ -121,9 +129,11 @@ def test_a_wall_clock_that_goes_hours_to_and_fro(shared: PrivateRedis, tmp_path:
             scratch.wait_until(lambda number=number: len(node.events(chore.Rang)) == number, "its timer")  # type: ignore[misc]
             scratch.wait_until(lambda number=number: len(node.events(chore.Answered)) == number, "its effect")  # type: ignore[misc]
             assert node.process.lease.valid()
+            assert abs(node.ahead_seconds()) < HOUR, "it follows its own machine's clock"
     shared.step_clock(-7 * HOUR)
     with alone(shared, "n", tmp_path) as node:
         node.tell()
+        assert abs(node.ahead_seconds()) < HOUR
         positions = [one.position for one in node.store.scan(START)]
         assert all(one < other and one.n + 1 == other.n for one, other in pairwise(positions))
         for unwanted in (kernel.LogLost, kernel.TailLost, kernel.HostRestarted, kernel.ShardTakenOver):

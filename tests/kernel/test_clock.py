@@ -1,8 +1,10 @@
 """Time never goes back, a jump is an event, and stored times keep their distance."""
 
 import time
+from pathlib import Path
 
 from chronolet.kernel.clock import Clock
+from chronolet.kernel.memory_data import wall_milliseconds
 from chronolet_schemas import kernel
 from tests.kernel import chore
 from tests.kernel.chore import Tell
@@ -56,6 +58,15 @@ def test_what_the_log_says_has_been() -> None:
     assert clock.now() == 1_500_000
 
 
+def test_the_log_is_followed_only_where_no_own_time_is_remembered() -> None:
+    clock = Hands().clock()
+    clock.log_says(1_500_000)
+    assert clock.now() == 1_500_000
+    clock.resume(1_600_000)
+    clock.log_says(9_000_000)
+    assert clock.now() == 1_600_000
+
+
 def test_a_jump_is_told_once_and_small_ones_never() -> None:
     hands = Hands()
     clock = hands.clock()
@@ -91,3 +102,18 @@ def test_a_time_stored_before_the_clock_went_back_keeps_its_distance_over_a_rest
     first.retire()
     rig.process(chore.kind(), clock=Clock(lambda: time.time() - 3600, time.monotonic))
     rig.wait(chore.Rang)
+
+
+def test_the_state_folders_time_keeps_the_distance_and_the_servers_time_does_not_count(
+    rig: Rig, tmp_path: Path
+) -> None:
+    path, hour = tmp_path / "log-end", 3_600_000
+    rig.server.clock = lambda: wall_milliseconds() + 5 * hour
+    first = rig.process(chore.kind(), log_end=path)
+    rig.send(Tell(request=request(), key="a", due=int(time.time() * 1000) + 400))
+    rig.wait(chore.Told)
+    first.retire()
+    back = Clock(lambda: time.time() - 3600, time.monotonic)
+    rig.process(chore.kind(), log_end=path, clock=back)
+    rig.wait(chore.Rang)
+    assert back.now() < wall_milliseconds() + hour

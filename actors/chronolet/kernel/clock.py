@@ -1,4 +1,8 @@
-"""The one place where the kernel reads clocks. `now` never goes back, not even behind what the log already says."""
+"""The one place where the kernel reads clocks. `now` never goes back, not even behind that of the process before.
+
+The process before is known by what the state folder remembers, else by the times in the log. Those are the server's: a
+process that knows its own time does not follow them, for the server's clock may be wrong by hours (docs/adr/0021).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ class Clock:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._last = 0
+        self._resumed = False
         self._last_monotonic = monotonic()
         self._offset = wall() - monotonic()
 
@@ -34,10 +39,20 @@ class Clock:
             return self._last
 
     def at_least(self, milliseconds: int) -> None:
-        """Time is known to have come this far: the log says so, or a timer on the monotonic clock rang."""
+        """Time is known to have come this far: a timer on the monotonic clock rang."""
         with self._lock:
             if milliseconds > self._last:
                 self._last, self._last_monotonic = milliseconds, self._monotonic()
+
+    def resume(self, milliseconds: int) -> None:
+        """So far the time of this node's processes had come; 0 if there was none before."""
+        self._resumed = True
+        self.at_least(milliseconds)
+
+    def log_says(self, milliseconds: int) -> None:
+        """So far the log goes, by the server's clock: all that is known of an earlier process that left no time."""
+        if not self._resumed:
+            self.at_least(milliseconds)
 
     def jump(self) -> int:
         """By how many milliseconds wall and monotonic clock parted since this was last asked; 0 below a second."""

@@ -127,7 +127,7 @@ class Host(pykka.ThreadingActor):
     def _look_at_recovered(self) -> None:
         """Once, before the first turn."""
         self._looked = True
-        self._services.clock.at_least(max(self.seat.joined_at, self.ledger.at).milliseconds)
+        self._services.clock.log_says(max(self.seat.joined_at, self.ledger.at).milliseconds)
         if self._unclean or self._recovered_tries:
             self._take_care()
 
@@ -224,8 +224,7 @@ class Host(pykka.ThreadingActor):
         return late or is_far_behind(cursor, turn.log_cursor)
 
     def _commit(self, turn: Turn[Any]) -> None:
-        answer = self._writer.commit(turn, self._services.around.faults, self._services.around.observer)
-        self._services.clock.at_least(answer.at.milliseconds)
+        self._writer.commit(turn, self._services.around.faults, self._services.around.observer)
         given_up, self._given_up = self._given_up, []
         if given_up:  # after the step: better two dead letters than none
             self._writer.count_tries(dict.fromkeys(given_up, GIVEN_UP))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ from chronolet_schemas.envelope import START, Position
 
 BLOCK_BYTES = 512
 """What a disk writes as a whole or not at all."""
-FORMER_RUNS = 3
+FORMER_RUNS = 2
 """How many fit into the block, next to the longest name of a node."""
 
 log = structlog.get_logger("chronolet.kernel")
@@ -35,6 +36,8 @@ class LogEnd(msgspec.Struct, frozen=True):
     node: str
     run: str
     at: str
+    now: int = 0
+    """The process's own time then, in milliseconds: not the server's, which is in the position."""
     former_runs: tuple[str, ...] = ()
     """Of the logs before this one, newest first: the way back from a database that was given by mistake stays open."""
 
@@ -42,9 +45,10 @@ class LogEnd(msgspec.Struct, frozen=True):
 class LogMemory:
     """Remembers the log's end for one node. Without a path it remembers nothing beyond the process."""
 
-    def __init__(self, node: str, path: Path | None) -> None:
+    def __init__(self, node: str, path: Path | None, now: Callable[[], int] = lambda: 0) -> None:
         self._node = node
         self._path = path
+        self._now = now
         self._end = None if path is None else _read(path, node)
         self._begun = ""
         """The run of the log that this process began last."""
@@ -66,8 +70,12 @@ class LogMemory:
         with self._changed:
             end = self._end
             if end is None or end.run != run or Position.parse(end.at) < at:
-                self._end = LogEnd(self._node, run, str(at), self._former_runs)
+                self._end = LogEnd(self._node, run, str(at), self._now(), self._former_runs)
                 self._changed.notify()
+
+    def time(self) -> int:
+        """How far the time of the processes before had come, in milliseconds; 0 if nothing tells."""
+        return self._end.now if self._end is not None else 0
 
     def began(self, run: str) -> None:
         """The server had no log: this process began one, of this run."""

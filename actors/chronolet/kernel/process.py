@@ -84,7 +84,9 @@ class Process:
         self.lease = Lease(setup.store, self.id, info, ttl_milliseconds=setup.lease_milliseconds)
         self._claims = Claims(setup.store, self.id, setup.locks, lease_milliseconds=setup.lease_milliseconds)
         self._lock = LifeLock(setup.locks, self.id) if setup.locks else None
-        self._memory = LogMemory(setup.node, setup.log_end)
+        self._memory = LogMemory(setup.node, setup.log_end, setup.clock.now)
+        if time := self._memory.time():
+            setup.clock.resume(time)
         self._supervisor: pykka.ActorRef[Supervisor] | None = None
 
     def start(self) -> None:
@@ -188,6 +190,7 @@ class Process:
         self.run = begun.run
         if begun.new:
             self._memory.began(begun.run)
+            setup.clock.resume(0)
         return Router(setup.kinds, begun.shards)
 
     def _enter(self, phase: str) -> None:
