@@ -37,9 +37,10 @@ class Router:
         """All shards of a kind."""
         return shards_of(kind, self._shards[kind])
 
-    def every_shard(self) -> tuple[Shard, ...]:
-        """All shards of the log, also those of kinds that this process does not host."""
-        return tuple(shard for kind, count in self._shards.items() for shard in shards_of(kind, count))
+    def of_other_kinds(self) -> tuple[Shard, ...]:
+        """The shards of all kinds that only other processes host."""
+        others = {kind: count for kind, count in self._shards.items() if kind not in self._kinds}
+        return tuple(shard for kind, count in others.items() for shard in shards_of(kind, count))
 
     def shard_for(self, kind: str, key: str) -> Shard:
         """The shard of an entity."""

@@ -216,15 +216,11 @@ class Supervisor(pykka.ThreadingActor):
         first = with_mail(self._store, claims)
         self._start_hosts(first)
         let_read([self._hosted[shard][0] for shard in first if shard in self._hosted])
-        let_others_read(self._store, set(self._router.every_shard()) - self._known(claims))
+        let_others_read(self._store, self._router.of_other_kinds())
         self._start_hosts({shard: claim for shard, claim in claims.items() if shard not in first})
         self._given.services.around.observer.shards_owned(len(self._hosted))
         self._stands_by = False
         self._given.phase("running" if self._hosted else "without its history")
-
-    def _known(self, claims: Mapping[Shard, Claim]) -> set[Shard]:
-        """The shards that no other process reads: this one's, and those that nobody can host."""
-        return {*claims, *self._hosted, *self._waiting, *self._claims.left}
 
     def _start_hosts(self, claims: Mapping[Shard, Claim]) -> None:
         for shard, recovered in self._recovered(claims).items() if claims else ():

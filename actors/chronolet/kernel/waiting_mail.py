@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
@@ -47,13 +47,13 @@ def let_read(seats: Iterable[Seat]) -> None:
         seat.caught_up.wait(max(0.0, deadline - time.monotonic()))
 
 
-def let_others_read(store: Store, shards: Collection[Shard]) -> None:
-    """Until whoever hosts these shards has decided what waits for them now, and committed it; no longer than
-    `MAIL_SECONDS`. Where nothing waits it costs one round trip, and one for
-    each shard.
+def let_others_read(store: Store, shards: Sequence[Shard]) -> None:
+    """Until the processes that host these shards have decided what waits for them now, and committed it; no longer than
+    `MAIL_SECONDS`. Where nothing waits it costs one round trip, and one for each shard. The caller's own kinds must not
+    be among them: a shard whose owner has died waits for the caller to take it.
     """
     deadline = time.monotonic() + MAIL_SECONDS
-    behind = _unread(store, sorted(shards, key=str))
+    behind = _unread(store, shards)
     while behind and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
         behind = {shard: last for shard, last in behind.items() if _cursor(store, shard) < last}
