@@ -84,6 +84,12 @@ def test_devices() -> None:
     assert found["HostConfig"]["DeviceRequests"] == [{"Driver": "cdi", "DeviceIDs": ["v.test/n=0"]}]
 
 
+def test_a_target_with_a_colon() -> None:
+    host = container(mounts=[Mount(source="/a", target="/b:ro", read_only=False)])["HostConfig"]
+    assert host["Binds"] == []
+    assert host["Mounts"] == [{"Type": "bind", "Source": "/a", "Target": "/b:ro", "ReadOnly": False}]
+
+
 def test_a_source_with_a_colon() -> None:
     mounts = [
         Mount(source="/a:b", target="/c"),

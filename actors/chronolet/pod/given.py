@@ -46,7 +46,7 @@ def given(effect: wanted.StartContainer, knows_cdi: Callable[[], bool], cdi: Cdi
     edits = Edits() if hands_on else _edits(cdi, names)
     return Given(
         env={**edits.envs, **answer.envs},
-        mounts=tuple(_mounts((*answer.mounts, *edits.mounts))),
+        mounts=tuple(_mounts(answer.mounts, edits.mounts)),
         devices=tuple(_devices((*answer.devices, *edits.devices))),
         cdi_devices=names if hands_on else (),
         groups=edits.groups,
@@ -70,11 +70,21 @@ def beside(own: Sequence[Mount], more: Sequence[Mount]) -> Sequence[Mount]:
     return (*own, *(mount for mount in more if _place(mount.target) not in taken))
 
 
-def _mounts(found: Iterable[PluginMount]) -> Iterable[Mount]:
-    """Of several for one place, the first."""
+def _mounts(of_plugins: Iterable[PluginMount], of_cdi: Iterable[PluginMount]) -> Iterable[Mount]:
+    """Of several for one place, the first.
+
+    What a plugin mounts may be missing: plugins make folders in a container of their own and rely on the runtime,
+    which makes an empty folder, as Docker, containerd and CRI-O do for a kubelet. What CDI mounts has to be there.
+    """
     places: dict[str, Mount] = {}
-    for one in found:
-        mount = Mount(source=one.host_path, target=one.container_path, read_only=one.read_only, has_to_be=True)
+    for one, has_to_be in (*((one, False) for one in of_plugins), *((one, True) for one in of_cdi)):
+        mount = Mount(
+            source=one.host_path,
+            target=one.container_path,
+            read_only=one.read_only,
+            # A source that is no path would be the name of a volume of Docker's.
+            has_to_be=has_to_be or not one.host_path.startswith("/"),
+        )
         places.setdefault(_place(one.container_path), mount)
     return places.values()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from chronolet.adapters.cdi import HostCdi
 from chronolet.pod import signals
+from chronolet.pod.given import given
 from chronolet.ports import labels
+from chronolet.ports.cdi import Edits, NoCdi
 from chronolet_schemas.devices import Answer, DeviceNode, Mount
 from tests.integration.effects.manifests import app, output, pod
 from tests.integration.effects.support import World, start_container
@@ -90,7 +93,7 @@ def test_who_has_which_devices_can_be_seen_at_the_container(world: World) -> Non
     ("answer", "words"),
     [
         (Answer(devices=(DeviceNode(container_path="/dev/x", host_path="/dev/nothing"),)), "/dev/nothing"),
-        (Answer(mounts=(Mount(container_path="/x", host_path="/nowhere/at/all"),)), "/nowhere/at/all"),
+        (Answer(mounts=(Mount(container_path="/x:y", host_path="/nowhere/at/all"),)), "/nowhere/at/all"),
         (Answer(cdi_devices=("v.test/n=0",)), "CDI device injection failed: unresolvable CDI devices v.test/n=0"),
         (Answer(annotations={"cdi.k8s.io/v": "v.test/n=1"}), "unresolvable CDI devices v.test/n=1"),
     ],
@@ -100,6 +103,35 @@ def test_what_is_not_there_is_named(world: World, answer: Answer, words: str) ->
     assert isinstance(refused, signals.ContainerRefused)
     assert words in refused.message
     assert not Path("/nowhere").exists()
+
+
+def test_only_what_a_plugin_names_by_its_path_may_be_missing() -> None:
+    class Specified(NoCdi):
+        def edits(self, names: Sequence[str]) -> Edits:
+            return Edits(mounts=tuple(Mount(container_path=f"/{name}", host_path="/of-cdi") for name in names))
+
+    mounts = (Mount(container_path="/a", host_path="/of-plugin"), Mount(container_path="/b", host_path="volume"))
+    effect = start_container(pod(app()), "0" * 64)
+    answer = Answer(mounts=mounts, cdi_devices=("c",))
+    found = given(msgspec.structs.replace(effect, devices=answer, device_ids=IDS), lambda: False, Specified())
+    assert {one.target: one.has_to_be for one in found.mounts} == {"/a": False, "/b": True, "/c": True}
+
+
+def test_a_folder_that_a_plugin_mounts_is_made_and_a_device_may_be_mounted_as_well(world: World) -> None:
+    """Project-HAMi/HAMi mounts a folder that it makes where it runs itself; Xilinx/FPGA_as_a_Service answers with each
+    device file twice, as a device and as a mount.
+    """
+    missing = world.root / "made" / "by-nobody"
+    answer = Answer(
+        devices=(DeviceNode(container_path="/dev/f", host_path="/dev/fuse", permissions="rwm"),),
+        mounts=(
+            Mount(container_path="/dev/f", host_path="/dev/fuse"),
+            Mount(container_path="/lock", host_path=str(missing)),
+        ),
+    )
+    lines = said(world, answer, f"touch /lock/x; {TRIES}")
+    assert [line for line in lines if line.endswith((" yes", " no"))] == ["< yes", "> yes", "<> yes"]
+    assert (missing / "x").exists()
 
 
 @pytest.mark.parametrize(

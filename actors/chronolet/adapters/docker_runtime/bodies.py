@@ -171,7 +171,7 @@ def _devices(spec: ContainerSpec) -> Mapping[str, Any]:
 
 def _fits_a_line(mount: Mount) -> bool:
     """In a line of three parts a colon would be taken for its end, and a source that is missing would be made."""
-    return ":" not in mount.source and not mount.has_to_be
+    return ":" not in mount.source + mount.target and not mount.has_to_be
 
 
 def _bind(mount: Mount) -> str:
