@@ -1,4 +1,8 @@
-"""A pod's life on a real Docker, through nothing but the command line."""
+"""A pod's life on a real Docker, through nothing but the command line.
+
+What changes something or goes on runs as a process of its own; what only looks runs in this one, so that waiting for
+the agent does not take the processor that the agent needs.
+"""
 
 import json
 import os
@@ -10,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from chronolet.cli.services import Services
+from tests.cli.written import run
 from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
@@ -46,6 +52,7 @@ class Machine:
             "DOCKER_HOST": docker.host,
             "CHRONOLET_CGROUP_ROOT": docker.cgroup_root("node-1"),
         }
+        self.flags = ["--redis", redis.url, "--root-dir", str(folder / "root"), "--hostname-override", "node-1"]
         with (folder / "agent.log").open("wb") as log:
             self.agent = self.start("run", "--port", "0", stdout=log, stderr=log)
 
@@ -61,8 +68,14 @@ class Machine:
         assert "Traceback" not in err
         return out + err if status else out
 
+    def look(self, *arguments: str, status: int = 0) -> str:
+        """As `run`, in this process."""
+        said = run(Services(), *self.flags, *arguments)
+        assert said.status == status, f"{arguments}: {said}{self.log()}"
+        return said.out + said.err if status else said.out
+
     def pod(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.run("get", "pod", "web", "-o", "json"))
+        found: dict[str, Any] = json.loads(self.look("get", "pod", "web", "-o", "json"))
         return found
 
     def ready(self) -> bool:
@@ -82,8 +95,7 @@ class Machine:
 def machine(docker_engine: PrivateDocker, redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Machine]:
     running = Machine(docker_engine, redis_server, tmp_path)
     try:
-        asked = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        wait_until(lambda: running.start("get", "pods", **asked).wait() == 0, "the log")
+        wait_until(lambda: run(Services(), *running.flags, "get", "pods").status == 0, "the log")
         yield running
         running.stop()
     finally:
@@ -117,21 +129,21 @@ def test_a_pods_life_by_the_command_line(machine: Machine, tmp_path: Path) -> No
     assert len(follower.communicate(timeout=HANG_SECONDS)[0].splitlines()) == 2, "a follower ends with the container"
     wait_until(lambda: machine.pod()["status"]["containerStatuses"][0]["restartCount"] == 1, "a restart")
     wait_until(machine.ready, "all containers to run again")
-    assert machine.run("get", "pods", "--no-headers").split()[2:4] == ["Running", "1"]
+    assert machine.look("get", "pods", "--no-headers").split()[2:4] == ["Running", "1"]
     described = machine.run("describe", "pod/web")
     assert "Exit Code:    137" in described
     assert "Started" in described.partition("Events:")[2]
     assert machine.run("logs", "web", "app", "-p", "--tail", "1") in ("ready\n", "beware\n")
-    rows = machine.run("get", "containers", "--no-headers", "-o", "wide").splitlines()
+    rows = machine.look("get", "containers", "--no-headers", "-o", "wide").splitlines()
     assert [line.split()[0] for line in rows] == ["app", "writer"]
     assert before[:12] not in rows[0]
 
     assert machine.run("delete", "pod", "web") == "pod/web deleted\n"
     assert api.containers(all=True) == []
-    assert "not found" in machine.run("get", "pod/web", status=1)
+    assert "not found" in machine.look("get", "pod/web", status=1)
     assert "not found" in machine.run("delete", "pod/web", status=1)
-    told = machine.run("log", "--pod", "web")
+    told = machine.look("log", "--pod", "web")
     for event in ("manifests.PodApplied", "pleg.ContainerDied", "pod.RestartScheduled", "pod.PodEnded"):
         assert f" {event} " in told
-    owners = {line.split()[1] for line in machine.run("get", "actors", "--no-headers").splitlines()}
+    owners = {line.split()[1] for line in machine.look("get", "actors", "--no-headers").splitlines()}
     assert len(owners) == 1
