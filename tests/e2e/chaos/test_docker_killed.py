@@ -10,7 +10,7 @@ from tests.e2e.chaos.agreement import wait_for_agreement
 from tests.e2e.chaos.churn import Churn, moved
 from tests.e2e.node import Node
 from tests.integration.effects.registry import registry_in
-from tests.support.docker import PrivateDocker, private_docker
+from tests.support.docker import private_docker
 from tests.support.redis import private_redis
 
 
@@ -34,8 +34,13 @@ def check_rest(node: Node, churn: Churn) -> None:
     }
 
 
-def killed_again_and_again(engine: PrivateDocker, *, kills: int, seed: int) -> None:
-    with private_redis() as server, registry_in(engine.namespace, slow=True) as registry:
+def killed_again_and_again(*, live_restore: bool, kills: int, seed: int) -> None:
+    # The engine ends first: it takes the containers with it.
+    with (
+        private_redis() as server,
+        private_docker(live_restore=live_restore) as engine,
+        registry_in(engine.namespace, slow=True) as registry,
+    ):
         node = Node(engine, server.url, f"chaos-{seed}", server.folder / "agent")
         churn = Churn(node, seed, fetched=registry.reference)
         dice = random.Random(seed)
@@ -62,19 +67,17 @@ def killed_again_and_again(engine: PrivateDocker, *, kills: int, seed: int) -> N
             print(f"{kills} kills, {churn.moves} moves, {hit} deaths unseen: agreed after at most {max(took):.2f} s")  # noqa: T201 - asked for
         finally:
             churn.pause()
-            node.close()
+            node.close(remove=False)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "without"])
 def test_killed_in_the_middle_of_everything(live_restore: bool) -> None:
-    with private_docker(live_restore=live_restore) as engine:
-        killed_again_and_again(engine, kills=3, seed=1)
+    killed_again_and_again(live_restore=live_restore, kills=3, seed=1)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "without"])
 def test_killed_again_and_again(live_restore: bool) -> None:
-    with private_docker(live_restore=live_restore) as engine:
-        killed_again_and_again(engine, kills=20, seed=2)
+    killed_again_and_again(live_restore=live_restore, kills=20, seed=2)
