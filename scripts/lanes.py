@@ -32,12 +32,12 @@ LEFT_OUT = ("tests/deciders", "tests/rules")
 BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
 """Folders whose files are units; elsewhere a folder is one."""
 LONGEST_FIRST = (
-    "tests/e2e/chaos",
     "tests/corpus",
-    "tests/e2e/crash_matrix",
-    "tests/cli",
+    "tests/e2e/chaos",
     "tests/e2e/test_probe_soak.py",
+    "tests/e2e/crash_matrix",
     "tests/kernel/kill",
+    "tests/cli",
     "tests/setup",
     "tests/e2e/test_churn.py",
     "tests/e2e/test_thirty_pods.py",
