@@ -4,9 +4,7 @@ the same agent goes on.
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,13 +12,13 @@ import redis
 
 from chronolet_schemas import pod as pods
 from chronolet_schemas import prober
-from chronolet_schemas.keys import Keys
+from tests.attacks.probed import PERIOD, probed, succeeded
 from tests.e2e.node import Node, pod, running_node, shell
 from tests.support.docker import PrivateDocker
+from tests.support.frozen import no_descriptor_left
 from tests.support.redis import private_redis
 
 MOST_PIDS = 60
-PERIOD = 1
 
 
 @pytest.fixture(scope="module")
@@ -33,21 +31,8 @@ def node(docker_engine: PrivateDocker) -> Iterator[Node]:
             yield node
 
 
-def probed(name: str) -> dict[str, Any]:
-    """A pod that serves, and is killed if its port cannot be reached three times in a row."""
-    liveness = {"tcpSocket": {"port": 8080}, "periodSeconds": PERIOD, "failureThreshold": 3}
-    return pod(name, shell("app", "exec httpd -f -p 8080", livenessProbe=liveness))
-
-
 def redis_of(node: Node) -> Any:
     return redis.Redis.from_url(node.environ["CHRONOLET_REDIS"])
-
-
-def succeeded(node: Node, name: str) -> int:
-    """How many probes of the pod the node's raw results have as successes."""
-    with redis_of(node) as client:
-        entries = client.xrange(Keys(node.name).probe_results)
-    return sum(1 for _, one in entries if (one[b"pod"], one[b"outcome"]) == (f"default/{name}".encode(), b"success"))
 
 
 def wait_for_periods(node: Node, count: int) -> None:
@@ -70,17 +55,6 @@ def test_a_fork_bomb_stays_within_its_pod(node: Node) -> None:
     node.wait_until_gone("bomb")
     assert node.started_at("quiet") == before
     assert node.restarts("quiet") == [0]
-
-
-@contextmanager
-def no_descriptor_left(pid: int) -> Iterator[None]:
-    """The process can open nothing: every number below its limit is taken, and there is none above."""
-    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_an_agent_that_can_open_nothing_loses_nothing(node: Node) -> None:

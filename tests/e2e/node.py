@@ -53,6 +53,7 @@ class Node:
 
     def __init__(self, engine: PrivateDocker, url: str, name: str, root: Path) -> None:
         self.engine = engine
+        self.url = url
         self.name = name
         self.root = root
         self.folder = root / "manifests"
@@ -62,6 +63,8 @@ class Node:
         self._log = root / "agent.log"
         self._agent: subprocess.Popen[bytes] | None = None
         self._others: list[subprocess.Popen[bytes]] = []
+        self.agents_environ: dict[str, str] = {}
+        """What the agent has in its environment, and no command."""
         self.environ = os.environ | {
             "CHRONOLET_REDIS": url,
             "CHRONOLET_ROOT_DIR": str(root),
@@ -84,8 +87,9 @@ class Node:
         command = [*within, *_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port), *more]
         if in_network:
             command = self.engine.namespace.command(*command)
+        environ = self.environ | self.agents_environ
         with self._log.open("ab") as log:
-            self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
+            self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
 
     def beside(self, name: str, actors: str) -> subprocess.Popen[bytes]:
         """Another process of the node that hosts these kinds, as if on another machine: with a state folder of its own.

@@ -5,11 +5,7 @@ decides nothing.
 
 from __future__ import annotations
 
-import os
-import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,7 @@ from chronolet.prober.patience import LEAST
 from chronolet_schemas import kube_events, pod, prober
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
+from tests.support.frozen import stopped
 from tests.support.scratch import wait_until
 
 SERVES = "trap 'exit 0' TERM; httpd -f -p 8080 & wait"
@@ -56,21 +53,6 @@ def node(own_node: Node) -> Node:
     own_node.write("pods.yaml", *pods())
     own_node.start(0, *flags, in_network=True)
     return own_node
-
-
-@contextmanager
-def stopped(pids: Sequence[int]) -> Iterator[None]:
-    """These processes do not run."""
-    try:
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        yield
-    finally:
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGCONT)
-            except ProcessLookupError:  # it was killed meanwhile
-                continue
 
 
 def processes(node: Node, name: str) -> list[int]:
