@@ -16,8 +16,10 @@ import zlib
 from chronolet.prober.wanted import RunProbe
 
 SHARED_PART = 0.01
-SHARED_SECONDS = 0.01
+SHARED_SECONDS = 0.1
 """A probe may begin so much of its period later than its time, and never more than this, to begin with others."""
+FIRST_SHARED_SECONDS = 0.01
+"""So much at most the first one of a container, for which its readiness may wait."""
 
 
 def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -> int:
@@ -62,11 +64,11 @@ def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) 
     return max(now, min(from_at, now + delay + period))
 
 
-def shared(when: float, period: float) -> float:
+def shared(when: float, period: float, most: float = SHARED_SECONDS) -> float:
     """The moment at or after `when` that all probes of a period share; in seconds, by any clock.
 
     A thread that wakes up for one probe pays more for waking up than for the probe: those whose times are close begin
     together.
     """
-    step = min(period * SHARED_PART, SHARED_SECONDS)
+    step = min(period * SHARED_PART, most)
     return max(math.ceil(when / step) * step, when)

@@ -71,6 +71,8 @@ class ProbeWorker(SharedActor):
         self._timer: Timer | None = None
         self._attempt: Attempt | None = None
         self._due = 0.0
+        self._planned = 0.0
+        """When its next probe begins, which is up to a part of a period after its time."""
         self._behind = 0.0
         self._given = self._timeout
         self._tries = 0
@@ -84,7 +86,8 @@ class ProbeWorker(SharedActor):
         """Set the first tick; from then on the monotonic clock alone counts."""
         now, clock = _now(), time.monotonic()
         age = round((clock - self._outside.began) * 1000)
-        self._tick_at(clock + (schedule.begins_at(self._effect, now, process_age=age) - now) / 1000)
+        first = clock + (schedule.begins_at(self._effect, now, process_age=age) - now) / 1000
+        self._tick_at(first, schedule.FIRST_SHARED_SECONDS)
 
     def on_receive(self, message: Tick | Found) -> None:
         match message:
@@ -114,12 +117,14 @@ class ProbeWorker(SharedActor):
 
     # -- its times ---------------------------------------------------------------------------------------------------
 
-    def _tick_at(self, when: float) -> None:
-        self._timer = self._prober.at(schedule.shared(when, self._period), lambda: self.actor_ref.tell(Tick(when)))
+    def _tick_at(self, when: float, most: float = schedule.SHARED_SECONDS) -> None:
+        self._planned = schedule.shared(when, self._period, most)
+        self._timer = self._prober.at(self._planned, lambda: self.actor_ref.tell(Tick(when)))
 
     def _tick(self, at: float) -> None:
-        behind = max(time.monotonic() - at, 0.0)
-        self._tick_at(at + self._period * (1 + behind // self._period))
+        now = time.monotonic()
+        behind = max(now - self._planned, 0.0)  # waiting for others is no delay of the agent
+        self._tick_at(at + self._period * (1 + max(now - at, 0.0) // self._period))
         if self._attempt is not None:  # this one passes
             if not self._attempt.began:
                 self._say_late(time.monotonic() - self._due)
