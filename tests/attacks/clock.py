@@ -18,6 +18,8 @@ from tests.e2e.node import Node, pod, shell
 AHEAD_SECONDS = 3 * 3600
 COUNTS = "trap 'exit 0' TERM; n=0; while :; do n=$((n+1)); echo line $n; sleep 0.2; done"
 HEALTHY = ("served", "counts")
+AT_ONCE = 5
+"""Fewer restarts than that come without a back-off: the first one, and the one after the step ahead."""
 
 
 def check_steps(node: Node, step: Callable[[int], None], *, period: int, wait_for_loops: bool) -> None:
@@ -82,6 +84,8 @@ def _check_in_order(node: Node) -> None:
         assert [one.attempt for one in ends] == list(range(len(ends)))
         assert ends
         assert node.restarts(name) == [ends[-1].attempt + 1] or name == "loops"
+    restarts = node.journal.events(pods.RestartScheduled, pod="default/loops")
+    assert sum(not one.back_off_seconds for one in restarts) < AT_ONCE, [one.back_off_seconds for one in restarts]
     shown = node.chronolet("logs", "counts").out.splitlines()
     assert shown == [f"line {number}" for number in range(1, len(shown) + 1)]
     assert len(shown) > 1
