@@ -182,15 +182,14 @@ class Host(pykka.ThreadingActor):
 
     def _alone(self, item: Item) -> bool:
         """Whether an item is decided in a step of its own."""
-        message = message_of(item)
-        return message is not None and self._trials.alone(message)
+        return message_of(item) is not None and self._trials.alone(covered=self._is_covered(item))
 
     def _count_tries(self, items: Iterable[Item]) -> None:
         """Note the tries of all messages of a turn, in one round trip. An answer is covered by its effect's mark, which
         the end of the process leaves behind as well.
         """
         waiting = [(item, one) for item in items if (one := message_of(item)) is not None and not self._is_over(one)]
-        counted = [one for item, one in waiting if self._trials.alone(one) or not self._is_covered(item)]
+        counted = [one for item, one in waiting if self._trials.alone(covered=self._is_covered(item))]
         self._trials.begin(counted, covered=len(waiting) - len(counted))
 
     def _is_covered(self, item: Item) -> bool:

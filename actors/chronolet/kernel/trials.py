@@ -5,7 +5,7 @@ Comes in: whether the shard failed before, and the tries that its hash holds. Go
 a step of its own, whether it may be tried once more, and which counts may be forgotten with the step. Next: `host`.
 
     the shard's host failed in this process     each message alone
-    the process before ended uncleanly          all that wait together, but one with a try in the hash alone
+    the process before ended uncleanly          each message alone, but answers of marked effects together
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ class Trials:
         """Whether the tries of the next message are to be counted."""
         return self._left > 0
 
-    def alone(self, item: Input) -> bool:
-        """Whether a message is to be decided in a step of its own: else a failure could be any other's."""
-        return self._left > 0 and (self._careful or item.identity() in self._tried)
+    def alone(self, *, covered: bool) -> bool:
+        """Whether the next message is to be counted and decided in a step of its own: what is noted next to others is
+        blamed for their end. `covered`: the mark of an effect counts the end of the process while it is decided.
+        """
+        return self._left > 0 and (self._careful or not covered)
 
     def begin(self, items: Sequence[Input], covered: int = 0) -> None:
         """A turn begins: count in one round trip one more try of each message, unless it has had all. `covered`: so
