@@ -1,0 +1,126 @@
+"""Another node's database: an agent that is pointed at it by mistake.
+
+Each ends with every key of the other node as it was, with one's own pods in the same containers, and an agent that goes
+on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from chronolet.kernel.log_end import BLOCK_BYTES
+from chronolet_schemas import kernel, kube_events, manifests
+from chronolet_schemas import pod as pods
+from chronolet_schemas.keys import NODES, Keys
+from tests.e2e.journal import Journal
+from tests.e2e.node import Node, pod
+from tests.support.docker import PrivateDocker
+from tests.support.redis import PrivateRedis, private_redis
+
+
+@pytest.fixture
+def elsewhere(docker_engine: PrivateDocker) -> Iterator[tuple[Node, PrivateRedis]]:
+    """Another node on the same engine, with a Redis of its own."""
+    with private_redis() as server:
+        found = Node(docker_engine, server.url, f"other-{server.folder.name[-6:]}", server.folder / "agent")
+        try:
+            yield found, server
+        finally:
+            found.close()
+
+
+def point_at(node: Node, server: PrivateRedis) -> None:
+    """What a wrong `--redis` does; the journal follows."""
+    node.environ["CHRONOLET_REDIS"] = server.url
+    node.journal.close()
+    node.journal = Journal(server.url, node.name)
+
+
+def keys_of(server: PrivateRedis, name: str) -> Mapping[bytes, Any]:
+    """All keys of a node with what they hold, but for leases, which come and go."""
+    client, found = server.client(), Keys(name)
+    names = [key for key in client.scan_iter(f"{found.prefix}:*") if b":alive:" not in key]
+    return {key: client.dump(key) for key in names}
+
+
+def check_well(node: Node) -> None:
+    """It starts what comes, ends what goes, and met nothing unforeseen."""
+    node.write("after.yaml", pod("after"))
+    node.wait_until_running("after")
+    (node.folder / "after.yaml").unlink()
+    node.wait_until_gone("after")
+    assert node.runs
+    assert "Traceback" not in node.log
+
+
+def check_same_name(node: Node, server: PrivateRedis) -> None:
+    """The log on the server is older than what the state folder remembers of another run: the agent ends. With what it
+    remembered before it goes on.
+    """
+    end, log = node.root / "log-end", Keys(node.name).log.encode()
+    right, before = end.read_bytes(), keys_of(server, node.name)[log]
+    another = {"node": node.name, "run": "f" * 32, "at": f"{round(time.time() * 1000)}-900"}
+    end.write_text(json.dumps(another).ljust(BLOCK_BYTES))
+    node.start()
+    assert node.wait_for_end() != 0
+    (said,) = [line for line in node.log.splitlines() if f"named {node.name} too" in line]
+    assert "f" * 32 in said
+    assert keys_of(server, node.name)[log] == before
+    end.write_bytes(right)
+    node.start()
+
+
+def test_a_node_that_is_pointed_at_anothers_database(
+    own_node: Node, redis_server: PrivateRedis, elsewhere: tuple[Node, PrivateRedis]
+) -> None:
+    """First one of another name, which may share the server; then one whose log is another's of the same name."""
+    other, other_server = elsewhere
+    own_node.write("theirs.yaml", pod("theirs"))
+    own_node.start()
+    other.write("ours.yaml", pod("ours"))
+    other.start()
+    own_node.wait_until_running("theirs")
+    other.wait_until_running("ours")
+    theirs, ours = own_node.started_at("theirs"), other.started_at("ours")
+    assert own_node.stop() == 0
+    assert other.stop() == 0
+    before = keys_of(redis_server, own_node.name)
+    assert len(before) > 5
+
+    # Not one call of the other node's agent may name a key of this one.
+    admin = redis_server.client()
+    admin.acl_log_reset()
+    admin.acl_setuser("default", enabled=True, reset_keys=True, keys=[f"{Keys(other.name).prefix}:*", NODES])
+    point_at(other, redis_server)
+    other.start()
+    other.wait_for_log("the whole log was lost")
+    other.journal.wait_for_event(manifests.AdoptionFinished)
+    assert other.journal.wait_for_event(kernel.LogLost).found == "0-0"
+    other.journal.wait_for_event(kube_events.Recorded, reason="LogLost")
+    other.write("later.yaml", pod("later"))
+    other.wait_until_running("ours", "later")
+    assert other.started_at("ours") == ours
+    assert other.journal.events(pods.StrayFound) == []
+    assert other.stop() == 0
+    refused = [line["object"] for line in admin.acl_log()]
+    admin.acl_setuser("default", enabled=True, keys=["*"])
+    assert refused == []
+    assert keys_of(redis_server, own_node.name) == before
+
+    # The mistake is corrected: its former log, which is told what it lacks.
+    point_at(other, other_server)
+    other.start()
+    other.journal.wait_for_event(kernel.LogLost)
+    other.wait_until_running("ours", "later")
+    check_well(other)
+    assert other.started_at("ours") == ours
+    check_same_name(own_node, redis_server)
+    own_node.wait_until_running("theirs")
+    check_well(own_node)
+    assert own_node.started_at("theirs") == theirs
+    assert own_node.journal.events(kernel.LogLost) == []
