@@ -121,12 +121,17 @@ def test_a_pods_life_by_the_command_line(machine: Machine, tmp_path: Path) -> No
     address = machine.pod()["status"]["podIP"]
     assert machine.docker.namespace.http(80, host=address).body == b"written\n"
 
-    follower = machine.start("logs", "web", "-c", "app", "-f", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    followed = tmp_path / "followed"
+    with followed.open("w") as file_of_follower:
+        follower = machine.start("logs", "web", "-c", "app", "-f", stdout=file_of_follower, stderr=subprocess.PIPE)
+    # Only one that follows this container ends with it: one that came later would follow its successor.
+    wait_until(lambda: len(followed.read_text().splitlines()) == 2, "a follower that follows")
     status = machine.pod()["status"]["containerStatuses"][0]
     before = status["containerID"].removeprefix("docker://")
     api = machine.docker.api()
     api.kill(before)
-    assert len(follower.communicate(timeout=HANG_SECONDS)[0].splitlines()) == 2, "a follower ends with the container"
+    assert follower.communicate(timeout=HANG_SECONDS)[1] == "", "a follower ends with the container"
+    assert len(followed.read_text().splitlines()) == 2
     wait_until(lambda: machine.pod()["status"]["containerStatuses"][0]["restartCount"] == 1, "a restart")
     wait_until(machine.ready, "all containers to run again")
     assert machine.look("get", "pods", "--no-headers").split()[2:4] == ["Running", "1"]

@@ -89,9 +89,10 @@ def test_a_command_ends_with_its_container(harness: Harness) -> None:
     harness.runtime.kill(container)
     runner.join(HANG_SECONDS)
     assert not runner.is_alive()
-    # Whether its own end or its container's is noted first is left open, and it may not have begun in earnest yet.
+    # Whether its own end or its container's is noted first is left open. One that the engine had not begun in earnest
+    # is refused, or ends with 126 where the engine blames the command.
     assert len(ends) == 1
-    assert ends[0] in ("not_found", 126, 137)
+    assert ends[0] in ("not_found", "failed", 126, 137)
     left = harness.runtime.inspect_exec(made)
     assert left is None or not left.running
 

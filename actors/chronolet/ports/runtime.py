@@ -343,7 +343,7 @@ class Runtime(Protocol):
         It is started once: `conflict` after that, `not_found` where the runtime has forgotten it. `timeout` when the
         time is up or `cancelled` is set: the command goes on. If its container ends, it ends with 137 or `not_found`.
         One that does not exist ends with 126 or 127 and the runtime's words as its output. One that could not be begun
-        for want of something that is not the command's, such as descriptors, is a refusal.
+        for another reason, such as a want of descriptors or a container that is about to end, is refused: `failed`.
         """
 
     def kill_exec(self, exec_id: str) -> None:
