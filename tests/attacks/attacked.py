@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.node import Node
+from tests.e2e.node import Node, pod
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis
 
@@ -63,3 +63,13 @@ def attacked(docker_engine: PrivateDocker, request: pytest.FixtureRequest) -> It
             yield found
         finally:
             found.close()
+
+
+def check_well(node: Node) -> None:
+    """It starts what comes, ends what goes, and met nothing unforeseen."""
+    node.write("after.yaml", pod("after"))
+    node.wait_until_running("after")
+    (node.folder / "after.yaml").unlink()
+    node.wait_until_gone("after")
+    assert node.runs
+    assert "Traceback" not in node.log

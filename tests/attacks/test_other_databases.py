@@ -17,6 +17,7 @@ from chronolet.kernel.log_end import BLOCK_BYTES
 from chronolet_schemas import kernel, kube_events, manifests
 from chronolet_schemas import pod as pods
 from chronolet_schemas.keys import NODES, Keys
+from tests.attacks.attacked import check_well
 from tests.e2e.journal import Journal
 from tests.e2e.node import Node, pod
 from tests.support.docker import PrivateDocker
@@ -46,16 +47,6 @@ def keys_of(server: PrivateRedis, name: str) -> Mapping[bytes, Any]:
     client, found = server.client(), Keys(name)
     names = [key for key in client.scan_iter(f"{found.prefix}:*") if b":alive:" not in key]
     return {key: client.dump(key) for key in names}
-
-
-def check_well(node: Node) -> None:
-    """It starts what comes, ends what goes, and met nothing unforeseen."""
-    node.write("after.yaml", pod("after"))
-    node.wait_until_running("after")
-    (node.folder / "after.yaml").unlink()
-    node.wait_until_gone("after")
-    assert node.runs
-    assert "Traceback" not in node.log
 
 
 def check_same_name(node: Node, server: PrivateRedis) -> None:

@@ -15,6 +15,7 @@ import pytest
 from chronolet.kernel.server import OwnServer
 from chronolet_schemas import kernel, kube_events, manifests
 from chronolet_schemas import pod as pods
+from tests.attacks.attacked import check_well
 from tests.e2e.journal import Journal
 from tests.e2e.node import Node, pod
 from tests.support import scratch
@@ -58,16 +59,6 @@ def new_journal(node: Node, url: str) -> None:
 
 def errors(node: Node, words: str) -> list[str]:
     return [line for line in node.log.splitlines() if "[error" in line and words in line]
-
-
-def check_well(node: Node) -> None:
-    """It starts what comes, ends what goes, and met nothing unforeseen."""
-    node.write("after.yaml", pod("after"))
-    node.wait_until_running("after")
-    (node.folder / "after.yaml").unlink()
-    node.wait_until_gone("after")
-    assert node.runs
-    assert "Traceback" not in node.log
 
 
 def test_an_append_only_file_cut_to_half_and_then_everything_flushed(own_log: Node) -> None:
