@@ -28,6 +28,7 @@ _LONGEST_SOCKET_PATH = 107
 _LOG_LIMIT_BYTES = 8 << 20
 _LEAST_ROOM_BYTES = 1 << 20
 _POLL_SECONDS = 0.01
+_LONGEST_POLL_SECONDS = 0.1
 _ANSWER_SECONDS = 2.0
 _FULL = ("No space left on device", "Disk quota exceeded")
 _DAMAGED = "Bad file format"
@@ -80,10 +81,14 @@ class OwnServer:
         self._check_socket_path()
         with self._alone():
             self._check_peer()
-            adopted = self.pid() is not None or self._answers()
-            if not adopted:
-                self._start()
-            self._wait_for_answer()
+            channel = Channel(Address(self.url), _ANSWER_SECONDS)
+            try:
+                adopted = self.pid() is not None or _answers(channel)
+                if not adopted:
+                    self._start()
+                self._wait_for_answer(channel)
+            finally:
+                channel.disconnect()
         return "adopted" if adopted else "started"
 
     def pid(self) -> int | None:
@@ -185,19 +190,6 @@ class OwnServer:
         # An empty `save` has to come last: the word after it would be taken for its value.
         return [*words, "--save", ""]
 
-    def _answers(self) -> bool:
-        """Whether the server answers; one that still loads its data does not yet."""
-        channel = Channel(Address(self.url), _ANSWER_SECONDS)
-        try:
-            channel.exchange(channel.pack("PING"), 1)
-        except LOST:
-            return False
-        except redis.ResponseError:
-            return True
-        finally:
-            channel.disconnect()
-        return True
-
     def _how_to_repair(self, words: str) -> str:
         """What to do about a damaged append-only file. Not done by itself: it throws away all behind the damage."""
         if _DAMAGED not in words:
@@ -209,9 +201,10 @@ class OwnServer:
             " the agent again: it reports what is lost and goes on with what runs"
         )
 
-    def _wait_for_answer(self) -> None:
+    def _wait_for_answer(self, channel: Channel) -> None:
         deadline = time.monotonic() + self._patience
-        while not self._answers():
+        pause = _POLL_SECONDS
+        while not _answers(channel):
             if self.pid() is None:
                 full = self.disk_full()
                 room = " (its disk is full)" if full else ""
@@ -222,4 +215,17 @@ class OwnServer:
                     f"the redis-server with pid {self.pid()} does not answer within {self._patience:g} s:"
                     f" {self.last_words()}"
                 )
-            time.sleep(_POLL_SECONDS)
+            time.sleep(pause)
+            # Loading a long log takes seconds, in which nothing is won by asking a hundred times each.
+            pause = min(pause * 1.2, _LONGEST_POLL_SECONDS)
+
+
+def _answers(channel: Channel) -> bool:
+    """Whether the server answers; one that still loads its data does not yet."""
+    try:
+        channel.exchange(channel.pack("PING"), 1)
+    except LOST:
+        return False
+    except redis.ResponseError:
+        return True
+    return True

@@ -1,0 +1,132 @@
+"""A connection that is dropped is freed at once, whatever became of it: none waits for Python's search for cycles."""
+
+import contextlib
+import gc
+import itertools
+import shutil
+import socket
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from chronolet.kernel.redis_connection import Address, Channel
+from chronolet.kernel.server import OwnServer
+from chronolet.kernel.store import StoreUnreachable
+from tests.support import scratch
+
+LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
+
+
+class Answering:
+    """A server on a unix socket: answers each command with the next of `answers`; half a one ends the connection."""
+
+    def __init__(self, path: Path, answers: Iterator[bytes]) -> None:
+        self.url = f"unix://{path}"
+        self.accepted = 0
+        self._answers = answers
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen(5)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self.accepted += 1
+                with client:
+                    while client.recv(65536):
+                        answer = next(self._answers, b"")
+                        client.sendall(answer)
+                        if not answer.endswith(b"\r\n"):
+                            break
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = scratch.create("wire")
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Without the search for cycles, what is freed is freed because nothing refers to it."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def use(url: str, *, timeout: float = 20.0) -> tuple[str, "weakref.ref[object]"]:
+    """What a call on a new connection comes to; and the connection's parser, with its buffer, as long as it exists."""
+    channel = Channel(Address(url), timeout)
+    parser = weakref.ref(channel._connection._get_parser())
+    try:
+        return str(channel.call("PING")), parser
+    except (StoreUnreachable, redis.RedisError) as error:
+        return type(error).__name__, parser
+    finally:
+        channel.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome"),
+    [
+        ([b"+PONG\r\n"], "b'PONG'"),
+        ([b"-ERR no such command\r\n"], "ResponseError"),
+        ([LOADING, LOADING], "StoreUnreachable"),
+        ([b"", b""], "StoreUnreachable"),
+        ([b"+PO", b"+PO"], "StoreUnreachable"),
+        ([b">2\r\n+message\r\n+text\r\n"] * 2, "StoreUnreachable"),
+    ],
+    ids=["answered", "refused", "loading", "ended", "cut", "push"],
+)
+def test_a_dropped_connection_is_freed(no_collector: None, folder: Path, answers: list[bytes], outcome: str) -> None:
+    server = Answering(folder / "socket", iter(answers))
+    told, parser = use(server.url)
+    server.close()
+    assert (told, parser()) == (outcome, None)
+
+
+def test_a_connection_that_timed_out_is_freed(no_collector: None, folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(folder / "socket"))
+        silent.listen(5)
+        told, parser = use(f"unix://{folder / 'socket'}", timeout=0.05)
+    assert (told, parser()) == ("StoreUnreachable", None)
+
+
+def test_a_connection_that_found_no_server_is_freed(no_collector: None, folder: Path) -> None:
+    told, parser = use(f"unix://{folder / 'socket'}")
+    assert (told, parser()) == ("StoreUnreachable", None)
+
+
+def test_a_server_that_loads_is_asked_by_one_parser(
+    no_collector: None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server answers LOADING thirty times. Each of those made a connection with a buffer of its own."""
+    made = 0
+    connection = Address.connection
+
+    def counted(self: Address, timeout: float) -> object:
+        nonlocal made
+        made += 1
+        return connection(self, timeout)
+
+    server = OwnServer(folder)
+    server.folder.mkdir()
+    loading = Answering(server.socket, itertools.chain([LOADING] * 30, itertools.repeat(b"+PONG\r\n")))
+    monkeypatch.setattr(Address, "connection", counted)
+    monkeypatch.setattr(server, "pid", lambda: 1)
+    assert server.ensure() == "adopted"
+    loading.close()
+    # The look at who serves the socket is a connection too, but none of Redis's.
+    assert (loading.accepted, made) == (32, 1)
