@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+import pytest
+
 from chronolet.kernel.clock import Clock
 from chronolet.kernel.memory_data import wall_milliseconds
 from chronolet_schemas import kernel
@@ -78,6 +80,28 @@ def test_a_jump_is_told_once_and_small_ones_never() -> None:
     assert clock.jump() == 0
     hands.wall -= 60
     assert clock.jump() == -60_000
+
+
+@pytest.mark.parametrize("stands", ["wall", "monotonic"])
+def test_a_process_that_stands_still_between_two_looks_sees_no_jump(stands: str) -> None:
+    """After its look at this clock, once, it stands still for a minute; a jump in that time is told all the same."""
+    hands = Hands()
+    still = 0.0
+
+    def look(name: str) -> float:
+        nonlocal still
+        seen: float = getattr(hands, name)
+        if name == stands:
+            hands.pass_(still)
+            still = 0.0
+        return seen
+
+    clock = Clock(lambda: look("wall"), lambda: look("monotonic"))
+    still = 60.0
+    assert clock.jump() == 0
+    still = 60.0
+    hands.wall += 90
+    assert clock.jump() + clock.jump() == 90_000
 
 
 def test_a_jump_is_an_event_and_a_timer_rings_all_the_same(rig: Rig) -> None:

@@ -25,7 +25,7 @@ class Clock:
         self._last = 0
         self._resumed = False
         self._last_monotonic = monotonic()
-        self._offset = wall() - monotonic()
+        self._offset = self._offset_bounds()
 
     def now(self) -> int:
         """Milliseconds since the epoch."""
@@ -56,9 +56,19 @@ class Clock:
 
     def jump(self) -> int:
         """By how many milliseconds wall and monotonic clock parted since this was last asked; 0 below a second."""
-        offset = self._wall() - self._monotonic()
-        parted = offset - self._offset
+        least, most = self._offset_bounds()
+        known_least, known_most = self._offset
+        parted = max(least - known_most, 0.0) or min(most - known_least, 0.0)
         if abs(parted) < JUMP_SECONDS:
             return 0
-        self._offset = offset
+        # No more than what was told: what a stall hid of it is told by the next look.
+        self._offset = (known_least + parted, known_most + parted)
         return round(parted * 1000)
+
+    def _offset_bounds(self) -> tuple[float, float]:
+        """Between what values the wall clock is ahead of the monotonic one: this thread may stand still between any two
+        looks at a clock, and that is no jump of either.
+        """
+        before = self._monotonic()
+        wall = self._wall()
+        return wall - self._monotonic(), wall - before
