@@ -9,6 +9,7 @@ import shutil
 import socket as sockets
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -280,6 +281,30 @@ def test_a_registration_socket_that_a_living_process_serves_is_left_alone(desk: 
             pass
         with sample_plugin(folder=desk.folder):
             desk.next()
+
+
+def test_a_registration_socket_whose_process_answers_late_is_left_alone(desk: Desk) -> None:
+    """A process that has no CPU for a while answers a second later, with the settings that HTTP/2 begins with."""
+    desk.folder.mkdir()
+
+    def answer_late() -> None:
+        client, _ = alive.accept()
+        with client:
+            time.sleep(1)
+            client.sendall(b"\0\0\0\4\0\0\0\0\0")
+            done.wait(HANG_SECONDS)
+
+    done = threading.Event()
+    with sockets.socket(sockets.AF_UNIX) as alive, ThreadPoolExecutor() as pool:
+        alive.bind(str(desk.folder / "kubelet.sock"))
+        alive.listen(1)
+        # The first connection asks only whether anybody listens.
+        pool.submit(alive.accept).add_done_callback(lambda _: answer_late())
+        try:
+            with pytest.raises(PluginRefusal, match="another process serves it"), desk.at_work():
+                pass
+        finally:
+            done.set()
 
 
 def test_a_folder_that_cannot_be_made_is_named(desk: Desk) -> None:

@@ -6,6 +6,7 @@ Comes in: a path, handlers. Goes out: a server until its stop, a channel; `Socke
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -13,6 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from socket import AF_UNIX
+from socket import socket as stream_socket
 from typing import Final
 
 import grpc
@@ -22,7 +25,8 @@ MOST_BYTES = 16 * 1024 * 1024
 """Of one message: a list of more than a hundred thousand devices."""
 SLICE_SECONDS = 1.0
 _LONGEST_PATH = 107
-_ALIVE_SECONDS = 0.5
+_ALIVE_SECONDS = 5.0
+"""For a server that has no CPU to answer by; where nobody listens, nothing is waited for."""
 _AT_ONCE = 8
 
 _SERVER_OPTIONS: Final = (
@@ -125,6 +129,11 @@ def make_room(socket: Path) -> None:
 
 def _answers(socket: Path) -> bool:
     """Whether a gRPC server is alive behind it: one that was stopped, or is dead, accepts at most."""
+    with stream_socket(AF_UNIX) as probe:
+        # Not to wait at a full queue, which a living process has.
+        probe.setblocking(False)
+        if probe.connect_ex(str(socket)) in (errno.ECONNREFUSED, errno.ENOENT):
+            return False
     with channel(str(socket)) as opened:
         try:
             grpc.channel_ready_future(opened).result(timeout=_ALIVE_SECONDS)
