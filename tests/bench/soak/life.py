@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 import docker
 
+from chronolet.kernel.redis_connection import Address, Channel
 from chronolet.kernel.server import OwnServer
 from chronolet_schemas import pod as pods
+from chronolet_schemas.keys import Keys
 from tests.bench.soak.pods import BREAKABLE, DEVICE, HOW_TO_BREAK, LOOPING, MOST_DEVICES, kinds, manifest, stays
 from tests.e2e.node import Node
 from tests.support import scratch
@@ -49,12 +51,16 @@ class Plan(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What the agent holds when nothing happens, and the memory of its Redis."""
+    """What the agent holds when nothing happens, and its Redis beside its history and for it.
+
+    The history is what is kept up to a bound: the log's newest part, the newest probe results and KubeEvents.
+    """
 
     mib: float
     files: int
     threads: int
     redis_mib: float
+    history_mib: float
 
 
 class Result(NamedTuple):
@@ -138,7 +144,7 @@ class Soak:
         self.longest_return = 0.0
         self._random = random.Random(SEED)
         self._before: dict[str, str] = {}
-        self.held_at_first = self.held_at_last = Held(0, 0, 0, 0)
+        self.held_at_first = self.held_at_last = Held(0, 0, 0, 0, 0)
 
     # -- phases ------------------------------------------------------------------------------------------------------
 
@@ -298,7 +304,8 @@ def held(node: Node) -> Held:
     for _ in range(20):
         agent, redis = status(node.pid), status(OwnServer(node.root).pid() or 0)
         files = sum(1 for _ in Path(f"/proc/{node.pid}/fd").iterdir())
-        looks.append(Held(mib(agent), files, int(agent["Threads"]), mib(redis)))
+        past = history_mib(node)
+        looks.append(Held(mib(agent), files, int(agent["Threads"]), mib(redis) - past, past))
         time.sleep(0.2)
     return Held(*map(min, zip(*looks, strict=True)))
 
@@ -311,6 +318,15 @@ def status(pid: int) -> dict[str, str]:
 def mib(status: Mapping[str, str]) -> float:
     """What it has in memory."""
     return int(status["VmRSS"].split()[0]) / 1024
+
+
+def history_mib(node: Node) -> float:
+    """What the streams of its Redis take in memory."""
+    keys = Keys(node.name)
+    channel = Channel(Address(node.url), LONGEST)
+    usage = [channel.call("MEMORY", "USAGE", key) or 0 for key in (keys.log, keys.probe_results, keys.kube_events)]
+    channel.disconnect()
+    return float(sum(usage)) / (1 << 20)
 
 
 def states(node: Node, kinds: Mapping[str, str]) -> dict[str, Any]:
