@@ -13,7 +13,7 @@ import ssl
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 CALL_SECONDS = 10.0
@@ -62,11 +62,15 @@ class HttpCaller:
             connection = self._connection()
             connection.connect()
             # A time-out on each read alone would let an answer that drips go on for ever.
-            end = threading.Timer(self._seconds, _cut, [connection.sock])
+            cut = threading.Event()
+            end = threading.Timer(self._seconds, _cut, [connection.sock, cut])
             end.daemon = True
             end.start()
             try:
-                return self._asked(connection, method, path, headers, body)
+                answer = self._asked(connection, method, path, headers, body)
+                if cut.is_set():  # what was cut off may look whole: an answer without a length ends where it ends
+                    raise Unreachable(f"{self.where}: the answer did not end within {self._seconds:g} s")
+                return answer
             finally:
                 end.cancel()
                 connection.close()
@@ -89,13 +93,42 @@ class HttpCaller:
         return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, found)
 
     def _connection(self) -> http.client.HTTPConnection:
-        if not self._tls:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self._seconds)
-        context = ssl.create_default_context(cafile=self._ca_file or None)
-        return http.client.HTTPSConnection(self._host, self._port, timeout=self._seconds, context=context)
+        connection: http.client.HTTPConnection
+        if self._tls:
+            context = ssl.create_default_context(cafile=self._ca_file or None)
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=self._seconds, context=context)
+        else:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._seconds)
+        connection.response_class = _Response
+        return connection
 
 
-def _cut(raw: socket.socket) -> None:
+class _Response(http.client.HTTPResponse):
+    """One whose head has to be whole: to the standard library's, a head ends where the connection does."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.fp: Any = _WholeLines(self.fp)
+
+
+class _WholeLines:
+    """A file each of whose lines ends as a line does."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readline(self, limit: int) -> bytes:
+        line: bytes = self._file.readline(limit)
+        if len(line) < limit and not line.endswith(b"\n"):
+            raise http.client.RemoteDisconnected("the answer ended within a line")
+        return line
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _cut(raw: socket.socket, cut: threading.Event) -> None:
     """Whoever reads from it finds its end."""
+    cut.set()
     with suppress(OSError):
         raw.shutdown(socket.SHUT_RDWR)
