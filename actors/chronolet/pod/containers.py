@@ -11,7 +11,7 @@ from typing import Literal
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import mounting, rights, signals, specs, wanted
 from chronolet.pod.given import given
-from chronolet.pod.making import found_or_made, inspected, ran
+from chronolet.pod.making import found_or_made, ran, ran_after_all
 from chronolet.pod.outside import Outside
 from chronolet.pod.patience import tried_again
 from chronolet.pod.rights import ConfigRefusal
@@ -114,7 +114,7 @@ class ContainerWorker:
                 runtime,
                 context,
                 lambda: ran(runtime, made, begun),
-                lambda: ran(runtime, inspected(runtime, made.id), begun),
+                lambda: ran_after_all(runtime, made.id, begun),
             )
         except Refusal as refusal:
             if _lost_its_sandbox(runtime, effect):

@@ -6,7 +6,8 @@ Comes in: a spec, and how to make it. Goes out: what the runtime has. `Refusal` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from chronolet.ports import labels
 from chronolet.ports.fenced import FencedRuntime
@@ -51,7 +52,8 @@ def ran(
     """Starts it if it was never started; as it is then, running or dead already. `begun` is told its id as soon as it
     runs.
 
-    A start whose answer was lost may have worked: what counts is what the runtime says now.
+    A start whose answer was lost may have worked: what counts is what the runtime says now. Where it does not say it,
+    the Refusal is `unavailable`, whatever the runtime called it: nobody knows yet whether the container runs.
     """
     if made.state != "created":
         begun(made.id)
@@ -59,13 +61,34 @@ def ran(
     try:
         runtime.start(made.id)
     except Refusal:
-        after = runtime.inspect(made.id)
+        with _unknown_unless_seen():
+            after = runtime.inspect(made.id)
         if after is None or after.state not in ("running", "exited"):
             raise
         begun(made.id)
         return after
     begun(made.id)
-    return inspected(runtime, made.id)
+    with _unknown_unless_seen():
+        return inspected(runtime, made.id)
+
+
+def ran_after_all(
+    runtime: FencedRuntime, container_id: str, begun: Callable[[str], None] = lambda _id: None
+) -> ContainerState:
+    """As `ran`, of a container whose start may have worked."""
+    with _unknown_unless_seen():
+        found = inspected(runtime, container_id)
+    return ran(runtime, found, begun)
+
+
+@contextmanager
+def _unknown_unless_seen() -> Iterator[None]:
+    try:
+        yield
+    except Refusal as refusal:
+        if refusal.kind == "not_found":
+            raise
+        raise Refusal("unavailable", str(refusal)) from refusal
 
 
 def inspected(runtime: FencedRuntime, container_id: str) -> ContainerState:
