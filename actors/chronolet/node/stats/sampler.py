@@ -7,6 +7,7 @@ Docker: a listing is asked for here, only while pleg has made none for a while. 
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +66,9 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="stats", daemon=True)
 
     def start(self) -> None:
-        """Sample at once, then every period."""
+        """Sample at once, then one to two periods after each round, as cAdvisor does: so that it falls into step with
+        nothing else that comes at intervals.
+        """
         self._thread.start()
 
     def stop(self) -> None:
@@ -114,7 +117,7 @@ class Sampler:
                 if str(error) != reported and not self._over.is_set():
                     reported = str(error)
                     log.warning("no sample of what pods use; trying again", error=reported)
-            if self._over.wait(self._period):
+            if self._over.wait(random.uniform(self._period, 2 * self._period)):  # noqa: S311
                 return
 
     def _round(self, breath: float) -> Snapshot:
