@@ -18,6 +18,9 @@ from chronolet.prober.wanted import RunProbe
 SHARED_PART = 0.01
 SHARED_SECONDS = 0.1
 """A probe may begin so much of its period later than its time, and never more than this, to begin with others."""
+LONG_SECONDS = 10.0
+LONG_SHARED_SECONDS = 0.5
+"""One with a period of so long, the usual one or more, may begin so much later."""
 FIRST_SHARED_SECONDS = 0.01
 """So much at most the first one of a container, for which its readiness may wait."""
 
@@ -64,11 +67,12 @@ def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) 
     return max(now, min(from_at, now + delay + period))
 
 
-def shared(when: float, period: float, most: float = SHARED_SECONDS) -> float:
-    """The moment at or after `when` that all probes of a period share; in seconds, by any clock.
+def shared(when: float, period: float, most: float = math.inf) -> float:
+    """The moment at or after `when` that all probes of a period share, at most `most` later; in seconds, by any clock.
 
     A thread that wakes up for one probe pays more for waking up than for the probe: those whose times are close begin
     together.
     """
-    step = min(period * SHARED_PART, most)
+    usual = LONG_SHARED_SECONDS if period >= LONG_SECONDS else min(period * SHARED_PART, SHARED_SECONDS)
+    step = min(usual, most)
     return max(math.ceil(when / step) * step, when)

@@ -11,6 +11,7 @@ here.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -117,7 +118,7 @@ class ProbeWorker(SharedActor):
 
     # -- its times ---------------------------------------------------------------------------------------------------
 
-    def _tick_at(self, when: float, most: float = schedule.SHARED_SECONDS) -> None:
+    def _tick_at(self, when: float, most: float = math.inf) -> None:
         self._planned = schedule.shared(when, self._period, most)
         self._timer = self._prober.at(self._planned, lambda: self.actor_ref.tell(Tick(when)))
 
