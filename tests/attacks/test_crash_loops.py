@@ -11,6 +11,7 @@ from tests.e2e.node import Node, pod, shell
 
 EXIT_CODE = 3
 AT_A_TIME = 20
+HANG = 3600
 
 
 def crash_loops(node: Node, count: int, runs: int) -> None:
@@ -46,7 +47,11 @@ def ends(node: Node) -> Counter[str]:
 
 
 def wait_for_runs(node: Node, names: list[str], runs: int) -> None:
-    node.journal.wait_for(f"{runs} runs of each pod", lambda: all(ends(node)[name] >= runs for name in names), 600)
+    def reached() -> bool:
+        found = ends(node)
+        return all(found[name] >= runs for name in names)
+
+    node.journal.wait_for(f"{runs} runs of each pod", reached, HANG)
 
 
 def check_counts(node: Node, names: list[str]) -> None:
@@ -63,5 +68,6 @@ def test_pods_in_a_crash_loop(own_node: Node) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(2 * HANG)
 def test_two_hundred_pods_in_a_crash_loop(own_node: Node) -> None:
     crash_loops(own_node, count=200, runs=5)
