@@ -149,6 +149,19 @@ class Rig:
         scratch.wait_until(lambda: len(self.events(event)) >= count, f"{count} {name} in {self.types()}")
         return self.events(event)
 
+    def settle(self) -> None:
+        """Until each host knows what it has committed: a step is in the log before its host has the answer."""
+        scratch.wait_until(lambda: all(map(self._knows, self.processes)), "the answers to all steps")
+
+    def _knows(self, process: Process) -> bool:
+        supervisor = process._supervisor._actor_weakref() if process._supervisor is not None else None
+        hosted = list(supervisor._hosted.items()) if supervisor is not None else []
+        heads = self.store.heads([shard for shard, _ in hosted])
+        return all(
+            heads[shard].token != seat.ledger.token or heads[shard].version == seat.ledger.version
+            for shard, (seat, _) in hosted
+        )
+
     # -- a server that forgets -----------------------------------------------------------------------------------
     def remember(self) -> Mapping[str, Any]:
         """All that the server has now."""
@@ -158,6 +171,7 @@ class Rig:
 
     def crash(self, remembered: Mapping[str, Any]) -> None:
         """The server dies, and comes back without all that came after."""
+        self.settle()  # a host that had no answer yet would have nothing to miss
         for line in self.lines:
             line.away = True
         self.forget(remembered)

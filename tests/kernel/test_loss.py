@@ -142,6 +142,7 @@ def test_an_emptied_server_is_noticed_though_the_reader_comes_back_last(rig: Rig
     empty = {**rig.remember(), "run": "", "log": [], "last": START, "leases": {}, "_shards": {}}
     rig.send(Tell(request=request(), key="a"))
     rig.wait(chore.Told)
+    rig.settle()
     line.away = True
     rig.forget(empty)
     scratch.wait_until(lambda: not process.lease.answered(), "the end of the lease")
