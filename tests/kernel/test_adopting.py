@@ -51,11 +51,17 @@ def test_it_is_told_once_and_before_there_is_an_owner(rig: Rig) -> None:
 
 def test_while_it_has_to_wait_nobody_takes_a_shard(rig: Rig) -> None:
     adopting = Adopting(rig, refusals=3)
+    phases: list[str] = []
+
+    def adopt(router: Router, run: str, lost: kernel.LogLost | None) -> str:
+        phases.append(process.phase)
+        return adopting(router, run, lost)
+
     with capture_logs() as said:
-        process = rig.process(chore.kind(), adopt=adopting, begin=False)
+        process = rig.process(chore.kind(), adopt=adopt, begin=False)
         process.start()
-        scratch.wait_until(lambda: process.phase == "adopting", "the look at what runs")
         rig.wait(chore.Told)
+    assert phases == ["adopting"] * 4
     assert adopting.owners == [""] * 4
     assert [line for line in said if line["event"] == "waiting to adopt what runs"] == [
         {"event": "waiting to adopt what runs", "error": "not yet", "log_level": "warning"}

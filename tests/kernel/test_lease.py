@@ -11,6 +11,9 @@ from chronolet.kernel.lease import Lease
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MemoryStore
 
+TTL = 3_600_000
+"""So long that the lease's own thread, whose clock nobody moves, renews nothing while a test lasts."""
+
 
 class Hands:
     """A clock that a test moves, in place of the lease's own."""
@@ -43,10 +46,10 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(
     hands = Hands()
     monkeypatch.setattr(lease_module, "_now", hands.now)
     store = SlowStore(hands, lambda: int(hands.at * 1000))
-    lease = Lease(store, "p", "", ttl_milliseconds=3000)
+    lease = Lease(store, "p", "", ttl_milliseconds=TTL)
     lease.start(lambda: None)
     assert lease.valid()
-    hands.at += 2.9
+    hands.at += TTL / 1000 - 0.1
     store.delay = arrives_after
     lease._renew()
     assert lease.answered()
@@ -60,10 +63,10 @@ def test_a_machine_that_slept_has_lost_its_leases(monkeypatch: pytest.MonkeyPatc
     """Its processes slept, too, but the server's clock went on: nothing may be done before it is asked again."""
     hands = Hands()
     monkeypatch.setattr(lease_module, "_now", hands.now)
-    lease = Lease(SlowStore(hands, lambda: int(hands.at * 1000)), "p", "", ttl_milliseconds=3000)
+    lease = Lease(SlowStore(hands, lambda: int(hands.at * 1000)), "p", "", ttl_milliseconds=TTL)
     lease.start(lambda: None)
     assert lease.valid()
-    hands.at += 3600
+    hands.at += 2 * TTL / 1000
     assert not lease.valid()
     lease._renew()
     assert not lease.valid(), "not before a look at who owns the shards"

@@ -117,7 +117,8 @@ def test_locks_that_nobody_holds_any_more_are_swept(rig: Rig, tmp_path: Path, mo
 
 
 def test_a_clean_end_hands_over_at_once(rig: Rig) -> None:
-    first = rig.process(chore.kind(), lease_milliseconds=3000)
+    # The first one's lease ends by its retirement only.
+    first = rig.process(chore.kind(), lease_milliseconds=3_600_000)
     second = rig.process(chore.kind(), begin=False)
     second.start()
     rig.send(Tell(request=request(), key="a", wish="w"))
@@ -166,9 +167,12 @@ def test_who_lost_his_shards_during_a_lapse_drops_them(rig: Rig) -> None:
     first = rig.process(chore.kind(standing=stand), line=line, observer=losses)
     rig.send(Tell(request=request(), key="a", standing="s"))
     rig.wait(chore.Told)
+    rig.settle()
     assert losses.told == []
     line.away = True
-    second = rig.process(chore.kind())
+    scratch.wait_until(lambda: first.id not in rig.store.alive(), "the end of the lease")
+    # Its own lasts: the first must not get the shard back.
+    second = rig.process(chore.kind(), lease_milliseconds=3_600_000)
     assert owner(rig) == second.id
     assert not first.lease.valid()
     line.away = False
@@ -188,8 +192,9 @@ def test_who_stands_by_does_so_again_after_the_server_was_emptied(rig: Rig) -> N
     scratch.wait_until(lambda: second.phase == "standing by", "the second one's look at the shards")
     assert second._supervisor is not None
     second._supervisor.ask(notices.Upkeep())
-    rig.forget(empty)
-    own(rig, "other", lease_milliseconds=3_600_000)
+    with rig.server.changed:  # nobody looks in between
+        rig.forget(empty)
+        own(rig, "other", lease_milliseconds=3_600_000)
     second._supervisor.ask(notices.Upkeep())
     second._supervisor.ask(notices.Tick())
     assert second.phase == "standing by"
@@ -223,9 +228,11 @@ class Refusals(Observer):
         self.reasons.append(reason)
 
 
-def test_a_fenced_host_stops_and_its_process_goes_on(rig: Rig) -> None:
+def test_a_fenced_host_stops_and_its_process_goes_on(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Its lease lasts, or it would look who owns its shard and have nothing to be fenced; four looks a second.
+    monkeypatch.setattr(supervisor, "LOOKS_IN_RENEWAL", 4_800)
     refusals = Refusals()
-    first = rig.process(chore.kind(), observer=refusals, lease_milliseconds=3000)
+    first = rig.process(chore.kind(), observer=refusals, lease_milliseconds=3_600_000)
     token = rig.store.heads([CHORE])[CHORE].token
     thief = rig.store.acquire(CHORE, token, "thief", registry.SCHEMA, proven_dead=True)
     assert isinstance(thief, Acquired)
@@ -267,7 +274,7 @@ def test_a_shard_that_a_newer_schema_wrote_is_left_alone(rig: Rig) -> None:
 def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "HISTORY_AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(supervisor, "HISTORY_AGAIN_SECONDS", 3600.0)
     first = rig.process(tally.kind(1), chore.kind())
     rig.send(tally.Add(request="1", key="a", number=1), "tally")
     rig.wait(tally.Added)
@@ -289,8 +296,7 @@ def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
     scratch.wait_until(lambda: lone.phase == "without its history", "a process that cannot go on, and says so")
     lone.retire()
     with capture_logs() as said:
-        process = rig.process(tally.kind(1), chore.kind(), history=history, begin=False)
-        process.start()
+        process = rig.process(tally.kind(1), chore.kind(), history=history)
         rig.send(tally.Add(request="2", key="a", number=2), "tally")
         rig.wait(tally.Added, 2)
         assert owner(rig) == "", "whoever has the archive may take it"
@@ -298,7 +304,10 @@ def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
         assert process.error is None
         line = process._setup.store.line  # type: ignore[attr-defined]
         before = line.calls.count("acquire")
-        scratch.wait_until(lambda: line.calls.count("acquire") >= before + 2, "two more tries")
+        monkeypatch.setattr(supervisor, "HISTORY_AGAIN_SECONDS", 0.05)
+        assert process._supervisor is not None
+        process._supervisor.tell(notices.Again(CHORE))
+        scratch.wait_until(lambda: line.calls.count("acquire") >= before + 3, "tries, two by itself")
     assert [entry["shard"] for entry in said if entry["event"] == "shard left alone"] == ["chore"]
     there.set()
     scratch.wait_until(lambda: owner(rig) == process.id, "the shard, once its history is here")
