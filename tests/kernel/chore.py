@@ -166,10 +166,10 @@ def kind(
     one_shot: Worker | None = None,
     standing: Worker | Mapping[type[Effect], Tended] | None = None,
     *,
-    timeout: float = 5.0,
+    timeout: float = 3600.0,
     **more: Any,
 ) -> Kind[Chore]:
-    """One shard; workers as given."""
+    """One shard; workers as given. Those that are to run out of time say when."""
     fields: dict[str, Any] = {
         "name": "chore",
         "shards": 1,

@@ -22,8 +22,9 @@ CHORE = Shard("chore")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failed hosts are started again soon."""
+    """Failed hosts are started again soon, and all their failures are failures in a row."""
     monkeypatch.setattr(failures, "FIRST_BACK_OFF_SECONDS", 0.01)
+    monkeypatch.setattr(failures, "STEADY_SECONDS", 3600.0)
 
 
 def test_a_poison_command_goes_to_the_dead_letters_after_three_tries(rig: Rig) -> None:

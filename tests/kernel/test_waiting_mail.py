@@ -14,6 +14,7 @@ from tests.kernel import chore, tally
 from tests.kernel.chore import Answer, Tell
 from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
 
 
 class Work:
@@ -25,7 +26,7 @@ class Work:
     def __call__(self, effect: Effect, context: EffectContext) -> Signal:
         self.begun.append(effect.intent)
         if effect.intent != "done":
-            context.cancelled.wait(60)
+            context.cancelled.wait(HANG_SECONDS)
         return Answer(intent=effect.intent)
 
 
@@ -60,8 +61,9 @@ def test_a_command_of_its_own_comes_before_a_recovered_wish(rig: Rig) -> None:
     assert after.begun == ["done"]
 
 
-def test_a_command_to_another_kind_comes_before_a_recovered_wish(rig: Rig) -> None:
+def test_a_command_to_another_kind_comes_before_a_recovered_wish(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a pod's deletion, which is sent to `manifests`, comes before the start of its container."""
+    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
     begin_wishes(rig, 3)
     for key in ("0", "2"):
         rig.send(tally.Add(request=request(), key=key, number=1), "tally")
@@ -109,20 +111,21 @@ def test_a_command_that_no_process_reads_holds_nobody_up_for_long(rig: Rig, monk
     scratch.wait_until(lambda: after.begun == ["w0"], "the wish")
 
 
-def test_nobody_else_is_hosted_before_a_waiting_command_is_decided(rig: Rig) -> None:
+def test_nobody_else_is_hosted_before_a_waiting_command_is_decided(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
     begin_wishes(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1), "tally")
     deciding, release = threading.Event(), threading.Event()
 
     def decide(state: tally.Tally, message: object, now: int) -> Any:
         deciding.set()
-        release.wait(60)
+        release.wait(HANG_SECONDS)
         return tally.decide(state, message, now)
 
     slow = dataclasses.replace(tally.kind(1), decider=dataclasses.replace(tally.DECIDER, decide=decide))
     after = Work()
     rig.process(obedient(after), slow, begin=False).start()
-    assert deciding.wait(60)
+    assert deciding.wait(HANG_SECONDS)
     assert after.begun == [], "the chore is not hosted before the tally has decided"
     release.set()
     rig.wait(chore.Told, 2)
