@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from chronolet.kernel import redis_reader, redis_scan, redis_store
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 
@@ -106,7 +108,7 @@ class PrivateRedis:
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
-    def client(self, *, timeout: float = 5) -> redis.Redis:
+    def client(self, *, timeout: float = HANG_SECONDS) -> redis.Redis:
         """A client that never retries by itself: redis-py's default of ten retries would double what it sends."""
         client = redis.Redis.from_url(self.url, socket_timeout=timeout, retry=Retry(NoBackoff(), 0))
         self._clients.append(client)
@@ -208,7 +210,7 @@ class PrivateRedis:
         if self._process.poll() is not None:
             self._process = None
             raise RuntimeError("redis-server ended: " + " | ".join(self.log.read_text().splitlines()[-8:]))
-        client = redis.Redis.from_url(self.url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+        client = redis.Redis.from_url(self.url, socket_timeout=HANG_SECONDS, retry=Retry(NoBackoff(), 0))
         try:
             return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is a ConnectionError
@@ -237,6 +239,19 @@ def private_redis(options: RedisOptions | None = None, **fields: object) -> Iter
         yield server
     finally:
         server.destroy()
+
+
+def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stores that this process makes wait for a server that gets no processor for a while, until the test is over.
+    An agent's give up after seconds, which is no business of a test that only looks at the log.
+    """
+    for name in ("STEP_TIMEOUT_SECONDS", "LEASE_TIMEOUT_SECONDS", "QUERY_TIMEOUT_SECONDS"):
+        monkeypatch.setattr(redis_store, name, HANG_SECONDS)
+    monkeypatch.setattr(redis_reader, "_MARGIN_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(redis_scan, "_TIMEOUT_SECONDS", HANG_SECONDS)
+    defaults = redis_store.RedisStore.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "patience_seconds", HANG_SECONDS)
 
 
 def sweep() -> None:

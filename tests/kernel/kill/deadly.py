@@ -15,7 +15,7 @@ from pathlib import Path
 
 import structlog
 
-from chronolet.kernel import effects
+from chronolet.kernel import effects, supervisor
 from chronolet.kernel.decider import Due
 from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.process import Process, Setup
@@ -28,6 +28,9 @@ SHARDS = {"chore": 1}
 DIED = 70
 DEADLY_DUE = 14_000
 PAUSE_SECONDS = 0.2
+LEASE_MILLISECONDS = 3_600_000
+LOOKS_IN_RENEWAL = 4_800
+"""Its lease lasts: an effect that was refused for a lapse is not one that ends the process. Four looks a second."""
 
 
 def _decide(state: chore.Chore, message: object, now: int) -> Sequence[Event]:
@@ -49,10 +52,18 @@ def run(url: str, folder: Path) -> None:
     """Until killed, until something deadly is reached, or until SIGTERM."""
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log").open("a")))
     effects.PAUSE_SECONDS = PAUSE_SECONDS  # type: ignore[attr-defined]
+    supervisor.LOOKS_IN_RENEWAL = LOOKS_IN_RENEWAL
     decider = dataclasses.replace(chore.DECIDER, decide=_decide)
     kind = dataclasses.replace(chore.kind(_run), decider=decider)
     store = RedisStore(url, NODE)
-    setup = Setup(node=NODE, store=store, kinds={"chore": kind}, shards=SHARDS, locks=folder / "locks")
+    setup = Setup(
+        node=NODE,
+        store=store,
+        kinds={"chore": kind},
+        shards=SHARDS,
+        locks=folder / "locks",
+        lease_milliseconds=LEASE_MILLISECONDS,
+    )
     process = Process(setup)
     signal.signal(signal.SIGTERM, lambda *_: process.give_up())
     process.start()

@@ -17,6 +17,8 @@ from tests.support.scratch import HANG_SECONDS
 
 _FUNCTION = re.compile(rb"chronolet_(\w+?)(?:_full)?_1")
 _LATEST_SECONDS = 0.5
+HOW = ("reply lost", "late, sender cut off", "late, sender waits")
+"""What becomes of a call that goes wrong."""
 
 
 class BadLine:
@@ -77,7 +79,7 @@ class BadLine:
             server.write(call)
             await server.drain()
             return False
-        what = random.choice(("reply lost", "late, sender cut off", "late, sender waits"))
+        what = random.choice(HOW)
         self.done[f"{function[1].decode()}: {what}"] += 1
         if what == "reply lost":
             dropping.set()

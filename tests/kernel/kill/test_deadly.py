@@ -22,9 +22,9 @@ from tests.kernel.kill import deadly
 from tests.kernel.rig import request
 from tests.support import scratch
 from tests.support.redis import PrivateRedis
+from tests.support.scratch import HANG_SECONDS
 
 CHORE = Shard("chore")
-HANG_SECONDS = 60.0
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.kernel.kill.deadly"])
 

@@ -34,7 +34,7 @@ def test_keys_of_the_wrong_type_hold_things_up_and_no_more(redis_server: Private
 def test_a_lease_of_the_wrong_type_is_a_lease_lost(redis_server: PrivateRedis) -> None:
     with attacked(redis_server) as node:
         node.load()
-        node.spoil(KEYS.alive(next(iter(node.store.alive()))))
+        node.spoil(KEYS.alive(max(node.owners())))
         node.load()
         node.verdict(least=40)
 

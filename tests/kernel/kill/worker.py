@@ -84,7 +84,7 @@ def note_taker(path: Path, process: list[str]) -> kind.Job:
         context.done("note")
         return tally.TookNote(subject=effect.subject, intent=effect.intent, count=effect.count)
 
-    return kind.Job(run, timeout_seconds=5.0)
+    return kind.Job(run, timeout_seconds=3600.0)  # one that gets no processor is not to be begun again
 
 
 def run(job: WorkerJob) -> None:
