@@ -300,12 +300,22 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_a_replica() -> None:
-    port = free_port()
-    with (
-        private_redis(port=port) as master,
-        private_redis(more=("--replicaof", f"127.0.0.1 {port}")) as replica,
-    ):
+def listen(server: PrivateRedis) -> int:
+    """Give a server a port. One that was free a moment ago may be somebody's by now: then another."""
+    while True:
+        port = free_port()
+        try:
+            server.client().config_set("port", port)
+        except redis.ResponseError as error:
+            if "Unable to listen" not in str(error):
+                raise
+        else:
+            return port
+
+
+def test_a_replica(redis_server: PrivateRedis) -> None:
+    master, port = redis_server, listen(redis_server)
+    with private_redis(more=("--replicaof", f"127.0.0.1 {port}")) as replica:
         store = connect(f"redis://127.0.0.1:{port}")
         token = begin(store)
         with pytest.raises(StoreUnreachable, match="read-only replica"):
