@@ -5,7 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kernel.kill.times import Times
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis import PrivateRedis, be_patient, private_redis
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who look, send and read along; the workers are processes of their own, with the agent's time-outs."""
+    be_patient(monkeypatch)
 
 
 @pytest.fixture

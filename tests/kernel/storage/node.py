@@ -25,7 +25,7 @@ def connect(url: str, **options: object) -> RedisStore:
 def begin(store: Store) -> str:
     """Start the log and take the shard; its token."""
     store.begin("run-1", {"pod": 2, "keeper": 1}, STARTED)
-    store.renew("p", "info", 60_000)
+    store.renew("p", "info", 3_600_000)
     return take(store, SHARD)
 
 

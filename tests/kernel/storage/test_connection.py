@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from chronolet.kernel import server as server_module
 from chronolet.kernel.redis_connection import Address, Channel
 from chronolet.kernel.server import OwnServer
 from chronolet.kernel.store import StoreUnreachable
@@ -65,7 +66,7 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-def use(url: str, *, timeout: float = 20.0) -> tuple[str, "weakref.ref[object]"]:
+def use(url: str, *, timeout: float = scratch.HANG_SECONDS) -> tuple[str, "weakref.ref[object]"]:
     """What a call on a new connection comes to; and the connection's parser, with its buffer, as long as it exists."""
     channel = Channel(Address(url), timeout)
     parser = weakref.ref(channel._connection._get_parser())
@@ -121,6 +122,7 @@ def test_a_server_that_loads_is_asked_by_one_parser(
         made += 1
         return connection(self, timeout)
 
+    monkeypatch.setattr(server_module, "_ANSWER_SECONDS", scratch.HANG_SECONDS)  # one time-out is one connection more
     server = OwnServer(folder)
     server.folder.mkdir()
     loading = Answering(server.socket, itertools.chain([LOADING] * 30, itertools.repeat(b"+PONG\r\n")))

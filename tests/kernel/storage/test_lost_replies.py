@@ -4,7 +4,6 @@ know.
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -83,7 +82,7 @@ def test_every_other_call_may_lose_its_reply(wire: Proxy, store: RedisStore) -> 
         wire.lose_reply(f"chronolet_{name}_1".encode())
         match name:
             case "renew":
-                store.renew("p", "info", 60_000)
+                store.renew("p", "info", 3_600_000)
             case "try":
                 assert store.count_tries(SHARD, token, {"m": 1}) is None
             case "snapshot":
@@ -129,9 +128,10 @@ def test_a_server_killed_and_restarted_under_a_step(redis_server: PrivateRedis) 
 
 
 def test_a_stuck_server_is_noticed(redis_server: PrivateRedis, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(connect(redis_server.url)) as patient:
-        step = fitting(patient, begin(patient), 2)
+    patient = connect(redis_server.url)
+    step = fitting(patient, begin(patient), 2)
     monkeypatch.setattr(redis_store, "STEP_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(redis_store, "LEASE_TIMEOUT_SECONDS", 0.2)
     store = connect(redis_server.url, patience_seconds=0.3)
     redis_server.pause()
     try:
@@ -143,10 +143,11 @@ def test_a_stuck_server_is_noticed(redis_server: PrivateRedis, monkeypatch: pyte
     finally:
         redis_server.resume()
     # The first of its tries arrives now, or has; it is done once.
-    wait_until(lambda: store.heads([SHARD])[SHARD].version == 1, "the late step")
-    assert isinstance(store.step(step), Committed)
-    assert numbers(store) == [1, 2, 3]
-    store.close()
+    wait_until(lambda: patient.heads([SHARD])[SHARD].version == 1, "the late step")
+    assert isinstance(patient.step(step), Committed)
+    assert numbers(patient) == [1, 2, 3]
+    for made in (patient, store):
+        made.close()
 
 
 def test_closing_ends_a_step_that_is_being_sent_again(redis_server: PrivateRedis) -> None:

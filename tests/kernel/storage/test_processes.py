@@ -9,7 +9,7 @@ def test_processes_that_died_without_a_shard_are_forgotten(redis_server: Private
     store = RedisStore(redis_server.url, "n")
     store.check()
     try:
-        store.renew("living", "all kinds", 60_000)
+        store.renew("living", "all kinds", 3_600_000)
         for number in range(20):
             store.renew(f"dead{number}", "all kinds", 1)
         scratch.wait_until(lambda: store.alive().keys() == {"living"}, "the end of their leases")
@@ -18,7 +18,7 @@ def test_processes_that_died_without_a_shard_are_forgotten(redis_server: Private
         assert client.hlen(meta) == 21
         store.forget_dead()
         assert client.hkeys(meta) == [b"process:living"]
-        store.renew("dead1", "all kinds", 60_000)
+        store.renew("dead1", "all kinds", 3_600_000)
         assert store.alive().keys() == {"living", "dead1"}, "who was only slow is back"
     finally:
         store.close()

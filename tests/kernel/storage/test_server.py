@@ -20,6 +20,7 @@ from chronolet.kernel.server import OwnServer, ServerFailed
 from chronolet.kernel.store import Committed, StoreUnreachable
 from tests.kernel.storage.node import SHARD, begin, connect, fitting, numbers
 from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def fake_server(folder: Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.parametrize("user", ["nobody", "root"])
 def test_a_process_that_only_calls_itself_our_server_is_left_alone(folder: Path, user: str) -> None:
-    server = OwnServer(folder, patience_seconds=30)
+    server = OwnServer(folder, patience_seconds=HANG_SECONDS)
     with fake_server(folder, user=user, cwd="/") as fake:
         server.folder.mkdir(mode=0o700)
         (server.folder / "redis.pid").write_text(str(fake.pid))
@@ -166,7 +167,7 @@ def test_a_process_that_only_calls_itself_our_server_is_left_alone(folder: Path,
 
 
 def test_a_socket_that_another_user_serves_is_refused(folder: Path) -> None:
-    server = OwnServer(folder, patience_seconds=30)
+    server = OwnServer(folder, patience_seconds=HANG_SECONDS)
     folder.chmod(0o755)
     server.folder.mkdir()
     server.folder.chmod(0o777)
@@ -223,7 +224,7 @@ def test_a_damaged_file_is_told(folder: Path) -> None:
     manifest = log.with_name("appendonly.aof.manifest")
     assert f"run `redis-check-aof --fix {manifest}`" in str(caught.value)
     fixed = subprocess.run(
-        ["redis-check-aof", "--fix", manifest], input=b"y\n", capture_output=True, timeout=60, check=False
+        ["redis-check-aof", "--fix", manifest], input=b"y\n", capture_output=True, timeout=HANG_SECONDS, check=False
     )
     assert fixed.returncode == 0, fixed.stdout
     assert server.ensure() == "started"

@@ -17,7 +17,7 @@ from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Command, Event
 from tests.golden.samples import all_classes
 from tests.kernel.storage.instances import instances, is_wide, plain, shown
-from tests.support.redis import private_redis
+from tests.support.redis import be_patient, private_redis
 
 CLASSES = all_classes()
 
@@ -25,7 +25,8 @@ CLASSES = all_classes()
 @pytest.fixture(scope="module")
 def client() -> Iterator[redis.Redis]:
     """A server with the functions; its stream `s` holds one entry at a time."""
-    with private_redis(appendfsync="no") as server:
+    with private_redis(appendfsync="no") as server, pytest.MonkeyPatch.context() as patch:
+        be_patient(patch)
         RedisStore(server.url, "n").check()
         yield server.client()
 
