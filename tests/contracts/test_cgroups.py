@@ -145,7 +145,7 @@ def test_what_is_beneath_is_removed_too_once_nobody_is_in_it(world: World) -> No
     settle(tree, cgroup)
     settle(tree, Cgroup(path=(*cgroup.path, "podinner"), values=Values(cpu_shares=2)))
     assert tree.processes(cgroup.path) == ()
-    process = subprocess.Popen(["sleep", "60"])
+    process = subprocess.Popen(["sleep", "3600"])
     try:
         inner = next(iter(tree.missing(Cgroup(path=(*cgroup.path, "podinner"), values=FULL)))).folder
         Path(inner, "cgroup.procs").write_text(f"{process.pid}\n")

@@ -19,6 +19,7 @@ from chronolet.ports.images import HeldImage, Images
 from chronolet.ports.runtime import Refusal, SandboxSpec
 from tests.support.docker import PrivateDocker
 from tests.support.images import small_image
+from tests.support.scratch import wait_until
 
 _numbers = itertools.count(1)
 
@@ -121,12 +122,20 @@ def test_an_image_that_a_dead_container_has_keeps_its_names(harness: Harness, co
 
 
 def test_the_disk_has_room_for_what_is_removed(harness: Harness) -> None:
-    before = harness.images.disk()
-    image_id = harness.make(name())
-    with_image = harness.images.disk()
-    assert 0 < with_image.available_bytes <= before.available_bytes <= before.capacity_bytes
-    harness.images.remove(image_id)
-    assert harness.images.disk().capacity_bytes == before.capacity_bytes
+    capacity = harness.images.disk().capacity_bytes
+
+    def takes_room() -> bool:
+        before = harness.images.disk()
+        image_id = harness.make(name())
+        with_image = harness.images.disk()
+        harness.images.remove(image_id)
+        assert with_image.available_bytes > 0
+        assert before.available_bytes <= capacity
+        return with_image.available_bytes <= before.available_bytes
+
+    # It is everybody's disk: somebody else may give back more than an image takes, but not each time.
+    wait_until(takes_room, "an image that takes room")
+    assert harness.images.disk().capacity_bytes == capacity
 
 
 def test_the_disk_is_the_one_of_the_engines_data(docker_engine: PrivateDocker) -> None:

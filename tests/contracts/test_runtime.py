@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.docker_runtime import DockerRuntime, execs
+from chronolet.adapters.docker_runtime import runtime as docker_runtime
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.ports.runtime import (
     ContainerSpec,
@@ -142,13 +143,16 @@ def following(harness: Harness, labels: dict[str, str], since: int | None = None
 
 
 @pytest.fixture(params=["docker", "fake"])
-def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
+def harness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
     if request.param == "fake":
         fake = FakeRuntime(programs=PROGRAMS, images=[PAUSE.reference, BUSYBOX.reference])
         yield Harness(fake, fake.go_down, fake.come_up, fake.freeze)
         return
     engine: PrivateDocker = request.getfixturevalue("docker_engine")
-    runtime = DockerRuntime(engine.host)
+    # An engine that gets no processor for a while is waited for.
+    monkeypatch.setattr(docker_runtime, "_LIST_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(execs, "_SETTLE_SECONDS", HANG_SECONDS)
+    runtime = DockerRuntime(engine.host, timeout_seconds=HANG_SECONDS)
     with closing(engine.api()) as api:
         yield Harness(runtime, engine.kill9, engine.start, api.pause)
     runtime.close()
@@ -170,7 +174,7 @@ def test_a_container_goes_from_created_over_running_to_exited(harness: Harness) 
     assert running.started_at >= running.created_at > 0
     harness.ready(container)
     harness.runtime.kill(container, running.stop_signal)
-    assert harness.runtime.wait(container, 20)
+    assert harness.runtime.wait(container, HANG_SECONDS)
     dead = harness.detail(container)
     assert (dead.state, dead.exit_code, dead.oom_killed, dead.pid) == ("exited", 4, False, 0)
     assert dead.finished_at >= dead.started_at == running.started_at
@@ -249,7 +253,7 @@ def test_a_deaf_container_is_waited_for_in_vain_until_it_is_killed(harness: Harn
     harness.runtime.kill(container, "TERM")
     assert not harness.runtime.wait(container, 0.3)
     harness.runtime.kill(container)
-    assert harness.runtime.wait(container, 10)
+    assert harness.runtime.wait(container, HANG_SECONDS)
     assert harness.detail(container).exit_code == 137
 
 
@@ -264,7 +268,7 @@ def test_the_dead_and_the_absent_can_be_waited_for_killed_and_removed(harness: H
     container = harness.run(harness.sandbox(), EXIT_3)
     assert harness.dead(container).exit_code == 3
     for name in (container, "0" * 64):
-        assert harness.runtime.wait(name, 1)
+        assert harness.runtime.wait(name, HANG_SECONDS)
         harness.runtime.kill(name)
         harness.runtime.remove(name)
         assert harness.runtime.inspect(name) is None
