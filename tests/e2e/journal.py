@@ -46,17 +46,24 @@ class Journal:
         self._pleg = PLEG.initial
         self._at = START
 
-    def read(self, milliseconds: int = 0) -> None:
-        """What is new; if nothing is, wait so long for something to come."""
+    def read(self, milliseconds: int = 0) -> bool:
+        """What is new; if nothing is, wait so long for something to come. Whether the server answered."""
         try:
             arrived = self.store.wait(self._at, {}, AT_ONCE, milliseconds).log
         except StoreUnreachable:
             time.sleep(0.01)  # the server is being started again, which this test waits for
-            return
+            return False
         for entry in arrived:
             self._add(entry)
-        if len(arrived) == AT_ONCE:
-            self.read()
+        return len(arrived) < AT_ONCE or self.read()
+
+    def catch_up(self) -> None:
+        """Read all that had been sent to the server by now."""
+        for _ in range(2):  # the first answer may overtake what the server has yet to read from others
+            deadline = time.monotonic() + hang_limit()
+            while not self.read():
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"waited {hang_limit():.0f} s for an answer of the server")
 
     def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 30) -> Any:
         """Until the condition holds, looked at after each piece of the log; its answer."""

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -23,11 +23,13 @@ import yaml
 from chronolet.cli.pods import summarized
 from chronolet.pod.status import plain_status
 from chronolet.ports import labels
+from chronolet_schemas import manifests
 from chronolet_schemas.podspec import plain
 from tests.e2e.crash_matrix.farm import AgentJob
 from tests.e2e.journal import Journal
 from tests.support import scratch
 from tests.support.docker import PrivateDocker
+from tests.support.frozen import stopped
 
 _CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
 BUSYBOX = "chronolet/busybox:1"
@@ -58,7 +60,7 @@ class Node:
         self.root = root
         self.folder = root / "manifests"
         self.folder.mkdir(parents=True)
-        self.docker = engine.api()
+        self.docker = engine.api(round(scratch.HANG_SECONDS))
         self.journal = Journal(url, name)
         self._log = root / "agent.log"
         self._agent: subprocess.Popen[bytes] | None = None
@@ -142,6 +144,26 @@ class Node:
     def runs(self) -> bool:
         return self._agent is not None and self._agent.poll() is None
 
+    @contextmanager
+    def standing_still(self, what: str, condition: Callable[[], bool]) -> Iterator[None]:
+        """The agent does nothing meanwhile, at a moment at which the condition holds by all that it has written."""
+        while True:
+            self.journal.wait_for(what, condition)
+            with stopped([self.pid]):
+                scratch.wait_until(self._stands_still, "the last of the agent's threads to stop")
+                self.journal.catch_up()
+                if condition():
+                    yield
+                    return
+
+    def _stands_still(self) -> bool:
+        """SIGSTOP was sent; a thread in the middle of a call stops at its end."""
+        try:
+            stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
+        except (FileNotFoundError, ProcessLookupError):  # a thread has just ended
+            return False
+        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
     @property
     def log(self) -> str:
         return self._log.read_text()
@@ -174,10 +196,10 @@ class Node:
             list(pool.map(self._remove, filter(None, parts)))
 
     def _remove(self, containers: Sequence[Mapping[str, Any]]) -> None:
-        with closing(self.engine.api()) as api:
+        with closing(self.engine.api(round(scratch.HANG_SECONDS))) as api:
             for one in containers:
-                with suppress(docker.errors.NotFound):  # the agent's last call was about to remove it
-                    api.remove_container(one["Id"], force=True, v=True)
+                with suppress(docker.errors.NotFound):  # the agent's last call has removed it
+                    _remove(api, one["Id"])
 
     # -- manifests -------------------------------------------------------------------------------------------------
 
@@ -288,12 +310,33 @@ class Node:
         """What a running container has written so far."""
         return self.docker.logs(self.running(pod)[container]["Id"]).decode()
 
+    def wait_for_output(self, pod: str, container: str, words: str) -> str:
+        """What a running container has written, once it has these words."""
+        said: list[str] = [""]
+
+        def there() -> bool:
+            said[0] = self.output(pod, container)
+            return words in said[0]
+
+        self.journal.wait_for(f"{words!r} of {pod}/{container}", there)
+        return said[0]
+
     def page(self, port: int) -> str:
         """What the pod's host port serves, empty while nothing does."""
         try:
             return self.engine.namespace.http(port).body.decode()
         except OSError:
             return ""
+
+
+def _remove(api: docker.APIClient, container: str) -> None:
+    """NotFound where it has gone meanwhile."""
+    try:
+        api.remove_container(container, force=True, v=True)
+    except docker.errors.APIError as error:
+        if "already in progress" not in str(error):  # by the agent's last call
+            raise
+        api.wait(container, condition="removed")
 
 
 def _text(document: Mapping[str, Any] | str | bytes) -> bytes:
@@ -339,7 +382,8 @@ def running_node(
     node = Node(engine, url, name, root)
     try:
         node.start(0, *more, in_network=in_network)
-        node.journal.wait_for("the log", lambda: node.journal.lines)
+        # Before it hosts manifests, commands wait for it only so long.
+        node.journal.wait_for_event(manifests.FolderRead)
         yield node
     finally:
         node.close(remove=remove)
