@@ -7,6 +7,7 @@ it was sent. Next: tests compare them, and hold them against the log.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,8 +15,12 @@ from typing import Any, NamedTuple
 import docker
 
 from chronolet.ports import labels
+from tests.e2e.node import BUSYBOX
 from tests.support.docker import PrivateDocker
+from tests.support.scratch import HANG_SECONDS, wait_until
 
+_MARK = "witness"
+"""The label of containers that only mark a moment in the stream."""
 _LIFE = {"create", "start", "die", "destroy", "pause", "restart", "oom"}
 
 
@@ -34,6 +39,9 @@ class Witness:
         self._lives: dict[str, dict[str, list[str]]] = {}
         self._signals: dict[str, set[str]] = {}
         self._deaths: dict[str, list[Death]] = {}
+        self._engine = engine
+        self._marks = itertools.count(1)
+        self._passed: set[str] = set()
         self._stream = engine.api(timeout=3600).events(decode=True, filters={"type": "container"})
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
         self._thread.start()
@@ -58,9 +66,17 @@ class Witness:
         lives = self.lives(node)
         return bool(lives) and all(actions[-1] == "destroy" for actions in lives.values())
 
+    def catch_up(self) -> None:
+        """Return when all is noted that happened before this was called."""
+        mark = f"{id(self)}-{next(self._marks)}"
+        with contextlib.closing(self._engine.api(round(HANG_SECONDS))) as api:
+            made = api.create_container(BUSYBOX, ["true"], labels={_MARK: mark})["Id"]
+            api.remove_container(made)
+        wait_until(lambda: mark in self._passed, "the witness to have noted all events so far")
+
     def close(self) -> None:
         self._stream.close()
-        self._thread.join(5)
+        self._thread.join(HANG_SECONDS)
 
     def _run(self) -> None:
         # What is read when the stream is closed under its reader is nobody's business.
@@ -72,6 +88,9 @@ class Witness:
                         self._note_death(event)
 
     def _note(self, action: str, said: Mapping[str, str]) -> None:
+        if _MARK in said:
+            self._passed.add(said[_MARK])
+            return
         node = said.get(labels.NODE, "")
         if action == "kill":
             self._signals.setdefault(node, set()).add(f"{said['name']} {said['signal']}")
