@@ -1,10 +1,12 @@
 """A log that is lost as a whole: who has which device is known again, and nobody else gets it."""
 
 from chronolet_schemas import devices
+from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, shell
 from tests.e2e.test_devices import plugin
 from tests.e2e.test_lost_log import new_log
 from tests.support.redis import PrivateRedis
+from tests.support.scratch import HANG_SECONDS
 
 NAME = "adopted.test/thing"
 WANTS_ONE = {**shell("app"), "resources": {"limits": {NAME: 1}}}
@@ -19,7 +21,7 @@ def test_what_runs_keeps_its_devices_in_a_new_log(own_node: Node, redis_server: 
         had = (
             own_node.journal.wait_for_event(devices.DevicesAllocated, pod="default/holder").allocations()[NAME].devices
         )
-        redis_server.client().flushall()
+        redis_server.client(timeout=HANG_SECONDS).flushall()
         own_node.write("later.yaml", pod("later"))  # whoever has something to say finds out at once
         new_log(own_node, redis_server)
         adopted = own_node.journal.wait_for_event(devices.DevicesAdopted, pod="default/holder")
@@ -40,5 +42,6 @@ def test_what_runs_keeps_its_devices_in_a_new_log(own_node: Node, redis_server: 
         }
         # A restart of the container needs no plugin that remembers: what it said is known again.
         own_node.kill_process("holder", "app")
+        own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/holder", container="app", attempt=1)
         own_node.wait_until_running("holder")
         assert "Traceback" not in own_node.log

@@ -45,7 +45,8 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import first_pb2 as api, first_pb2_grpc as stubs
 
-folder, resource = sys.argv[1:]
+folder, resource = sys.argv[1:3]
+HANG_SECONDS = float(sys.argv[3])
 own, node = folder + "/old.sock", folder + "/kubelet.sock"
 CREATE = 0x100
 
@@ -75,9 +76,10 @@ def register():
     if os.path.exists(folder + "/DEPRECATION"):
         sys.exit("another folder, it says")
     with grpc.insecure_channel("unix:" + node, options=[("grpc.default_authority", node)]) as channel:
-        grpc.channel_ready_future(channel).result(timeout=5)
+        grpc.channel_ready_future(channel).result(timeout=HANG_SECONDS)
         stubs.RegistrationStub(channel).Register(
-            api.RegisterRequest(version="v1beta1", endpoint="old.sock", resource_name=resource), timeout=5)
+            api.RegisterRequest(version="v1beta1", endpoint="old.sock", resource_name=resource),
+            timeout=HANG_SECONDS)
     print("registered", flush=True)
 
 def created(watching):
@@ -114,7 +116,7 @@ class OldPlugin:
         subprocess.run([sys.executable, "-m", "grpc_tools.protoc", f"-I{where}", *out, "first.proto"], check=True)
         self.said: list[str] = []
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder), resource],
+            [sys.executable, "-c", PROGRAM, str(folder), resource, str(scratch.HANG_SECONDS)],
             cwd=where,
             env={},
             stdout=subprocess.PIPE,

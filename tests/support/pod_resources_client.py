@@ -29,12 +29,13 @@ REQUESTS = {
     "Get": podresources_pb2.GetPodResourcesRequest,
     "GetAllocatableResources": podresources_pb2.AllocatableResourcesRequest,
 }
+seconds = float(sys.argv[1])
 for line in sys.stdin:
     asked = json.loads(line)
     with grpc.insecure_channel("unix:" + asked["socket"]) as channel:
         stub = podresources_pb2_grpc.PodResourcesListerStub(channel)
         try:
-            answer = getattr(stub, asked["method"])(REQUESTS[asked["method"]](**asked["fields"]), timeout=20)
+            answer = getattr(stub, asked["method"])(REQUESTS[asked["method"]](**asked["fields"]), timeout=seconds)
             said = MessageToDict(answer, preserving_proto_field_name=True)
         except grpc.RpcError as error:
             said = {"error": error.code().name + ": " + error.details()}
@@ -50,7 +51,7 @@ class PodResourcesClient:
         tool = [sys.executable, "-m", "grpc_tools.protoc", f"-I{PROTO.parent}"]
         subprocess.run([*tool, *out, PROTO.name], check=True)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
+            [sys.executable, "-c", PROGRAM, str(scratch.HANG_SECONDS)],
             cwd=folder,
             env={},
             stdin=subprocess.PIPE,

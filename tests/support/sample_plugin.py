@@ -57,7 +57,7 @@ class SamplePlugin:
         scratch.wait_until(lambda: self.count(words) >= times, f"{times} x {words!r}; it said {self.said}")
         return [line for line in self.said if words in line][-1]
 
-    def end(self, seconds: float = 10) -> int:
+    def end(self, seconds: float = HANG_SECONDS) -> int:
         """How it ends by itself."""
         status = self.process.wait(seconds)
         self._reader.join(HANG_SECONDS)
