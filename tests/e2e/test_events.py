@@ -8,24 +8,33 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from chronolet_schemas import kernel, kube_events
+from chronolet_schemas import kube_events, manifests, prober
 from chronolet_schemas import pod as pods
-from tests.e2e.node import Node, pod, running_node, shell
+from tests.e2e.node import Node, pod, shell
 from tests.support.docker import PrivateDocker
-from tests.support.redis import PrivateRedis
+from tests.support.docker_proxy import DockerProxy, docker_proxy
+from tests.support.scratch import wait_until
 
 RUNS = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
 PRESENT = 'Container image "chronolet/busybox:1" already present on machine and can be accessed by the pod'
 
 
 @pytest.fixture
-def node(docker_engine: PrivateDocker, redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Node]:
-    with running_node(docker_engine, redis_server.url, "events", tmp_path / "root") as one:
-        yield one
+def proxy(docker_engine: PrivateDocker) -> Iterator[DockerProxy]:
+    """Between the agent and its engine."""
+    with docker_proxy(docker_engine.host) as found:
+        yield found
+
+
+@pytest.fixture
+def node(own_node: Node, proxy: DockerProxy) -> Node:
+    own_node.agents_environ = {"DOCKER_HOST": proxy.host}
+    own_node.start()
+    own_node.journal.wait_for_event(manifests.FolderRead)
+    return own_node
 
 
 class Watching:
@@ -54,16 +63,21 @@ def wait_for_attempt(node: Node, attempt: int) -> None:
     node.journal.wait_for(f"attempt {attempt}", lambda: node.restarts("web") == [attempt] and node.all_run("web"))
 
 
-def wait_for_probe(node: Node) -> None:
-    """The next one to end: one that a death would cut off fails, and is told of."""
-    for notice in node.docker.events(filters={"event": "exec_die"}, decode=True):
-        assert notice["Action"] == "exec_die"
-        return
+def kill_between_probes(node: Node, proxy: DockerProxy) -> None:
+    """kill -9 to the container: a probe that its death would cut off fails, and is told of."""
+    container = node.running("web")["app"]["Id"]
+    held = proxy.hang("/exec")
+    wait_until(lambda: proxy.under_way("/exec") == len(held.met), "the end of the probe that is under way")
+    node.kill_process("web", "app")
+    node.journal.wait_for_event(prober.ProbingPaused, id=container)
+    held.lift()
 
 
-def test_the_events_from_apply_through_a_liveness_restart_and_a_crash_loop_to_delete(node: Node) -> None:
-    node.journal.wait_for_event(kernel.LogStarted)
+def test_the_events_from_apply_through_a_liveness_restart_and_a_crash_loop_to_delete(
+    node: Node, proxy: DockerProxy
+) -> None:
     probe = {"exec": {"command": ["test", "!", "-e", "/tmp/sick"]}, "periodSeconds": 1, "failureThreshold": 2}
+    probe["timeoutSeconds"] = 60
     with node.started("events", "-w", "-o", "json", "--for", "pod/web") as process:
         watching = Watching(process)
         web = pod("web", shell("app", RUNS, livenessProbe=probe), terminationGracePeriodSeconds=1)
@@ -71,12 +85,11 @@ def test_the_events_from_apply_through_a_liveness_restart_and_a_crash_loop_to_de
         wait_for_attempt(node, 0)
         node.docker.exec_start(node.docker.exec_create(node.running("web")["app"]["Id"], ["touch", "/tmp/sick"])["Id"])
         wait_for_attempt(node, 1)
-        wait_for_probe(node)
-        node.kill_process("web", "app")
+        kill_between_probes(node, proxy)
         wait_for_attempt(node, 2)
         assert node.chronolet("delete", "pod", "web").status == 0
         node.wait_until_gone("web")
-        node.journal.wait_for("the last line", lambda: watching.told()[-1:] == [("Killing", 1)])
+        node.journal.wait_for("the last line", lambda: watching.told().count(("Killing", 1)) == 2)
     assert watching.told() == [
         *(("Pulled", 1), ("Created", 1), ("Started", 1)),
         *(("Unhealthy", 1), ("Unhealthy", 2), ("Killing", 1)),
@@ -101,10 +114,10 @@ def test_the_events_from_apply_through_a_liveness_restart_and_a_crash_loop_to_de
     assert [line.split()[2] for line in shown.splitlines()] == reasons
     warnings = node.chronolet("events", "--all", "--types", "Warning", "--for", "pod/web", "--no-headers").out
     assert [line.split()[-1] for line in warnings.splitlines()] == ["failed:", f"web_default({uid})"]
-    of_node = json.loads(node.chronolet("events", "--for", "node/events", "-o", "json").out)["items"]
+    of_node = json.loads(node.chronolet("events", "--for", f"node/{node.name}", "-o", "json").out)["items"]
     assert {(event["reason"], event["message"]) for event in of_node} >= {
         ("Starting", "Starting chronolet."),
-        ("NodeReady", "Node events status is now: NodeReady"),
+        ("NodeReady", f"Node {node.name} status is now: NodeReady"),
     }
 
 
