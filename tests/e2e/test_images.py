@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chronolet_schemas import kernel, kube_events
+from chronolet_schemas import kube_events, manifests
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, shell
 from tests.support.docker import PrivateDocker
@@ -123,10 +123,8 @@ def test_a_tag_that_is_not_there_is_told_in_the_registrys_words(node: Node, regi
     assert ("Failed", f'Failed to pull image "{reference}": {words}') in said
     assert ("Failed", "Error: ErrImagePull") in said
     assert ("BackOff", f'Back-off pulling image "{reference}"') in said
-    assert (
-        f'Back-off pulling image "{reference}": ErrImagePull: {words}'
-        in node.chronolet("describe", "pod", "absent").out
-    )
+    waits = f'Back-off pulling image "{reference}": ErrImagePull: {words}'
+    node.journal.wait_for(waits, lambda: waits in node.chronolet("describe", "pod", "absent").out)
 
 
 def test_an_image_that_is_never_to_be_fetched_is_not(node: Node, registry: PrivateRegistry) -> None:
@@ -152,9 +150,19 @@ def test_a_registry_that_comes_back_is_tried_again(node: Node, docker_engine: Pr
         node.wait_for_status("down", "ImagePullBackOff")
         node.write("meanwhile.yaml", pod("meanwhile"))
         node.wait_until_running("meanwhile")
-        registry.start()
+
+        def waits() -> bool:
+            one = node.journal.pods["default/down"].container("app")
+            return one is not None and one.phase == "image_back_off"
+
+        def failures() -> list[int]:
+            return [one.failures for one in node.journal.events(pods.ImageFailed, pod="default/down")]
+
+        with node.standing_still("a back-off of the image", waits):
+            before = failures()
+            registry.start()
         node.wait_until_running("down")
-        assert [one.failures for one in node.journal.events(pods.ImageFailed, pod="default/down")] == [1]
+        assert failures() == before == [number + 1 for number in range(len(before))]
         assert ready(node, "down").digest == image.digest
 
 
@@ -166,7 +174,7 @@ def test_a_secret_opens_its_registry_and_stays_a_secret(
 ) -> None:
     image = locked.push("team/private")
     own_node.start()
-    own_node.journal.wait_for_event(kernel.LogStarted)
+    own_node.journal.wait_for_event(manifests.FolderRead)
     file = own_node.aside(
         "private.yaml",
         secret(locked, "regcred"),
