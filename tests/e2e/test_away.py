@@ -10,8 +10,9 @@ from tests.e2e.node import pod as a_pod
 def test_commands_wait_for_an_agent_that_is_away(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("leaves", "arrives"):
         node.aside(f"{name}.yaml", a_pod(name, shell("app", "echo here; trap 'exit 0' TERM; sleep 3600 & wait")))
-    node.chronolet("apply", "-f", f"{node.root}/leaves.yaml")
+    assert node.chronolet("apply", "-f", f"{node.root}/leaves.yaml").status == 0
     node.wait_until_running("leaves")
+    node.wait_for_output("leaves", "app", "here")
     assert node.stop() == 0
 
     refused = node.chronolet("apply", "-f", f"{node.root}/arrives.yaml")

@@ -10,7 +10,7 @@ DEAF = "trap '' TERM; echo deaf; while :; do sleep 3600 & wait $!; done"
 
 def test_a_pod_that_ends_slowly_is_asked_to_end_sooner(node: Node) -> None:
     file = node.aside("slow.yaml", a_pod("slow", shell("app", DEAF), terminationGracePeriodSeconds=600))
-    node.chronolet("apply", "-f", file)
+    assert node.chronolet("apply", "-f", file).status == 0
     node.wait_until_running("slow")
     first = node.chronolet("delete", "pod", "slow", "--timeout", "1s")
     assert (first.status, first.err) == (1, "error: timed out waiting for the end of pod/slow\n")
@@ -40,7 +40,21 @@ def test_output_and_commands_of_every_kind_of_container(node: Node) -> None:
         ),
     )
     node.journal.wait_for_event(pod.RestartScheduled, pod="default/kinds", container="crashes", attempt=1)
+    node.wait_for_output("kinds", "sidecar", "beside")
+    node.wait_for_output("kinds", "app", "terminal")
 
+    def waits() -> bool:
+        crashes = node.journal.pods["default/kinds"].container("crashes")
+        return crashes is not None and crashes.phase == "backing_off" and crashes.next_attempt >= 2
+
+    # Commands need no agent, and without one no attempt begins under their eyes.
+    with node.standing_still("a back-off of crashes", waits):
+        check_output(node)
+        check_commands(node)
+        check_pages(node)
+
+
+def check_output(node: Node) -> None:
     def lines(*words: str) -> list[str]:
         said = node.chronolet("logs", "kinds", *words)
         assert (said.status, said.err) == (0, ""), said
@@ -67,6 +81,8 @@ def test_output_and_commands_of_every_kind_of_container(node: Node) -> None:
     none = node.chronolet("logs", "kinds", "sidecar", "-p")
     assert none.err == 'error: previous terminated container "sidecar" in pod "kinds" not found\n'
 
+
+def check_commands(node: Node) -> None:
     said = node.chronolet("exec", "kinds", "--", "tty")
     listed = "app, crashes, first (init), sidecar (init)"
     assert (said.status, said.out) == (1, "not a tty\n")
@@ -77,6 +93,8 @@ def test_output_and_commands_of_every_kind_of_container(node: Node) -> None:
     absent = node.chronolet("exec", "kinds", "-c", "sidecar", "--", "no-such-command")
     assert (absent.status, "executable file not found" in absent.out + absent.err) == (126, True), absent
 
+
+def check_pages(node: Node) -> None:
     page = node.chronolet("describe", "pod", "kinds").out
     assert page.index("Init Containers:") < page.index("  first:") < page.index("  sidecar:")
     assert page.index("  sidecar:") < page.index("\nContainers:") < page.index("  crashes:")
