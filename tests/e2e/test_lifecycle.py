@@ -1,5 +1,9 @@
 """Init containers, sidecars, hooks and ends of pods: real agent, real Docker, real Redis."""
 
+import math
+import time
+from typing import Any
+
 from chronolet_schemas import pod
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
@@ -57,33 +61,38 @@ def test_a_hook_runs_once_even_if_the_agent_is_killed_in_the_middle(node: Node) 
     written = node.root / "written"
     written.mkdir()
     mounts = {"volumeMounts": [{"name": "written", "mountPath": "/written"}]}
-    hooks = {
-        "postStart": {
-            "exec": {"command": ["sh", "-c", "echo began >> /written/after; sleep 2; echo ended >> /written/after"]}
-        },
-        "preStop": {
-            "exec": {"command": ["sh", "-c", "echo began >> /written/before; sleep 2; echo ended >> /written/before"]}
-        },
-    }
+
+    def hook(name: str) -> dict[str, Any]:
+        """It ends when it may."""
+        waits = f"while [ ! -e /written/go-{name} ]; do sleep 0.1; done"
+        script = f"echo began >> /written/{name}; {waits}; echo ended >> /written/{name}"
+        return {"exec": {"command": ["sh", "-c", script]}}
+
+    hooks = {"postStart": hook("after"), "preStop": hook("before")}
     one = a_pod(
         "hooked",
-        shell("app", f"trap 'echo term >> /written/before; exit 0' TERM; {_WAITS}", lifecycle=hooks, **mounts),
-        shell("later", "date > /written/later; sleep 3600", **mounts),
+        shell(
+            "app", f"trap 'echo term >> /written/before; exit 0' TERM; echo ready; {_WAITS}", lifecycle=hooks, **mounts
+        ),
+        shell("later", f"trap 'exit 0' TERM; date > /written/later; {_WAITS}", **mounts),
         volumes=[{"name": "written", "hostPath": {"path": str(written)}}],
-        terminationGracePeriodSeconds=20,
+        terminationGracePeriodSeconds=600,
     )
     node.write("hooked.yaml", one)
     node.journal.wait_for_event(pod.HookPrepared, pod="default/hooked", hook="PostStart")
     node.journal.wait_for("the hook's first line", (written / "after").exists)
     node.kill9()
+    (written / "go-after").touch()
     node.start()
     node.wait_until_running("hooked")
     assert (written / "after").read_text().split() == ["began", "ended"]
     assert node.journal.events(pod.HookEnded, hook="PostStart")[0].outcome == "Succeeded"
 
+    node.wait_for_output("hooked", "app", "ready")
     (node.folder / "hooked.yaml").unlink()
     node.journal.wait_for("the hook's first line", (written / "before").exists)
     node.kill9()
+    (written / "go-before").touch()
     node.start()
     node.wait_until_gone("hooked")
     assert (written / "before").read_text().split() == ["began", "ended", "term"]
@@ -93,8 +102,8 @@ def test_a_hook_that_fails_ends_its_container_and_one_that_hangs_ends_with_the_g
     fails = {"postStart": {"exec": {"command": ["no-such-command"]}}}
     node.write("fails.yaml", a_pod("fails", shell("app", lifecycle=fails)))
     node.wait_for_column("fails", "CrashLoopBackOff")
-    described = node.chronolet("describe", "pod", "fails").out
-    assert "PostStartHook failed" in described, described
+    failed = "PostStartHook failed"
+    node.journal.wait_for(failed, lambda: failed in node.chronolet("describe", "pod", "fails").out)
 
     hangs = {"preStop": {"exec": {"command": ["sleep", "3600"]}}}
     node.write("hangs.yaml", a_pod("hangs", shell("app", lifecycle=hangs), terminationGracePeriodSeconds=3))
@@ -105,10 +114,15 @@ def test_a_hook_that_fails_ends_its_container_and_one_that_hangs_ends_with_the_g
 
 
 def test_a_pod_past_its_deadline_fails_and_says_its_last_word(node: Node) -> None:
-    said = "trap 'echo -n out of time > /dev/termination-log; exit 7' TERM; " + _WAITS
-    node.write(
-        "late.yaml", a_pod("late", shell("app", said), activeDeadlineSeconds=20)
-    )  # enough for its start on a busy machine
+    said = "trap 'echo -n out of time > /dev/termination-log; exit 7' TERM; echo ready; " + _WAITS
+    late = a_pod("late", shell("app", said), terminationGracePeriodSeconds=60)
+    assert node.chronolet("apply", "-f", node.aside("late.yaml", late)).status == 0
+    node.wait_until_running("late")
+    node.wait_for_output("late", "app", "ready")
+    # A deadline that was there from the beginning might pass before the trap is set.
+    passed = math.ceil(time.time() - node.journal.pods["default/late"].accepted_at / 1000)
+    late["spec"]["activeDeadlineSeconds"] = passed + 2
+    assert node.chronolet("apply", "-f", node.aside("late.yaml", late)).out == "pod/late configured\n"
     node.wait_for_column("late", "DeadlineExceeded")
     node.journal.wait_for_event(pod.ExitRead, pod="default/late", message="out of time")
     node.journal.wait_for("the end of the sandbox", lambda: not node.running("late"))
