@@ -35,11 +35,12 @@ SLACK = Held(threads=0, children=0, sockets=0, files=6, grpc=4)
 
 
 def looked(node: Node, seconds: float = 1.0) -> tuple[Held, Mapping[str, int]]:
-    """The least of each within so long, and of processes in each container that is there all the time."""
+    """The least of each in as many looks as fit into so long, and of processes in each container that is there all the
+    time.
+    """
     looks: list[Held] = []
     inside: list[dict[str, int]] = []
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    for _ in range(round(seconds / _PAUSE_SECONDS)):  # by their number: a slow machine takes longer
         looks.append(_look(node))
         inside.append({one: len(pids) for one, pids in node.engine.processes().items()})
         time.sleep(_PAUSE_SECONDS)
