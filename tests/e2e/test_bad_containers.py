@@ -58,12 +58,16 @@ def test_a_hook_after_the_start_that_hangs(node: Node) -> None:
 
 def test_a_hook_before_the_stop_that_hangs_is_cut_off_by_the_grace(node: Node) -> None:
     hook = {"preStop": {"exec": {"command": ["sleep", "3600"]}}}
-    path = node.write("clings.yaml", a_pod("clings", shell("app", lifecycle=hook)))
+    clings = a_pod("clings", shell("app", lifecycle=hook), terminationGracePeriodSeconds=600)
+    assert node.chronolet("apply", "-f", node.aside("clings.yaml", clings)).status == 0
     node.wait_until_running("clings")
-    path.unlink()
+    assert node.chronolet("delete", "pod", "clings", "--wait=false").status == 0
     node.journal.wait_for_event(pod.HookPrepared, pod="default/clings")
     another_starts(node, "after-clings")
+    assert node.chronolet("delete", "pod", "clings", "--now").status == 0
     node.wait_until_gone("clings")
+    ended = node.journal.wait_for_event(pod.HookEnded, pod="default/clings")
+    assert ended.outcome == "Unfinished"
 
 
 def test_a_hook_that_fails_kills_its_container_and_says_so(node: Node) -> None:
@@ -89,6 +93,7 @@ def test_a_volumes_path_that_vanishes(node: Node, tmp_path: Path) -> None:
     node.journal.wait_for("the refusal", lambda: said in node.chronolet("describe", "pod", "homeless").out)
     another_starts(node, "after-homeless")
     path.mkdir()
+    node.journal.wait_for_event(pod.ContainerStarted, pod="default/homeless", attempt=1)
     node.wait_until_running("homeless")
 
 
