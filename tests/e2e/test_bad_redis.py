@@ -9,12 +9,14 @@ import msgspec
 import pytest
 from redis.exceptions import ResponseError
 
+from chronolet.kernel.store import StoreUnreachable
 from chronolet_schemas import kernel
 from chronolet_schemas import pod as pods
 from chronolet_schemas.keys import Keys, Shard
 from tests.e2e.node import Node, pod
 from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+from tests.support.scratch import HANG_SECONDS
 
 
 @contextmanager
@@ -85,7 +87,7 @@ def test_one_that_is_full_is_waited_for(own_node: Node, redis_server: PrivateRed
     own_node.write("stays.yaml", pod("stays"))
     own_node.start()
     own_node.wait_until_running("stays")
-    before, client = own_node.started_at("stays"), redis_server.client()
+    before, client = own_node.started_at("stays"), redis_server.client(timeout=HANG_SECONDS)
     client.config_set("maxmemory", 1)
     own_node.write("later.yaml", pod("later"))
     assert "raise its maxmemory" in own_node.wait_for_log("is full")
@@ -107,7 +109,7 @@ def test_one_that_was_emptied_is_filled_again_and_no_container_touched(
     own_node.wait_until_running("stays")
     before = own_node.started_at("stays")
     run = own_node.journal.wait_for_event(kernel.LogStarted).run
-    redis_server.client().flushall()
+    redis_server.client(timeout=HANG_SECONDS).flushall()
     own_node.write("later.yaml", pod("later"))  # whoever has something to say finds out at once, others within a minute
     own_node.journal.close()
     own_node.journal = type(own_node.journal)(redis_server.url, own_node.name)
@@ -122,8 +124,8 @@ def test_one_that_was_emptied_is_filled_again_and_no_container_touched(
 def put_into_log(node: Node, client: Any, entry: dict[Any, Any]) -> None:
     """As the next entry, whoever else writes meanwhile."""
     while True:
-        millisecond, number = node.journal.store.last()
-        with suppress(ResponseError):  # somebody else's entry came first
+        with suppress(StoreUnreachable, ResponseError):  # it stands still; somebody else's entry came first
+            millisecond, number = node.journal.store.last()
             client.xadd(Keys(node.name).log, entry, id=f"{millisecond}-{number + 1}")
             return
 
@@ -133,7 +135,7 @@ def test_entries_that_nobody_can_read_are_set_aside(own_node: Node, redis_server
     own_node.journal.wait_for_event(kernel.LogStarted)
     own_node.write("first.yaml", pod("first"))
     own_node.wait_until_running("first")
-    keys, client = Keys(own_node.name), redis_server.client()
+    keys, client = Keys(own_node.name), redis_server.client(timeout=HANG_SECONDS)
     entry: dict[Any, Any] = {
         "type": "pleg.ContainerDied@1",
         "entity": "pleg/node",
