@@ -1,38 +1,43 @@
 """The node's HTTP pages as a dashboard reads them: a real agent, real pods."""
 
-import http.client
 import json
-import socket
+from collections.abc import Callable
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
+from tests.support.netns import HttpAnswer
 from tests.support.scratch import HANG_SECONDS
 
+PORT = 10255
+"""In the engine's own network, where nobody else can have taken it."""
+_BUSY = 503
 BUSY = "trap 'exit 0' TERM; while :; do :; done & wait"
 
 
 def test_the_pages_tell_what_is_wanted_what_runs_and_what_it_uses(own_node: Node) -> None:
-    node, port = own_node, free_port()
-    node.start(port, "--housekeeping-interval", "1s")
-    held = {"limits": {"cpu": "200m", "memory": "64Mi"}}
+    node = own_node
+    node.start(PORT, "--housekeeping-interval", "1s", in_network=True)
+    held = {"limits": {"cpu": "50m", "memory": "64Mi"}}  # so little that it has too much even on a busy machine
     node.write("web.yaml", a_pod("web", shell("app"), shell("busy", BUSY, resources=held)))
     node.wait_until_running("web")
 
-    pods = page(port, "/pods")
+    pods = page(node, "/pods", lambda found: phases(found) == ["Running"])
     assert (pods["kind"], pods["apiVersion"]) == ("PodList", "v1")
     (web,) = pods["items"]
     assert json.loads(node.chronolet("get", "pod", "web", "-o", "json").out)["spec"] == web["spec"]
-    assert web["status"]["phase"] == "Running"
     uid = web["metadata"]["uid"]
 
-    (running,) = page(port, "/runningpods")["items"]
+    runs = page(node, "/runningpods", lambda found: [len(one["spec"]["containers"]) for one in found["items"]] == [2])
+    (running,) = runs["items"]
     assert running["metadata"] == {"name": "web", "namespace": "default", "uid": uid, "creationTimestamp": None}
     assert [one["name"] for one in running["spec"]["containers"]] == ["app", "busy"]
 
-    used = page(port, "/stats/summary")
+    # What has just started is in it a round later at the latest.
+    used = page(node, "/stats/summary", lambda found: [len(one["containers"]) for one in found["pods"]] == [2])
     assert used["node"]["nodeName"] == node.name
     assert used["node"]["cpu"]["usageCoreNanoSeconds"] > 0
     assert 0 < used["node"]["memory"]["workingSetBytes"] <= used["node"]["memory"]["usageBytes"]
@@ -48,37 +53,50 @@ def test_the_pages_tell_what_is_wanted_what_runs_and_what_it_uses(own_node: Node
 
     # A second later it has been sampled twice: what is busy is seen to be.
     def busy() -> bool:
-        (found,) = page(port, "/stats/summary")["pods"]
+        (found,) = page(node, "/stats/summary")["pods"]
         rates = {one["name"]: one["cpu"].get("usageNanoCores", 0) for one in found["containers"]}
         return bool(rates["busy"] > 10_000_000 > rates["app"])
 
     node.journal.wait_for("a busy container", busy)
-    _check_cadvisor(port, uid)
-    assert page(port, "/configz")["kubeletconfig"]["readOnlyPort"] == port
+    _check_cadvisor(node, uid)
+    assert page(node, "/configz")["kubeletconfig"]["readOnlyPort"] == PORT
 
     (node.folder / "web.yaml").unlink()
     node.wait_until_gone("web")
-    node.journal.wait_for("no pods", lambda: page(port, "/pods")["items"] == page(port, "/runningpods")["items"] == [])
+    node.journal.wait_for("no pods", lambda: page(node, "/pods")["items"] == page(node, "/runningpods")["items"] == [])
 
     node.engine.pause()
     try:
-        assert status(port, "/pods") == (200, "application/json"), "the log alone is asked"
-        assert status(port, "/healthz")[0] == 200
+        assert status(node, PORT, "/pods") == (200, "application/json"), "the log alone is asked"
+        assert status(node, PORT, "/healthz")[0] == 200
     finally:
         node.engine.resume()
 
 
-def _check_cadvisor(port: int, uid: str) -> None:
+def phases(found: Any) -> list[str]:
+    return [one["status"]["phase"] for one in found["items"]]
+
+
+def _check_cadvisor(node: Node, uid: str) -> None:
     """By the selectors of the usual dashboards."""
-    code, kind, body = _get(port, "/metrics/cadvisor")
-    assert code == 200, body
-    assert kind.startswith("text/plain")
-    found = [one for family in text_string_to_metric_families(body.decode()) for one in family.samples]
+    found: list[Sample] = []
 
     def of(name: str, container: str, **more: str) -> list[float]:
         wanted = {"namespace": "default", "pod": "web", "container": container, **more}
         return [one.value for one in found if one.name == name and wanted.items() <= one.labels.items()]
 
+    def has_all() -> bool:
+        """What is counted has happened by now, and was read."""
+        answer = _get(node, PORT, "/metrics/cadvisor")
+        assert answer.status == 200, answer.body
+        assert answer.headers["Content-Type"].startswith("text/plain")
+        families = text_string_to_metric_families(answer.body.decode())
+        found[:] = [one for family in families for one in family.samples]
+        throttled = of("container_cpu_cfs_throttled_periods_total", "busy")
+        received = of("container_network_receive_bytes_total", "POD", interface="eth0")
+        return throttled > [0] and received > [0]
+
+    node.journal.wait_for("throttled and received", has_all)
     for container in ("app", "busy", "POD", ""):
         assert len(of("container_cpu_usage_seconds_total", container, cpu="total")) == 1
         (working,) = of("container_memory_working_set_bytes", container)
@@ -86,7 +104,7 @@ def _check_cadvisor(port: int, uid: str) -> None:
     (throttled,) = of("container_cpu_cfs_throttled_periods_total", "busy")
     assert throttled > 0
     assert of("container_cpu_cfs_throttled_periods_total", "app") == [], "it has no limit"
-    assert of("container_spec_cpu_quota", "busy") == [20_000]
+    assert of("container_spec_cpu_quota", "busy") == [5_000]
     assert of("container_spec_memory_limit_bytes", "busy") == [64 << 20]
     (received,) = of("container_network_receive_bytes_total", "POD", interface="eth0")
     assert received > 0
@@ -95,27 +113,25 @@ def _check_cadvisor(port: int, uid: str) -> None:
     assert all(f"pod{uid}" in path for path in paths)
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def status(node: Node, port: int, path: str) -> tuple[int, str]:
+    """Of an agent in the engine's network."""
+    answer = _get(node, port, path)
+    return answer.status, answer.headers["Content-Type"]
 
 
-def status(port: int, path: str) -> tuple[int, str]:
-    return _get(port, path)[:2]
+def page(node: Node, path: str, stands: Callable[[Any], bool] = lambda _: True) -> Any:
+    """Once the condition holds for it: what has just happened may not be in it yet."""
+
+    def found() -> Any:
+        answer = _get(node, PORT, path)
+        if answer.status == _BUSY:
+            return None
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json"), answer.body
+        content = json.loads(answer.body)
+        return content if stands(content) else None
+
+    return node.journal.wait_for(path, found)
 
 
-def page(port: int, path: str) -> Any:
-    code, kind, body = _get(port, path)
-    assert (code, kind) == (200, "application/json"), body
-    return json.loads(body)
-
-
-def _get(port: int, path: str) -> tuple[int, str, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_SECONDS)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.headers["Content-Type"], answer.read()
-    finally:
-        connection.close()
+def _get(node: Node, port: int, path: str) -> HttpAnswer:
+    return node.engine.namespace.http(port, path, timeout=HANG_SECONDS)
