@@ -6,7 +6,7 @@ back-off that does not end while a test looks at it, however slow the machine is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,11 +38,14 @@ def crash(node: Node, name: str, container: str) -> pod.RestartScheduled:
 
 
 @contextmanager
-def held_back(node: Node, name: str, container: str) -> Iterator[pod.RestartScheduled]:
-    """A container that has crashed already crashes, and the agent stands still while it waits for its restart. Where
-    the wait was over before the agent stood still, the next one is longer.
+def held_back(
+    node: Node, name: str, container: str, ready: Callable[[], None] = lambda: None
+) -> Iterator[pod.RestartScheduled]:
+    """A container that has crashed already crashes once it is `ready`, and the agent stands still while it waits for
+    its restart. Where the wait was over before the agent stood still, the next one is longer.
     """
     while True:
+        ready()
         scheduled = crash(node, name, container)
         with stopped([node.pid]):
             node.journal.read()

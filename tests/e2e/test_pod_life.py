@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 from chronolet_schemas import manifests, pod, qos
+from tests.e2e.held_back import held_back
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 
@@ -19,20 +20,17 @@ def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: No
 
     node.kill_process("web", "server")
     node.journal.wait_for_event(pod.RestartScheduled, pod="default/web", attempt=0, back_off_seconds=0)
-    node.wait_until_running("web")
-    node.journal.wait_for("the page again", lambda: "Hello from chronolet" in node.page(8080))
-    node.journal.wait_for(
-        "its own word of it", lambda: "response:200" in node.chronolet("logs", "web", "-c", "server").out
-    )
 
-    node.kill_process("web", "server")
-    node.wait_for_status("web", "CrashLoopBackOff")
-    said = node.chronolet("get", "pods")
-    assert said.line("web").split()[:4] == ["web", "1/2", "CrashLoopBackOff", "1"]
-    described = node.chronolet("describe", "pod", "web").out
-    for words in ("CrashLoopBackOff", "Restart Count:  1", "Exit Code:    137", "Back-off restarting failed container"):
-        assert words in described, described
-    assert "response:200" in node.chronolet("logs", "web", "-c", "server").out
+    with held_back(node, "web", "server", lambda: serves_again(node)) as waits:
+        said = node.chronolet("get", "pods")
+        assert said.line("web").split()[:4] == ["web", "1/2", "CrashLoopBackOff", str(waits.attempt)]
+        described = node.chronolet("describe", "pod", "web").out
+        counted = f"Restart Count:  {waits.attempt}"
+        for words in ("CrashLoopBackOff", counted, "Exit Code:    137", "Back-off restarting failed container"):
+            assert words in described, described
+        assert "response:200" in node.chronolet("logs", "web", "-c", "server").out
+    more = waits.attempt - 1
+    assert (waits.back_off_seconds, waits.next_back_off_seconds) == (10 << more, 20 << more)
     assert "server" in node.chronolet("get", "containers").out
     assert node.chronolet("get", "actors").line("pleg").split()[0] == "pleg"
     log = node.chronolet("log", "--pod", "web").out
@@ -40,16 +38,23 @@ def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: No
     assert node.running("web")["writer"]["State"] == writer["State"], "the other container was touched"
 
     node.wait_until_running("web")
-    scheduled = node.journal.events(pod.RestartScheduled, pod="default/web")[-1]
-    assert (scheduled.back_off_seconds, scheduled.next_back_off_seconds) == (10, 20)
     node.journal.wait_for("the page after the back-off", lambda: "Hello from chronolet" in node.page(8080))
-    assert node.chronolet("get", "pods").line("web").split()[:4] == ["web", "2/2", "Running", "2"]
+    assert node.chronolet("get", "pods").line("web").split()[:4] == ["web", "2/2", "Running", str(waits.attempt + 1)]
 
     (node.folder / "web.yaml").unlink()
     node.wait_until_gone("web")
     assert node.running("web") == {}
     assert node.page(8080) == ""
     assert node.chronolet("get", "pod", "web").status == 1
+
+
+def serves_again(node: Node) -> None:
+    """After a crash; the answer stands in its output."""
+    node.wait_until_running("web")
+    node.journal.wait_for("the page again", lambda: "Hello from chronolet" in node.page(8080))
+    node.journal.wait_for(
+        "its own word of it", lambda: "response:200" in node.chronolet("logs", "web", "-c", "server").out
+    )
 
 
 def test_apply_creates_changes_and_deletes(node: Node) -> None:
@@ -68,7 +73,7 @@ def test_apply_creates_changes_and_deletes(node: Node) -> None:
     after = node.running("applied")
     assert after["stays"]["State"] == before["stays"]["State"]
     assert after["POD"]["State"] == before["POD"]["State"]
-    assert node.chronolet("logs", "applied", "changes").out == "new\n"
+    node.journal.wait_for("its word", lambda: node.chronolet("logs", "applied", "changes").out == "new\n")
 
     deleted = node.chronolet("delete", "pod", "applied")
     assert (deleted.status, deleted.out) == (0, "pod/applied deleted\n"), deleted
@@ -80,7 +85,7 @@ def test_apply_creates_changes_and_deletes(node: Node) -> None:
 
 def test_a_changed_file_is_a_new_pod_after_the_old_one_has_ended_gracefully(node: Node) -> None:
     slow = "trap 'sleep 0.5; exit 7' TERM; echo ready; sleep 3600 & wait"
-    node.write("change.yaml", a_pod("change", shell("app", slow)))
+    node.write("change.yaml", a_pod("change", shell("app", slow), terminationGracePeriodSeconds=600))
     node.wait_until_running("change")
     node.journal.wait_for("its trap", lambda: node.output("change", "app") == "ready\n")
     old = node.journal.pods["default/change"].uid
