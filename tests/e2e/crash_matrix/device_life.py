@@ -8,7 +8,6 @@ Comes in: a farm, an engine, the point and victim of the blow. Goes out: `Lived`
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from chronolet_schemas import pod
 from tests.e2e.crash_matrix.farm import AgentJob, Farm
 from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.keeping import Keeping
-from tests.e2e.crash_matrix.life import STRUCK_WITHIN_SECONDS
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.journal import Journal
 from tests.support.docker import PrivateDocker
@@ -120,10 +118,7 @@ class _Life:
         self._remove(THIRD)
         self.journal.wait_for("the device to be free", lambda: not self._state().claims, _SECONDS)
         if self.job.point is not None:
-            deadline = time.monotonic() + STRUCK_WITHIN_SECONDS
-            self.journal.wait_for("the blow", lambda: self.keeping.struck or time.monotonic() > deadline, _SECONDS)
-            if self.keeping.struck and self.job.victim == "agent":
-                self.journal.wait_for("the agent's death", lambda: self.keeping.deaths, _SECONDS)
+            self.keeping.await_blow(self.journal)
         self._judge(first, THIRD)
         left = self.api.containers(all=True, filters={"label": f"{labels.NODE}={self.node}"})
         assert not left, left
@@ -200,7 +195,7 @@ class _Life:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name},
-            "spec": {"terminationGracePeriodSeconds": 5, "containers": [container]},
+            "spec": {"terminationGracePeriodSeconds": 60, "containers": [container]},
         }
         unfinished = self.root / f"{name}.json"
         unfinished.write_bytes(msgspec.json.encode(manifest))

@@ -1,7 +1,7 @@
 """Faults of an agent under test: one that writes down every point, and one that kills at one of them.
 
 Comes in: announcements of kernel and effects, from any thread. Goes out: lines in a file, or a kill -9. Both write
-each point by one call, so that a kill leaves whole lines.
+each point by one call, so that a kill leaves whole lines. A blow that has not fallen yet can be called off.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.e2e.crash_matrix.points import Counting, Point
 from tests.support import scratch
 
 Victim = Literal["agent", "redis"]
+_SPARED = "spared"
 
 
 class Recorder:
@@ -46,10 +47,30 @@ class Striker:
                 self._strike(name)
 
     def _strike(self, name: str) -> None:
-        unfinished = self._struck.with_suffix(".new")
-        unfinished.write_text(f"{time.time_ns() // 1_000_000} {name}")
-        unfinished.rename(self._struck)
+        if not _is_first(self._struck, f"{time.time_ns() // 1_000_000} {name}"):
+            return  # called off
         if self._victim == "agent":
             os.kill(os.getpid(), signal.SIGKILL)
         os.kill(self._redis_pid, signal.SIGKILL)
         scratch.wait_until(lambda: scratch.start_time(self._redis_pid) is None, "the end of redis-server")
+
+
+def spare(struck: Path) -> bool:
+    """Call the blow off. False if it has fallen, or is about to."""
+    return _is_first(struck, _SPARED)
+
+
+def has_fallen(struck: Path) -> bool:
+    """Whether the blow was struck."""
+    return struck.exists() and struck.read_text() != _SPARED
+
+
+def _is_first(struck: Path, word: str) -> bool:
+    """Whether nobody else has had the last word on the blow."""
+    unfinished = struck.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(word)
+    try:
+        struck.hardlink_to(unfinished)
+    except FileExistsError:
+        return False
+    return True

@@ -8,14 +8,20 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import msgspec
 
+from tests.e2e.crash_matrix import faults
 from tests.e2e.crash_matrix.farm import AgentJob, Farm
+from tests.e2e.journal import Journal
 from tests.support import scratch
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
+
+STRUCK_WITHIN_SECONDS = 15
+"""After the rest of a life its blow may still fall, at a last effect; the few that are spared it wait for so long."""
 
 
 class Keeping:
@@ -27,6 +33,7 @@ class Keeping:
         self._job = job
         self.deaths: list[int] = []
         """Exit statuses of the agents that died unasked."""
+        self._server_is_back = False
         self._stopping = threading.Event()
         self._agent = farm.start(job)
         self._thread = threading.Thread(target=self._run, name="keeping", daemon=True)
@@ -35,7 +42,18 @@ class Keeping:
     @property
     def struck(self) -> bool:
         """Whether the blow has fallen."""
-        return bool(self._job.struck) and Path(self._job.struck).exists()
+        return bool(self._job.struck) and faults.has_fallen(Path(self._job.struck))
+
+    def await_blow(self, journal: Journal) -> None:
+        """Until the blow has fallen, and what it has killed is there again. After a while it is called off."""
+        until = time.monotonic() + STRUCK_WITHIN_SECONDS
+        journal.wait_for("the blow", lambda: self.struck or time.monotonic() > until)
+        if faults.spare(Path(self._job.struck)):
+            return
+        if self._job.victim == "agent":
+            journal.wait_for("the agent's death", lambda: self.deaths)
+        else:
+            journal.wait_for("the server's return", lambda: self._server_is_back)
 
     def stop(self) -> int:
         """SIGTERM to the agent that runs now, which must have come to run; its exit status."""
@@ -68,6 +86,7 @@ class Keeping:
                 server_killed = True
                 self._server.kill9()  # it is dead: this only takes note
                 self._server.start()
+                self._server_is_back = True
 
     def _server_is_dead(self) -> bool:
         return self.struck and scratch.start_time(self._server.pid) is None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -43,8 +43,6 @@ from tests.support.redis import PrivateRedis, private_redis
 
 POD = "default/web"
 T = TypeVar("T")
-STRUCK_WITHIN_SECONDS = 15
-"""After the rest of a life its blow may still fall, at a last effect; the few that are spared it wait for so long."""
 HOSTED = [shard for kind in ALL_ACTORS for shard in shards_of(kind, SHARDS[kind])]
 
 
@@ -233,6 +231,7 @@ class _Life:
         self.journal.wait_for(name, condition, 40)
         self.statuses[name] = status_lines(self.journal.status(POD))
         self.journal.wait_for("the page", self._served)
+        self.journal.wait_for("programs that know how to end", self._all_catch)
 
     def _running(self, restarts: int) -> bool:
         status = self.journal.status(POD)
@@ -253,6 +252,10 @@ class _Life:
             return False
         return all(one.ready for one in status.init_container_statuses)
 
+    def _all_catch(self) -> bool:
+        """Each program has set its trap: told to end before that, it would not hear it."""
+        return all(_catches_term(one["State"]["Pid"]) for one in self._that_run())
+
     def _served(self) -> bool:
         try:
             return self.stage.engine.namespace.http(self.port).body == b"page\n"
@@ -268,10 +271,13 @@ class _Life:
 
     def _started_at(self) -> dict[str, str]:
         """Name -> when it was started, of each container that runs."""
+        return {one["Name"]: one["State"]["StartedAt"] for one in self._that_run()}
+
+    def _that_run(self) -> Sequence[Mapping[str, Any]]:
+        """Each container that runs, as Docker has it."""
         api = self.stage.api
         found = api.containers(filters={"label": f"{labels.NODE}={self.node}"})
-        states = [api.inspect_container(one["Id"]) for one in found]
-        return {one["Name"]: one["State"]["StartedAt"] for one in states}
+        return [api.inspect_container(one["Id"]) for one in found]
 
     def _all_seen_gone(self) -> bool:
         removed = {event.id for event in self.journal.events(pleg.ContainerRemoved)}
@@ -280,10 +286,7 @@ class _Life:
     def _come_to_rest(self) -> None:
         """The blow has fallen, an agent hosts everything, and has read all there is; it ends when it is told to."""
         if self.plan.point is not None:
-            deadline = time.monotonic() + STRUCK_WITHIN_SECONDS
-            self.journal.wait_for("the blow", lambda: self.keeping.struck or time.monotonic() > deadline)
-            if self.keeping.struck and self.plan.victim == "agent":
-                self.journal.wait_for("the agent's death", lambda: self.keeping.deaths)
+            self.keeping.await_blow(self.journal)
         self.journal.wait_for("an agent that hosts everything", self._hosted)
         status = self.keeping.stop()
         assert status == 0, f"the agent's exit status is {status}"
@@ -311,3 +314,11 @@ class _Life:
         assert not left, left
         assert not (self.root / "pods" / uid).exists()
         assert POD not in self.journal.pods
+
+
+def _catches_term(pid: int) -> bool:
+    if not pid:
+        return False  # it is ending
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)

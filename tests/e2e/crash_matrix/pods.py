@@ -16,6 +16,9 @@ import msgspec
 
 Kind = Literal["web", "whole"]
 
+GRACE_SECONDS = 120
+"""Nothing that a pod does at its end takes so long: a kill at the end of it would be another story."""
+
 _SHELL = {"image": "chronolet/busybox:1", "imagePullPolicy": "IfNotPresent"}
 _STAYS = "trap 'exit 0' TERM; sleep 3600 & wait"
 _SERVES = "trap 'exit 0' TERM; httpd -f -p 8080 -h /www & wait"
@@ -40,9 +43,9 @@ def manifest(kind: Kind, place: Place, changes: int = 0) -> dict[str, Any]:
 
 
 def _web(place: Place) -> dict[str, Any]:
-    writes = f"echo page > /pages/index.html; {_STAYS}"
+    writes = f"trap 'exit 0' TERM; echo page > /pages/index.html; {_STAYS}"
     return {
-        "terminationGracePeriodSeconds": 1,
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
         "volumes": [{"name": "pages", "emptyDir": {}}],
         "containers": [_container("writer", writes, [_PAGES]), _server(place)],
     }
@@ -60,7 +63,7 @@ def _whole(place: Place, changes: int) -> dict[str, Any]:
     writer = _container("writer", _STAYS, [], env=[{"name": "CHANGES", "value": str(min(changes, 1))}])
     writer["lifecycle"] = {"postStart": _request(place, "writer/PostStart"), "preStop": {"sleep": {"seconds": 1}}}
     return {
-        "terminationGracePeriodSeconds": 30,
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
         "hostname": "other" if changes > 1 else "first",
         "volumes": [{"name": "pages", "emptyDir": {}}, {"name": "hooks", "hostPath": {"path": place.hooks}}],
         "initContainers": [_container("prepare", "echo page > /pages/index.html", [_PAGES]), side],

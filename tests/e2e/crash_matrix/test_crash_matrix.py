@@ -47,7 +47,7 @@ def of_new_kinds(found: Sequence[Point], known: Sequence[Point]) -> list[Point]:
     return [point for point in found if point.stratum not in strata]
 
 
-@pytest.mark.timeout(1100)
+@pytest.mark.timeout(3600)
 def test_a_blow_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDocker) -> None:
     with matrix(docker_engine) as done:
         twin = done.twin(FILE)
