@@ -27,6 +27,7 @@ def test_mounts_outlive_the_agent_and_end_with_the_pod(own_node: Node) -> None:
     file = own_node.write("quick.yaml", pod("quick", keeps, shell("dies"), volumes=[fast]))
     own_node.start()
     own_node.wait_until_running("quick")
+    scratch.wait_until(lambda: "quick" in own_node.output("quick", "keeps"), "the first container's words")
     before = mounted(own_node)
     assert len(before) == 2
     own_node.kill9()
