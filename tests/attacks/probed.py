@@ -6,36 +6,58 @@ tests/setup/clock_checks.py.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from chronolet.adapters.probes.kept import kept_results
+from chronolet.kernel.store import StoreUnreachable
+from chronolet_schemas.prober import RawResult
 from tests.e2e.node import Node, pod, shell
+from tests.support import scratch
 
 PERIOD = 1
 """In seconds."""
+PATIENT = 60
+"""A time-out that a busy machine does not reach, in seconds."""
 SERVES = "exec httpd -f -p 8080"
 
 
-def probed(name: str, period: int = PERIOD) -> dict[str, Any]:
+def probed(name: str, period: int = PERIOD, timeout: int = PATIENT) -> dict[str, Any]:
     """A pod that serves, and is killed if its port cannot be reached three times in a row."""
-    liveness = {"tcpSocket": {"port": 8080}, "periodSeconds": period, "timeoutSeconds": period, "failureThreshold": 3}
+    liveness = {"tcpSocket": {"port": 8080}, "periodSeconds": period, "timeoutSeconds": timeout, "failureThreshold": 3}
     return pod(name, shell("app", SERVES, livenessProbe=liveness))
+
+
+def results(node: Node, name: str) -> list[RawResult]:
+    """What is kept of the pod's probes, the last one first. A server that stands still is waited for."""
+    found: list[RawResult] = []
+
+    def read() -> bool:
+        try:
+            found[:] = kept_results(node.url, node.name)
+        except StoreUnreachable:
+            return False
+        return True
+
+    scratch.wait_until(read, "the raw results of probes")
+    return [one for one in found if one.pod == f"default/{name}"]
 
 
 def outcomes(node: Node, name: str) -> list[str]:
     """What each probe of the pod came to, the last one first, from the node's raw results."""
-    found = kept_results(node.url, node.name)
-    return [one.outcome for one in found if one.pod == f"default/{name}"]
+    return [one.outcome for one in results(node, name)]
 
 
-def succeeded(node: Node, name: str) -> int:
-    """How many probes of the pod succeeded."""
-    return outcomes(node, name).count("success")
+def succeeded(node: Node, name: str, after: RawResult | None = None) -> int:
+    """How many probes of the pod succeeded after that one. A few dozen of each probe are kept, so that a count of all
+    soon stands still.
+    """
+    return sum(one.outcome == "success" for one in takewhile(lambda one: one != after, results(node, name)))
 
 
 def wait_for_probes(node: Node, *names: str, more: int = 2) -> None:
     """Until so many more probes of each of these pods have succeeded."""
-    known = {name: succeeded(node, name) for name in names}
+    last = {name: next(iter(results(node, name)), None) for name in names}
     node.journal.wait_for(
-        f"{more} probes of {names}", lambda: all(succeeded(node, name) >= known[name] + more for name in names)
+        f"{more} probes of {names}", lambda: all(succeeded(node, name, last[name]) >= more for name in names)
     )

@@ -18,7 +18,7 @@ import pytest
 from chronolet.kernel.server import OwnServer
 from chronolet_schemas import kernel
 from chronolet_schemas import pod as pods
-from tests.attacks.probed import outcomes, probed, wait_for_probes
+from tests.attacks.probed import PERIOD, outcomes, probed, wait_for_probes
 from tests.e2e.node import Node, pod, shell
 from tests.support import scratch
 from tests.support.docker import PrivateDocker, mount_disk, private_docker
@@ -47,7 +47,7 @@ def node(engine: PrivateDocker) -> Iterator[Node]:
         del node.environ[name]
     liveness = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 3}
     try:
-        node.write("healthy.yaml", probed("tcp"), pod("exec", shell("app", livenessProbe=liveness)))
+        node.write("healthy.yaml", probed("tcp", timeout=PERIOD), pod("exec", shell("app", livenessProbe=liveness)))
         node.start(0, in_network=True)
         node.wait_until_running(*HEALTHY)
         yield node

@@ -11,13 +11,14 @@ from pathlib import Path
 from tests.attacks.clock import check_steps
 from tests.attacks.probed import PERIOD
 from tests.e2e.node import Node
+from tests.support.scratch import HANG_SECONDS
 
 _SHIM = Path(__file__).parents[1] / "support" / "shifted_clock.c"
 
 
 def test_a_step_of_the_agents_clock_restarts_nothing(own_node: Node) -> None:
     library, clock = own_node.root / "shifted_clock.so", own_node.root / "clock"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, _SHIM], check=True, timeout=60)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, _SHIM], check=True, timeout=HANG_SECONDS)
     clock.write_bytes(bytes(8))
 
     def step(seconds: int) -> None:

@@ -12,7 +12,7 @@ import redis
 
 from chronolet_schemas import pod as pods
 from chronolet_schemas import prober
-from tests.attacks.probed import PERIOD, probed, succeeded
+from tests.attacks.probed import PERIOD, probed, wait_for_probes
 from tests.e2e.node import Node, pod, running_node, shell
 from tests.support.docker import PrivateDocker
 from tests.support.frozen import no_descriptor_left
@@ -48,7 +48,8 @@ def test_a_fork_bomb_stays_within_its_pod(node: Node) -> None:
     node.wait_until_running("quiet")
     before = node.started_at("quiet")
     node.write("bomb.yaml", pod("bomb", shell("app", "f() { f | f & }; while true; do f; done")))
-    node.journal.wait_for_event(pods.ContainerExited, pod="default/bomb")  # its shell gives up
+    # Its shell gives up, and is the previous one once there is another.
+    node.journal.wait_for_event(pods.ContainerStarted, pod="default/bomb", container="app", attempt=1)
     assert "can't fork" in node.chronolet("logs", "bomb", "--previous").out
     assert node.chronolet("get", "pods", "quiet").status == 0
     (node.folder / "bomb.yaml").unlink()
@@ -62,7 +63,7 @@ def test_an_agent_that_can_open_nothing_loses_nothing(node: Node) -> None:
     node.write("dies.yaml", pod("dies"))
     node.write("lives.yaml", probed("lives"))
     node.wait_until_running("dies", "lives")
-    node.journal.wait_for("the first probe", lambda: succeeded(node, "lives"))
+    wait_for_probes(node, "lives", more=1)
     before, agent = node.started_at("lives"), node.pid
     with no_descriptor_left(agent):
         node.kill_process("dies", "app")
@@ -70,8 +71,7 @@ def test_an_agent_that_can_open_nothing_loses_nothing(node: Node) -> None:
         wait_for_periods(node, 4)  # more than a liveness probe may fail
     node.journal.wait_for("the restart", lambda: node.restarts("dies") == [1])
     node.wait_until_running("dies", "late", "lives")
-    known = succeeded(node, "lives")
-    node.journal.wait_for("probes go on", lambda: succeeded(node, "lives") > known)
+    wait_for_probes(node, "lives", more=1)
     assert (node.runs, node.pid, node.started_at("lives")) == (True, agent, before)
     assert len(node.journal.events(pods.ContainerExited, pod="default/dies")) == 1
     assert not node.journal.events(prober.ProbeFailed, pod="default/lives")
@@ -83,8 +83,8 @@ def test_an_agent_without_a_network_restarts_nothing(node: Node) -> None:
     """It cannot reach its pods: that says nothing of them."""
     node.write("served.yaml", probed("served"))
     node.wait_until_running("served")
-    node.journal.wait_for("the first probe", lambda: succeeded(node, "served"))
-    before, known = node.started_at("served"), succeeded(node, "served")
+    wait_for_probes(node, "served", more=1)
+    before = node.started_at("served")
     namespace = node.engine.namespace
     assert namespace.run("ip", "link", "set", "docker0", "down").returncode == 0
     try:
@@ -92,7 +92,7 @@ def test_an_agent_without_a_network_restarts_nothing(node: Node) -> None:
         wait_for_periods(node, 4)
     finally:
         assert namespace.run("ip", "link", "set", "docker0", "up").returncode == 0
-    node.journal.wait_for("probes go on", lambda: succeeded(node, "served") > known + 1)
+    wait_for_probes(node, "served")
     assert node.started_at("served") == before
     assert not node.journal.events(pods.ContainerStopRequested, pod="default/served")
     (node.folder / "served.yaml").unlink()
