@@ -11,7 +11,7 @@ from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.ports.runtime import ContainerSpec, SandboxSpec
 from tests.support.docker import PrivateDocker
 from tests.support.images import BUSYBOX, PAUSE
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 MIB = 1 << 20
 
@@ -28,7 +28,7 @@ def docker_says(engine: PrivateDocker, container: str) -> dict[str, Any]:
 
 
 def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) -> None:
-    runtime = DockerRuntime(docker_engine.host)
+    runtime = DockerRuntime(docker_engine.host, timeout_seconds=HANG_SECONDS)
     box = runtime.create_sandbox(SandboxSpec(name="usage-box", labels={}, image=PAUSE.reference, hostname="h"))
     runtime.start(box)
     burn, write = "while test $((i = i + 1)) -lt 200000; do :; done", "dd if=/dev/zero of=/file bs=1M count=3"
@@ -39,7 +39,7 @@ def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) ->
         image=BUSYBOX.reference,
         command=["/bin/sh", "-c", f"({burn}; {write}; echo done; sleep 3600) 2>/dev/null"],
         memory_bytes=64 * MIB,
-        cpu_milli=200,
+        cpu_milli=50,  # less than it gets on any machine, so that it is throttled
     )
     app = runtime.create_container(spec)
     runtime.start(app)
@@ -62,7 +62,7 @@ def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) ->
     assert 0 < before.throttled_periods <= throttling["throttled_periods"] <= own.throttled_periods
     assert 0 < before.throttled_nanoseconds <= throttling["throttled_time"] <= own.throttled_nanoseconds
     assert own.limits.memory_bytes == docker["memory_stats"]["limit"] == 64 * MIB
-    assert (own.limits.cpu_quota_us, own.limits.cpu_period_us) == (20_000, 100_000)
+    assert (own.limits.cpu_quota_us, own.limits.cpu_period_us) == (5_000, 100_000)
     assert own.threads == docker["pids_stats"]["current"]
     assert 0 < own.processes <= own.threads
     assert 0 < own.rss_bytes <= own.memory_bytes
@@ -72,7 +72,7 @@ def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) ->
     assert layer is not None
     assert layer.used_bytes >= 3 * MIB
     runtime.kill(app)
-    runtime.wait(app, 20)
+    runtime.wait(app, HANG_SECONDS)
     wait_until(lambda: reader.usage(folders) is None, "a cgroup that has ended")
     runtime.remove(app)
     runtime.remove(box)

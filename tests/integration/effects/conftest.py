@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.docker_runtime import DockerRuntime
-from tests.integration.effects.support import World
+from tests.integration.effects.support import PatientRuntime, World, be_patient
 from tests.support.docker import PrivateDocker
 
 
 @pytest.fixture
-def world(docker_engine: PrivateDocker, tmp_path: Path) -> Iterator[World]:
-    runtime = DockerRuntime(docker_engine.host)
+def world(docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    be_patient(monkeypatch)
+    runtime = PatientRuntime(docker_engine.host)
     yield World(runtime, tmp_path)
     runtime.close()
     docker_engine.remove_containers()

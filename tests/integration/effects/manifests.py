@@ -9,7 +9,7 @@ from chronolet.pod import signals
 from chronolet_schemas.podspec import Pod, from_plain
 from tests.integration.effects.support import UID, World, start_container
 from tests.support.images import BUSYBOX
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 IDLE = "trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
 
@@ -38,7 +38,7 @@ def said(world: World, manifest: Pod, name: str = "app") -> list[str]:
     """What a container of the manifest prints until it ends by itself."""
     answer = start(world, manifest, name)
     assert isinstance(answer, signals.ContainerUp | signals.ContainerDead), answer
-    assert world.runtime.wait(answer.id, 20)
+    assert world.runtime.wait(answer.id, HANG_SECONDS)
     return output(world, answer.id)
 
 
@@ -54,4 +54,4 @@ def ready(world: World, container_id: str) -> None:
 def run(world: World, container_id: str, *command: str) -> list[str]:
     """What a command says in a running container."""
     made = world.runtime.create_exec(container_id, command)
-    return world.runtime.run_exec(made, 20).output.decode().splitlines()
+    return world.runtime.run_exec(made, HANG_SECONDS).output.decode().splitlines()

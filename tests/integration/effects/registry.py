@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from tests.support.netns import NetworkNamespace
+from tests.support.scratch import HANG_SECONDS
 
 _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 _CONFIG = "application/vnd.docker.container.image.v1+json"
@@ -157,5 +158,5 @@ def registry_in(
     finally:
         registry.let_go.set()
         server.shutdown()
-        thread.join(10)
+        thread.join(HANG_SECONDS)
         server.server_close()

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.cgroups import ContainerGroups
+from chronolet.adapters.docker_runtime import DockerRuntime, execs
+from chronolet.adapters.docker_runtime import runtime as docker_runtime
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_specs import SpecFiles
@@ -18,7 +22,7 @@ from chronolet.adapters.pod_logs import PodLogFolders
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.effects import Fenced
 from chronolet.kernel.kind import Effect
-from chronolet.pod import effects, wanted
+from chronolet.pod import effects, stopping, wanted
 from chronolet.pod.images import Pulls
 from chronolet.ports import labels
 from chronolet.ports.cdi import Cdi, NoCdi
@@ -29,6 +33,7 @@ from chronolet.rules.container_limits import Holding
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volume
 from tests.support.images import BUSYBOX, PAUSE
+from tests.support.scratch import HANG_SECONDS
 
 NODE = "test-node"
 UID = "0123456789abcdef0123456789abcdef"
@@ -51,6 +56,23 @@ def ensure(image: str, policy: str) -> wanted.EnsureImage:
         image=image,
         policy=policy,
     )
+
+
+class PatientRuntime(DockerRuntime):
+    """It gives up no call to an engine that stands still for a while."""
+
+    def __init__(self, host: str, *, pool_size: int = 16) -> None:
+        super().__init__(host, timeout_seconds=HANG_SECONDS, pool_size=pool_size)
+
+    def inspect(self, container_id_or_name: str, *, timeout_seconds: float = HANG_SECONDS) -> ContainerState | None:
+        return super().inspect(container_id_or_name, timeout_seconds=max(timeout_seconds, HANG_SECONDS))
+
+
+def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what workers wait for on an engine that works, however slowly."""
+    monkeypatch.setattr(docker_runtime, "_LIST_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(execs, "_SETTLE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(stopping, "_AFTER_KILL_SECONDS", HANG_SECONDS)
 
 
 class Killed(BaseException):

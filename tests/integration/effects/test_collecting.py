@@ -35,7 +35,6 @@ from tests.support.redis import PrivateRedis, private_redis
 from tests.support.sample_plugin import sample_plugin
 
 PARALLEL, DEAD = 8, 80
-HANG_SECONDS = 60
 E = TypeVar("E", bound=Event)
 
 
@@ -57,7 +56,7 @@ class Log:
         return [one for one in events if isinstance(one, kind)]
 
     def wait_for(self, kind: type[E], times: int = 1) -> list[E]:
-        scratch.wait_until(lambda: len(self.of(kind)) >= times, f"{times} x {kind.__name__}", HANG_SECONDS)
+        scratch.wait_until(lambda: len(self.of(kind)) >= times, f"{times} x {kind.__name__}", 60)
         return self.of(kind)
 
 
@@ -69,7 +68,11 @@ def _module(kind: type[Event]) -> str:
 def hosted(redis: PrivateRedis, kind: Kind[Any], locks: Path) -> Iterator[Log]:
     """The kernel with this kind."""
     store = RedisStore(redis.url, f"node-of-{kind.name}")
-    process = Process(Setup(node="node", store=store, kinds={kind.name: kind}, shards={kind.name: 1}, locks=locks))
+    shards = {kind.name: 1}
+    # A lease that does not lapse while the machine stands still: then calls would be begun anew.
+    process = Process(
+        Setup(node="node", store=store, kinds={kind.name: kind}, shards=shards, locks=locks, lease_milliseconds=600_000)
+    )
     process.start()
     try:
         scratch.wait_until(lambda: process.phase == "running", "the kernel's process")
@@ -86,7 +89,7 @@ class Slow(FakeRuntime):
         self.together = threading.Barrier(PARALLEL)
 
     def remove_dead(self, container_id: str) -> None:
-        self.together.wait(HANG_SECONDS)
+        self.together.wait(scratch.HANG_SECONDS)
         super().remove_dead(container_id)
 
 

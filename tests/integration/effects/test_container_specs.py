@@ -11,7 +11,7 @@ from chronolet.pod import signals
 from tests.integration.effects.manifests import app, output, pod, ready, run, said, start, start_in
 from tests.integration.effects.support import UID, World, cleanup, start_sandbox, stop_container
 from tests.support.docker import PrivateDocker
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 # -- names ---------------------------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ def test_the_hosts_namespaces(world: World, docker_engine: PrivateDocker) -> Non
     assert isinstance(sandbox, signals.SandboxUp), sandbox
     assert sandbox.ip == LinuxHost(world.root).address()
     answer = start_in(world, manifest, sandbox, "app")
-    assert world.runtime.wait(answer.id, 20)
+    assert world.runtime.wait(answer.id, HANG_SECONDS)
     engine = Path(f"/proc/{docker_engine.pid}/ns")
     lines = output(world, answer.id)
     assert lines[:3] == [str((engine / name).readlink()) for name in ("net", "ipc", "pid")]
@@ -89,7 +89,7 @@ def test_an_ephemeral_container_sees_its_targets_processes(world: World) -> None
     target = start_in(world, manifest, sandbox, "app")
     ready(world, target.id)
     answer = start_in(world, manifest, sandbox, "debug")
-    assert world.runtime.wait(answer.id, 20)
+    assert world.runtime.wait(answer.id, HANG_SECONDS)
     assert "echo ready" in output(world, answer.id)[0]
 
 
@@ -176,7 +176,7 @@ def test_a_privileged_container_runs_or_says_what_is_missing(world: World) -> No
         assert answer.reason == "RunContainerError"
         assert f"this node cannot give CAP_{missing[0]}" in answer.message
     else:
-        assert world.runtime.wait(answer.id, 20)
+        assert world.runtime.wait(answer.id, HANG_SECONDS)
         assert int(output(world, answer.id)[0].split()[1], 16) & (1 << 24)
 
 
@@ -195,7 +195,7 @@ def test_a_stop_signal_of_its_own(world: World) -> None:
     script = "trap 'exit 9' USR1; trap '' TERM; echo ready; while :; do sleep 1 & wait $!; done"
     answer = start(world, pod(app(script, lifecycle={"stopSignal": "SIGUSR1"}), os={"name": "linux"}))
     ready(world, answer.id)
-    ended = world.run(stop_container(answer.id, grace=20, deadline=time.time_ns() // 1_000_000 + 20_000))
+    ended = world.run(stop_container(answer.id, grace=3600, deadline=time.time_ns() // 1_000_000 + 3_600_000))
     assert ended.exit_code == 9
 
 

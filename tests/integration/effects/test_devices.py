@@ -18,6 +18,7 @@ from chronolet.ports.cdi import Edits, NoCdi
 from chronolet_schemas.devices import Answer, DeviceNode, Mount
 from tests.integration.effects.manifests import app, output, pod
 from tests.integration.effects.support import World, start_container
+from tests.support.scratch import HANG_SECONDS
 
 IDS = {"a.test/fuse": ("fuse-1",)}
 TRIES = 'for how in "<" ">" "<>"; do if (eval ": $how /dev/f"); then echo "$how yes"; else echo "$how no"; fi; done'
@@ -40,7 +41,7 @@ def said(world: World, answer: Answer, script: str, **spec: Any) -> list[str]:
     """What a container prints that has been given that."""
     up = answered(world, answer, script, **spec)
     assert isinstance(up, signals.ContainerUp | signals.ContainerDead), up
-    assert world.runtime.wait(up.id, 20)
+    assert world.runtime.wait(up.id, HANG_SECONDS)
     return output(world, up.id)
 
 

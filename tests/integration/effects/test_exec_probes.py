@@ -1,8 +1,9 @@
 """Exec probes on a real engine: what a command leaves behind when its time is up, or its container dies."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ from chronolet.adapters.probes import Probing
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.pod import signals
 from chronolet.ports.probes import Attempt, ExecTarget, Reading
-from tests.integration.effects.support import OBEDIENT, SHELL, World, container, pod, start_container
+from tests.integration.effects.support import OBEDIENT, SHELL, PatientRuntime, World, container, pod, start_container
+from tests.support.docker import PrivateDocker
 from tests.support.probing import Probes, held
 from tests.support.scratch import HANG_SECONDS, wait_until
 
@@ -88,8 +90,27 @@ def test_a_binary_that_is_not_there(probes: Probes, app: str) -> None:
     assert "no such file or directory" in reading.output
 
 
-def test_when_its_time_is_up_it_is_gone_with_all_its_children(probes: Probes, world: World, app: str) -> None:
-    reading = ask(probes, app, SHELL, "-c", STUBBORN, seconds=1.0)
+def test_when_its_time_is_up_it_is_gone_with_all_its_children(
+    probes: Probes, world: World, app: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = world.runtime.run_exec
+
+    def until_all_run(
+        exec_id: str, _seconds: float, *, cancelled: threading.Event, meanwhile: Callable[[], object]
+    ) -> Any:
+        """Its time is up once the command and its children were seen to run."""
+        over = threading.Event()
+
+        def look() -> None:
+            meanwhile()
+            if len(execs(world, app)) >= 3:
+                over.set()
+
+        return run(exec_id, HANG_SECONDS, cancelled=over, meanwhile=look)
+
+    with monkeypatch.context() as timed:
+        timed.setattr(world.runtime, "run_exec", until_all_run)
+        reading = ask(probes, app, SHELL, "-c", STUBBORN)
     assert reading.result == "failure"
     assert reading.output.endswith("timed out")
     wait_until(lambda: not execs(world, app), "the end of the command and its children")
@@ -143,8 +164,19 @@ def test_a_container_that_dies_in_mid_probe(probes: Probes, world: World, app: s
     assert "is not running" in reading.output
 
 
-def test_no_thread_and_no_file_is_left(probes: Probes, app: str) -> None:
-    """The first round opens the connections to the engine that are kept: one is killed while the next one begins."""
+@pytest.fixture
+def saving(docker_engine: PrivateDocker) -> Iterator[Probes]:
+    """Those that keep one connection to the engine, however many they needed at a time."""
+    runtime = PatientRuntime(docker_engine.host, pool_size=1)
+    prober = Probing(runtime)
+    yield Probes(prober)
+    prober.stop()
+    runtime.close()
+
+
+def test_no_thread_and_no_file_is_left(saving: Probes, app: str) -> None:
+    """The first round opens the connection to the engine that is kept."""
+    probes = saving
 
     def ask_twice() -> None:
         ask(probes, app, "sleep", "60", seconds=0.3)

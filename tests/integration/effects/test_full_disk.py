@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.pod import signals
 from tests.integration.effects.manifests import app, pod, start_in
-from tests.integration.effects.support import World, cleanup, start_sandbox
+from tests.integration.effects.support import PatientRuntime, World, be_patient, cleanup, start_sandbox
 from tests.support.docker import private_docker
 
 
 @pytest.fixture
-def small_engine(tmp_path: Path) -> Iterator[tuple[World, Path]]:
+def small_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Path]]:
     """A node on an engine with 64 MB of disk, and the folder of that disk."""
+    be_patient(monkeypatch)
     with private_docker(disk_megabytes=64) as engine:
-        runtime = DockerRuntime(engine.host)
+        runtime = PatientRuntime(engine.host)
         yield World(runtime, tmp_path), engine.data
         runtime.close()
 

@@ -70,7 +70,7 @@ def prepared(world: World, container_id: str, script: str) -> str:
 def runs_of(world: World, container_id: str) -> int:
     """How often the hook's first line has run."""
     counted = world.runtime.create_exec(container_id, (SHELL, "-c", "cat /runs 2>/dev/null | wc -l"))
-    return int(world.runtime.run_exec(counted, 20).output)
+    return int(world.runtime.run_exec(counted, HANG_SECONDS).output)
 
 
 # -- commands ------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_a_hook_that_goes_on_while_its_agent_dies_is_waited_for(world: World) ->
     second = threading.Thread(target=lambda: answers.append(world.run(run_exec(app, made, "the hook"))))
     second.start()
     go = world.runtime.create_exec(app, ("touch", "/go"))
-    assert world.runtime.run_exec(go, 20).exit_code == 0
+    assert world.runtime.run_exec(go, HANG_SECONDS).exit_code == 0
     second.join(HANG_SECONDS)
     assert answers[0].failed
     assert answers[0].message == (
@@ -212,7 +212,7 @@ class Page(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
         if self.path == "/held":
-            self.held.wait(20)
+            self.held.wait(HANG_SECONDS)
         self.send_response({"/bad": 500, "/moved": 302}.get(self.path, 200))
         if self.path == "/moved":
             self.send_header("Location", "/there?by=redirect")
@@ -369,7 +369,8 @@ def test_a_kill_for_memory_is_seen(world: World) -> None:
     greedy = "x=a; while :; do x=$x$x; done"
     app = started(world, "-c", greedy, resources=ResourceRequirements(limits={"memory": "32Mi"}))
     wait_until(lambda: world.runtime.wait(app, 1), "the container's end")
-    assert world.run(read_exit(app, 137)).oom_killed
+    # The engine may hear of that a moment after the container's end.
+    wait_until(lambda: bool(world.run(read_exit(app, 137)).oom_killed), "the engine's word of the kill for memory")
     assert not world.run(read_exit(dead_beside(world), 137)).oom_killed
 
 

@@ -15,7 +15,7 @@ from chronolet.adapters.manifest_folder import ManifestFolder
 from chronolet.manifests import effects, identity, signals, wanted
 from chronolet_schemas import podspec
 from tests.integration.effects.support import Context
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 WATCH = wanted.WatchFolder(subject="folder", intent="watch/0")
 
@@ -42,7 +42,7 @@ class Watch:
 
     def stop(self) -> None:
         self.context.cancelled.set()
-        self._thread.join(5)
+        self._thread.join(HANG_SECONDS)
         assert not self._thread.is_alive()
 
 
@@ -64,6 +64,13 @@ def manifest(name: str, **container: Any) -> dict[str, Any]:
     }
 
 
+def put(path: Path, document: dict[str, Any]) -> None:
+    """A file that is complete the moment that it appears."""
+    unfinished = path.with_name(f".{path.name}")
+    unfinished.write_text(json.dumps(document))
+    unfinished.rename(path)
+
+
 def test_a_file_is_told_as_its_pods_and_then_the_listing(watch: Watch) -> None:
     read, listed = watch.sent()
     path = str(watch.folder / "web.json")
@@ -78,7 +85,7 @@ def test_a_file_is_told_as_its_pods_and_then_the_listing(watch: Watch) -> None:
 def test_a_bad_file_is_told_with_its_errors_and_no_pods(watch: Watch) -> None:
     bad = manifest("web", imagePullPolicy="Sometimes")
     with capture_logs() as logged:
-        (watch.folder / "bad.json").write_text(json.dumps(bad))
+        put(watch.folder / "bad.json", bad)
         wait_until(lambda: watch.last(signals.FileRead).path.endswith("bad.json"), "the bad file")
     read = watch.last(signals.FileRead)
     assert read.pods == ()
@@ -88,7 +95,7 @@ def test_a_bad_file_is_told_with_its_errors_and_no_pods(watch: Watch) -> None:
 
 
 def test_findings_are_told_as_lines(watch: Watch) -> None:
-    (watch.folder / "more.json").write_text(json.dumps(manifest("more", volumeDevices=[{"name": "raw"}])))
+    put(watch.folder / "more.json", manifest("more", volumeDevices=[{"name": "raw"}]))
     wait_until(lambda: watch.last(signals.FileRead).path.endswith("more.json"), "the file")
     read = watch.last(signals.FileRead)
     assert [pod.manifest.key for pod in read.pods] == ["default/more"]

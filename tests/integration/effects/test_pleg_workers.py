@@ -4,7 +4,8 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -34,6 +35,12 @@ from tests.support.scratch import HANG_SECONDS, wait_until
 FOLLOW = wanted.FollowRuntime(subject="stream", intent="follow")
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listing waits for all inspects that it began."""
+    monkeypatch.setattr(relisting, "PATIENCE_SECONDS", HANG_SECONDS)
+
+
 def relist(*known: str) -> wanted.Relist:
     return wanted.Relist(subject="relist", intent="relist", known=known)
 
@@ -55,7 +62,7 @@ class Standing:
     def stop(self) -> None:
         self.context.cancelled.set()
         for thread in self._threads:
-            thread.join(15)
+            thread.join(HANG_SECONDS)
             assert not thread.is_alive(), "a cancelled worker goes on"
 
     def sent(self, kind: type[Any]) -> list[Any]:
@@ -130,7 +137,7 @@ def test_the_first_listing_tells_everything_in_detail_and_the_next_only_what_cha
     manifest = pod(container("-c", "exit 3"))
     sandbox = world.sandbox(manifest)
     up = world.run(start_container(manifest, sandbox.id))
-    assert world.runtime.wait(up.id, 10)
+    assert world.runtime.wait(up.id, HANG_SECONDS)
     with relisting.Relisting(world.runtime, NODE) as listing:
         first = listing.relisted()
         assert first.count == 2
@@ -146,7 +153,7 @@ def test_the_first_listing_tells_everything_in_detail_and_the_next_only_what_cha
         assert dead.finished_at > dead.started_at - 10 > 0
         assert listing.relisted().seen == ()
         world.runtime.kill(sandbox.id)
-        assert world.runtime.wait(sandbox.id, 10)
+        assert world.runtime.wait(sandbox.id, HANG_SECONDS)
         world.runtime.remove(up.id)
         second = {one.id: one for one in listing.relisted().seen}
         assert {key: one.state for key, one in second.items()} == {sandbox.id: "exited", up.id: "removed"}
@@ -236,14 +243,22 @@ class _Stuck(FakeRuntime):
         return super().inspect(container_id_or_name, timeout_seconds=timeout_seconds)
 
 
+def wait_for_all_but_one(running: Collection[Future[Any]], seconds: float) -> None:
+    """As listings wait, and on where threads do not come to run: for all but the one that hangs."""
+    wait(running, seconds)
+    wait_until(lambda: sum(not one.done() for one in running) <= 1, "the other inspects")
+
+
 def test_a_container_whose_inspect_hangs_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relisting, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(relisting, "wait", wait_for_all_but_one)
     fake = _Stuck(images=["pause"])
     stuck, other = _fake_sandbox(fake, "1"), _fake_sandbox(fake, "2")
     fake.stuck = stuck
     with relisting.Relisting(fake, NODE) as listing:
         first = listing.relisted()
         assert ([one.id for one in first.seen], first.count) == ([other], 2)
+        wait_until(lambda: fake.asked > 0, "the inspect that hangs")
         fake.end(other, 0)
         second = listing.relisted()
         assert [(one.id, one.state) for one in second.seen] == [(other, "exited")]

@@ -45,6 +45,8 @@ from tests.support.scratch import HANG_SECONDS, wait_until
 
 SCRATCH = Volume(name="scratch", empty_dir=EmptyDir())
 AT_SCRATCH = VolumeMount(name="scratch", mount_path="/scratch")
+HOUR = 3_600_000
+"""In milliseconds: whoever waits for so long hangs."""
 
 
 def now() -> int:
@@ -104,8 +106,8 @@ def test_a_pod_starts_with_its_volume_ports_environment_and_limits(world: World,
     folder = world.root / "pods" / UID / "volumes" / "emptydir" / "scratch"
     assert (folder / "index.html").read_text() == "red\n"
     assert folder.stat().st_mode & 0o777 == 0o777
-    said = output(world, up.id).decode().splitlines()
-    assert {"COLOUR=red", "MORE=red-ish", "/tmp"} <= set(said)
+    said = {"COLOUR=red", "MORE=red-ish", "/tmp"}
+    wait_until(lambda: said <= set(output(world, up.id).decode().splitlines()), f"{said} in the output")
 
     raw = docker_engine.api().inspect_container(up.id)
     links = world.root / "logs"
@@ -135,7 +137,7 @@ def test_a_pod_starts_with_its_volume_ports_environment_and_limits(world: World,
 def _body(engine: PrivateDocker) -> bytes:
     try:
         return engine.namespace.http(8086).body
-    except ConnectionError:
+    except OSError:
         return b""
 
 
@@ -190,7 +192,7 @@ def test_of_a_pod_that_is_over_starts_are_looked_for_and_none_is_made(world: Wor
     )
     for one in (running.id, sandbox.id):
         world.runtime.kill(one)
-        assert world.runtime.wait(one, 30)
+        assert world.runtime.wait(one, HANG_SECONDS)
     assert (world.run(find).id, world.run(find).exit_code) == (running.id, 137)
     assert world.run(find_sandbox).id == sandbox.id
 
@@ -215,7 +217,7 @@ def test_what_an_earlier_cause_ran_is_the_attempt_and_what_it_never_started_give
     running = world.run(effect, Context(cause="1-1"))
     assert world.run(effect, Context(cause="2-2")).id == running.id
     world.runtime.kill(running.id)
-    assert world.runtime.wait(running.id, 10)
+    assert world.runtime.wait(running.id, HANG_SECONDS)
     dead = world.run(effect, Context(cause="2-2"))
     assert isinstance(dead, signals.ContainerDead)
     assert (dead.id, dead.exit_code) == (running.id, 137)
@@ -268,7 +270,7 @@ def test_a_dead_sandbox_refuses_its_containers(world: World) -> None:
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)
     world.runtime.kill(sandbox.id)
-    assert world.runtime.wait(sandbox.id, 10)
+    assert world.runtime.wait(sandbox.id, HANG_SECONDS)
     answer = world.run(start_container(manifest, sandbox.id))
     assert (answer.reason, answer.id) == ("CreateContainerError", "")
     assert "non running container" in answer.message
@@ -338,7 +340,7 @@ def test_an_image_that_cannot_be_had(
 
 def test_an_obedient_container_ends_with_its_own_code(world: World) -> None:
     up = started(world, *OBEDIENT)
-    answer = world.run(stop_container(up.id, grace=30, deadline=now() + 30_000))
+    answer = world.run(stop_container(up.id, grace=3600, deadline=now() + HOUR))
     assert isinstance(answer, signals.ContainerDead)
     assert (answer.id, answer.exit_code, answer.reason, answer.started_at) == (up.id, 4, "Error", up.started_at)
     assert answer.finished_at >= up.started_at
@@ -347,21 +349,23 @@ def test_an_obedient_container_ends_with_its_own_code(world: World) -> None:
 def test_a_deaf_container_is_killed_at_its_deadline(world: World) -> None:
     up = started(world, *DEAF)
     began = now()
-    # The grace is long over but for 2.5 s: what is left counts, not the whole.
-    answer = world.run(stop_container(up.id, grace=30, deadline=began + 2500))
+    # The grace is over but for 2.5 s: what is left counts, not the whole, which is an hour.
+    answer = world.run(stop_container(up.id, grace=3600, deadline=began + 2500))
     assert (answer.exit_code, answer.reason) == (137, "Error")
-    assert 2400 <= answer.finished_at - began < 15_000
+    assert 2400 <= answer.finished_at - began < HOUR
 
 
-def test_who_comes_after_the_deadline_asks_before_he_kills(world: World) -> None:
+def test_who_comes_after_the_deadline_asks_before_he_kills(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one before him may have been killed before he could ask."""
-    obedient = started(world, *OBEDIENT)
-    assert world.run(stop_container(obedient.id, grace=30, deadline=now() - 60_000)).exit_code == 4
+    with monkeypatch.context() as patient:
+        patient.setattr(stopping, "MINIMUM_GRACE_SECONDS", HANG_SECONDS)  # an obedient one may take its time
+        obedient = started(world, *OBEDIENT)
+        assert world.run(stop_container(obedient.id, grace=3600, deadline=now() - 60_000)).exit_code == 4
     world.run(cleanup())
     deaf = started(world, *DEAF)
     began = now()
-    assert world.run(stop_container(deaf.id, grace=30, deadline=began - 60_000)).exit_code == 137
-    assert 1900 <= now() - began < 15_000
+    assert world.run(stop_container(deaf.id, grace=3600, deadline=began - 60_000)).exit_code == 137
+    assert 1900 <= now() - began < HOUR
 
 
 def test_with_no_grace_at_all_nobody_is_asked(world: World) -> None:
@@ -372,9 +376,9 @@ def test_with_no_grace_at_all_nobody_is_asked(world: World) -> None:
 def test_a_deadline_in_the_far_future_of_a_jumped_clock_is_cut_to_the_grace(world: World) -> None:
     up = started(world, *DEAF)
     began = now()
-    answer = world.run(stop_container(up.id, grace=1, deadline=began + 3_600_000))
+    answer = world.run(stop_container(up.id, grace=1, deadline=began + HOUR))
     assert answer.exit_code == 137
-    assert answer.finished_at - began < 10_000
+    assert answer.finished_at - began < HOUR
 
 
 def test_a_stop_that_is_no_longer_wanted_ends_in_the_middle_of_its_grace(world: World) -> None:
@@ -418,7 +422,8 @@ def test_what_is_not_there_is_dead_for_unknown_reasons(world: World) -> None:
 
 def test_a_sandbox_stops(world: World) -> None:
     sandbox = world.sandbox(pod(container(*OBEDIENT)))
-    stop = wanted.StopSandbox(subject="sandbox", intent="stop/0", pod=POD, uid=UID, attempt=0, id=sandbox.id)
+    at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
+    stop = wanted.StopSandbox(subject="sandbox", intent="stop/0", grace_period_seconds=3600, **at)
     answer = world.run(stop)
     assert isinstance(answer, signals.SandboxDown)
     assert (answer.id, answer.exit_code, answer.finished_at > sandbox.started_at) == (sandbox.id, 0, True)
@@ -470,7 +475,7 @@ def test_a_hostile_volume_is_removed_without_leaving_it(world: World, tmp_path: 
     manifest = pod(container("-c", script, volume_mounts=(AT_SCRATCH,)), volumes=(SCRATCH,))
     sandbox = world.sandbox(manifest)
     answer = world.run(start_container(manifest, sandbox.id))
-    assert world.runtime.wait(answer.id, 60)
+    assert world.runtime.wait(answer.id, HANG_SECONDS)
     assert output(world, answer.id) == b"ready\n"
     assert isinstance(world.run(cleanup()), signals.CleanedUp)
     assert not (world.root / "pods" / UID).exists()
@@ -504,7 +509,7 @@ def test_a_read_only_host_path_is_seen_and_not_written(world: World, tmp_path: P
     mount = VolumeMount(name="host", mount_path="/host", read_only=True)
     manifest = pod(container("-c", script, volume_mounts=(mount,)), volumes=(volume,))
     answer = world.run(start_container(manifest, world.sandbox(manifest).id))
-    assert world.runtime.wait(answer.id, 10)
+    assert world.runtime.wait(answer.id, HANG_SECONDS)
     assert b"refused" in output(world, answer.id)
     assert list(path.iterdir()) == []
     assert isinstance(world.run(cleanup()), signals.CleanedUp)
@@ -515,7 +520,10 @@ def test_a_read_only_host_path_is_seen_and_not_written(world: World, tmp_path: P
 
 
 @pytest.mark.parametrize("point", ["before docker.create", "after docker.create", "before docker.start"])
-def test_a_start_goes_on_when_the_engine_is_back(world: World, docker_engine: PrivateDocker, point: str) -> None:
+def test_a_start_goes_on_when_the_engine_is_back(
+    world: World, docker_engine: PrivateDocker, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", HANG_SECONDS)
     manifest = pod(container(*OBEDIENT))
     for effect in (start_sandbox(manifest), None):
         wanted_now = effect or start_container(manifest, world.sandbox(manifest).id)
@@ -555,10 +563,10 @@ def test_an_engine_killed_while_it_stops_a_container(world: World, docker_engine
     up = started(world, *OBEDIENT)
     context = Context(at={"before docker.kill": docker_engine.kill9})
     try:
-        refused = world.run(stop_container(up.id, grace=30, deadline=now() + 30_000), context)
+        refused = world.run(stop_container(up.id, grace=3600, deadline=now() + HOUR), context)
     finally:
         docker_engine.start()
     assert isinstance(refused, signals.StopRefused)
     assert "nobody listens" in refused.message
-    answer = world.run(stop_container(up.id, grace=30, deadline=now() + 30_000))
+    answer = world.run(stop_container(up.id, grace=3600, deadline=now() + HOUR))
     assert (answer.id, answer.exit_code) == (up.id, 4)

@@ -1,6 +1,7 @@
 """Images that have to be fetched: from a registry of the test's own, by the real engine."""
 
 import base64
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.registry_keys import HostKeyring
 from chronolet.kernel.effects import Fenced
-from chronolet.pod import signals
+from chronolet.pod import pulling, signals
 from chronolet.pod.images import Pulls
 from chronolet.ports.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
@@ -94,9 +95,23 @@ def test_a_pull_that_is_no_longer_wanted_ends_although_the_registry_is_silent(
         assert world.runtime.image(registry.reference) is None
 
 
-def test_a_pull_in_which_nothing_moves_is_given_up(world: World, docker_engine: PrivateDocker, tmp_path: Path) -> None:
+class LooksAtAStandstill:
+    """Time for a pull: it stands until the registry was asked, then goes on by a second at each look."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._seconds = itertools.count()
+
+    def monotonic(self) -> float:
+        return next(self._seconds) if self._registry.asked.is_set() else 0
+
+
+def test_a_pull_in_which_nothing_moves_is_given_up(
+    world: World, docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     impatient = World(world.runtime, tmp_path, pulls=Pulls(keyring=NoKeys(), patience_seconds=1.5))
     with registry_in(docker_engine.namespace, slow=True) as registry:
+        monkeypatch.setattr(pulling, "time", LooksAtAStandstill(registry))
         answer = impatient.run(ensure(registry.reference, "IfNotPresent"))
         assert registry.asked.is_set()
     assert isinstance(answer, signals.ImageRefused)

@@ -269,7 +269,7 @@ def test_a_pod_waits_for_what_is_new_and_for_nothing_else(world: World) -> None:
 
 def test_a_cgroup_of_nobody_goes_with_whoever_is_in_it(world: World) -> None:
     world.once(world.tree(*PODS))
-    process = subprocess.Popen(["sleep", "60"])
+    process = subprocess.Popen(["sleep", "3600"])
     try:
         procs = [world.kernel.folder / name for name in world.kernel.controllers] if world.version == 1 else []
         for point in procs or [world.kernel.folder]:
@@ -287,7 +287,7 @@ def test_a_cgroup_of_nobody_goes_with_whoever_is_in_it(world: World) -> None:
 
 def emptied(world: World, process: subprocess.Popen[bytes]) -> None:
     """What the kernel does when a process has ended."""
-    process.wait(10)
+    process.wait(HANG_SECONDS)
     for path in world.kernel.folder.rglob("cgroup.procs"):
         path.write_text("")
 

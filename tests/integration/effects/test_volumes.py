@@ -15,6 +15,7 @@ from chronolet.adapters.volumes import mounts, subpaths
 from chronolet.pod import signals
 from tests.integration.effects.manifests import app, output, pod, ready, run, said, start, start_in
 from tests.integration.effects.support import UID, Context, Killed, World, cleanup, start_container
+from tests.support.scratch import HANG_SECONDS
 
 SCRATCH = {"name": "scratch", "emptyDir": {}}
 MEMORY = {"name": "fast", "emptyDir": {"medium": "Memory", "sizeLimit": "4Mi"}}
@@ -47,12 +48,12 @@ def test_a_volume_in_memory_is_shared_limited_and_gone_with_the_pod(world: World
     )
     sandbox = world.sandbox(manifest)
     writer = start_in(world, manifest, sandbox, "writer")
-    assert world.runtime.wait(writer.id, 20)
+    assert world.runtime.wait(writer.id, HANG_SECONDS)
     lines = output(world, writer.id)
     assert lines[0].split()[:2] == ["tmpfs", "4096"]
     assert "full" in lines
     reader = start_in(world, manifest, sandbox, "reader")
-    assert world.runtime.wait(reader.id, 20)
+    assert world.runtime.wait(reader.id, HANG_SECONDS)
     lines = output(world, reader.id)
     assert lines[0] == "hello"
     assert lines[1].startswith("tmpfs /v tmpfs rw")
@@ -169,7 +170,7 @@ def test_no_part_leaves_its_volume_by_a_link(world: World, link: str) -> None:
     manifest = pod(plant, enter, volumes=[SCRATCH])
     sandbox = world.sandbox(manifest)
     planted = start_in(world, manifest, sandbox, "plant")
-    assert world.runtime.wait(planted.id, 20)
+    assert world.runtime.wait(planted.id, HANG_SECONDS)
     answer = start_in(world, manifest, sandbox, "enter")
     assert answer.reason == "CreateContainerConfigError"
     assert answer.message.startswith(
@@ -184,9 +185,9 @@ def test_a_link_within_the_volume_is_followed(world: World) -> None:
     manifest = pod(plant, enter, volumes=[SCRATCH])
     sandbox = world.sandbox(manifest)
     planted = start_in(world, manifest, sandbox, "plant")
-    assert world.runtime.wait(planted.id, 20)
+    assert world.runtime.wait(planted.id, HANG_SECONDS)
     entered = start_in(world, manifest, sandbox, "enter")
-    assert world.runtime.wait(entered.id, 20)
+    assert world.runtime.wait(entered.id, HANG_SECONDS)
     assert output(world, entered.id) == ["in"]
 
 
@@ -210,7 +211,7 @@ def test_a_part_that_is_swapped_for_a_link_all_the_time_never_shows_the_host(wor
             refused += 1
             continue
         shown += 1
-        assert world.runtime.wait(answer.id, 20)
+        assert world.runtime.wait(answer.id, HANG_SECONDS)
         assert "proc" not in output(world, answer.id)
     assert shown + refused == 25
     assert all(point.stat().st_dev == device for point in mounts.below(world.root))
@@ -223,7 +224,7 @@ def test_a_part_is_mounted_once_and_anew_when_it_is_another(world: World) -> Non
 
     def shown(attempt: int) -> list[str]:
         answer = world.run(start_container(manifest, sandbox.id, attempt=attempt))
-        assert world.runtime.wait(answer.id, 20)
+        assert world.runtime.wait(answer.id, HANG_SECONDS)
         return output(world, answer.id)
 
     shown(0)
@@ -342,7 +343,7 @@ def test_containers_that_start_side_by_side_mount_once(world: World) -> None:
     for one in starters:
         one.start()
     for one in starters:
-        one.join(60)
+        one.join(HANG_SECONDS)
     assert [type(one) for one in answers] == [signals.ContainerUp] * 4
     assert len(mounts.below(world.root)) == 1
 
