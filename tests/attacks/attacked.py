@@ -6,7 +6,6 @@ Comes in: an engine. Goes out: `Attacked`, a node whose pages, memory and connec
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.e2e.node import Node, pod
 from tests.support.docker import PrivateDocker
+from tests.support.ports import free_port
 from tests.support.redis import private_redis
 
 _ESTABLISHED, _CLOSE_WAIT = "01", "08"
@@ -26,9 +26,7 @@ class Attacked(Node):
 
     def listen(self) -> None:
         """Start the agent with its HTTP server, and wait for its log."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.start(self.port)
         self.journal.wait_for("the log", lambda: self.journal.lines)
         self.wait_for_log("serving")

@@ -10,7 +10,6 @@ import io
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ import msgspec
 from chronolet.adapters import images
 from tests.support import scratch
 from tests.support.docker import PrivateDocker
+from tests.support.ports import free_port
 
 USER = "reader"
 PASSWORD = "open sesame"
@@ -54,7 +54,7 @@ class PrivateRegistry:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self.private = private
-        self.port = engine.namespace.call(_free_port)
+        self.port = engine.namespace.call(free_port)
         folder.mkdir()
         (folder / "htpasswd").write_text(_HTPASSWD)
         config = _CONFIG + (_AUTH if private else "")
@@ -104,11 +104,6 @@ class PrivateRegistry:
             return self._engine.namespace.http(self.port, "/v2/").status in (200, 401)
         except OSError:
             return False
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def forget(engine: PrivateDocker, address: str) -> None:

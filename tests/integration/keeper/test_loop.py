@@ -21,7 +21,8 @@ from chronolet_schemas.envelope import START, Entry
 from chronolet_schemas.keeper import LogTrimmed, ShardHeldAgain, ShardLetGo
 from chronolet_schemas.keys import Keys, Shard
 from chronolet_schemas.manifests import PodRefused
-from tests.integration.process.support import MANIFESTS, NODE, Place, command, free_port, place
+from tests.integration.process.support import MANIFESTS, NODE, Place, command, place
+from tests.support.ports import free_port
 from tests.support.scratch import HANG_SECONDS
 
 COMMANDS = 6_000

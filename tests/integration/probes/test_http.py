@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.probing import Probes, Script, Server
 from tests.support.scratch import HANG_SECONDS
 
@@ -105,11 +106,11 @@ def test_redirects_in_a_circle_end(probes: Probes, serve: Serve) -> None:
 
 def test_a_slow_circle_has_the_time_of_one_probe(probes: Probes, serve: Serve) -> None:
     def slow(connection: socket.socket, _: bytes) -> None:
-        time.sleep(0.2)
+        time.sleep(1.0)
         connection.sendall(status(302, "Location: /round"))
 
     server = serve(slow)
-    reading = probes.get(server.port, "/round", seconds=0.5)
+    reading = probes.get(server.port, "/round", seconds=2.5)
     assert (reading.result, AWAITING in reading.output) == ("failure", True)
     assert len(server.requests) < 10, "its time ends it, not the number of redirects"
 
@@ -190,8 +191,7 @@ def test_a_length_that_no_number_is_is_a_failure_at_once(probes: Probes, serve: 
 
 
 def test_nobody_there(probes: Probes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as once:
-        port = once.getsockname()[1]
+    port = free_port()
     reading = probes.get(port)
     assert reading.result == "failure"
     assert reading.output == (f'Get "http://127.0.0.1:{port}/": dial tcp 127.0.0.1:{port}: connect: connection refused')

@@ -3,17 +3,21 @@
     python -m tests.integration.process.agent ROOT [FLAG=VALUE...]
 
 Comes in: a state folder; settings by field name, and tuning: `chunk`, `measure`, `ballast`, `rest`, `snapshot`,
-`pause`.
+`pause`; `lease`, how many milliseconds a lease lasts; how many seconds `end`, a clean end, and `call`,
+one to where KubeEvents go, may take.
 Goes out: the exit status. Next: `support`, which starts it.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 
+from chronolet.adapters.kube_sinks.calls import CALL_SECONDS, HttpCaller
 from chronolet.keeper.policy import Policy
 from chronolet.kernel import shard_writer
-from chronolet.node import main
+from chronolet.kernel.lease import TTL_MILLISECONDS
+from chronolet.node import event_sinks, main, wiring
 from chronolet.node.resolving import resolve
 from chronolet.node.tuning import USUAL
 
@@ -23,6 +27,9 @@ def run(arguments: list[str]) -> int:
     given = dict(word.split("=", 1) for word in more)
     # A host's snapshots are due by number of events; a test has no time for ten thousand.
     shard_writer.SNAPSHOT_EVENTS = int(given.pop("snapshot", shard_writer.SNAPSHOT_EVENTS))
+    wiring.Setup = partial(wiring.Setup, lease_milliseconds=int(given.pop("lease", TTL_MILLISECONDS)))  # type: ignore[misc, assignment]
+    event_sinks.HttpCaller = partial(HttpCaller, seconds=float(given.pop("call", CALL_SECONDS)))  # type: ignore[misc, assignment]
+    main.END_SECONDS = float(given.pop("end", main.END_SECONDS))
     tuning = USUAL._replace(
         policy=Policy(chunk_entries=int(given.pop("chunk", 20_000))),
         measure_seconds=float(given.pop("measure", USUAL.measure_seconds)),

@@ -9,7 +9,6 @@ import http.client
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -28,12 +27,8 @@ from tests.support import scratch
 
 NODE = "n"
 MANIFESTS = Shard("manifests")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+PATIENT: Mapping[str, object] = {"lease": 90_000, "end": scratch.HANG_SECONDS}
+"""Settings of an agent whose lease does not lapse, and whose end is no unclean one, while the machine stands still."""
 
 
 class Agent:

@@ -18,8 +18,9 @@ from chronolet_schemas.manifests import ApplyPods
 from chronolet_schemas.pod import ContainerStarted
 from chronolet_schemas.podspec import Container, Pod, PodSpec
 from chronolet_schemas.podspec.meta import ObjectMeta
-from tests.integration.process.support import MANIFESTS, NODE, Agent, Place, free_port, place
+from tests.integration.process.support import MANIFESTS, NODE, PATIENT, Agent, Place, place
 from tests.support.docker import PrivateDocker
+from tests.support.ports import free_port
 from tests.support.redis import PrivateRedis, private_redis
 from tests.support.scratch import HANG_SECONDS
 
@@ -69,6 +70,7 @@ def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engi
         admission="prober",  # nobody gives pods their share here, and none has a probe
         port=free_port(),
         pleg_relist_period="200ms",
+        **PATIENT,
     )
     agent.wait_ready()
     assert agent.get("/healthz") == (200, "ok")
@@ -82,13 +84,21 @@ def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engi
     )
     here.wait_until(lambda: len(here.events(store, ContainerStarted)) == 3, "three containers", 60)
     here.wait_until(lambda: samples(agent)["kubelet_running_containers running"] == 3, "a relist that sees them")
-    now = samples(agent)
+    # A relist that is under way has its distance to the one before and not yet its duration.
+    relists, intervals = (f"kubelet_pleg_relist_{name}_seconds_count" for name in ("duration", "interval"))
+    found: list[dict[str, float]] = []
+
+    def between_relists() -> bool:
+        found.append(samples(agent))
+        return found[-1][intervals] == found[-1][relists] - 1
+
+    here.wait_until(between_relists, "figures of whole relists")
+    now = found[-1]
     assert now["kubelet_running_pods"] == 2
     assert now["kubelet_started_pods_total"] == 2
     assert now["kubelet_started_containers_total container"] == 3
     assert now["kubelet_node_name n"] == 1
-    assert now["kubelet_pleg_relist_duration_seconds_count"] > before["kubelet_pleg_relist_duration_seconds_count"] > 0
-    assert now["kubelet_pleg_relist_interval_seconds_count"] == now["kubelet_pleg_relist_duration_seconds_count"] - 1
+    assert now[relists] > before[relists] > 0
     assert began < now["kubelet_pleg_last_seen_seconds"] < time.time()
     assert now["kubelet_runtime_operations_total create_container"] == 3
     assert now["kubelet_runtime_operations_duration_seconds_count create_container"] == 3
@@ -136,9 +146,9 @@ def test_readyz_tells_when_redis_is_away_and_back(here: Place) -> None:
 
 
 def test_a_process_that_stands_by_is_ready_and_says_so(here: Place) -> None:
-    first = here.start(port=free_port())
+    first = here.start(port=free_port(), **PATIENT)
     first.wait_ready()
-    second = here.start(port=free_port())
+    second = here.start(port=free_port(), **PATIENT)
     second.wait_for_line("own redis-server")
     second.wait_for_line("no free shard, standing by")
     second.wait_ready()
@@ -162,7 +172,7 @@ def test_the_node_is_in_the_list_of_nodes(here: Place) -> None:
 # -- the end -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_clean_end(here: Place, number: signal.Signals) -> None:
-    agent = here.start(actors=ALL, port=free_port())
+    agent = here.start(actors=ALL, port=free_port(), **PATIENT)
     agent.wait_for_line("own redis-server")
     here.wait_until(lambda: set(checks(agent)) == {"pleg"}, "all but Docker")
     _ends_cleanly(here, agent, number)
@@ -172,9 +182,11 @@ def test_a_clean_end(here: Place, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("line", ["starting", "own redis-server"])
 def test_a_clean_end_in_the_middle_of_the_start(here: Place, line: str) -> None:
-    here.start(actors=ALL).wait_for_line("own redis-server")
+    here.start(actors=ALL, **PATIENT).wait_for_line("own redis-server")
+    store = here.store()
+    here.wait_until(lambda: len(store.alive()) == 1, "its lease")
     for _ in range(5):
-        agent = here.start(actors=ALL)
+        agent = here.start(actors=ALL, **PATIENT)
         agent.wait_for_line(line)
         _ends_cleanly(here, agent, signal.SIGTERM, others=1)
 
