@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -11,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.adapters.probes import probing, threads
 from chronolet.adapters.probes.execs import MARK
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE, Probing
 from chronolet.ports.probes import MAY_NOT, Attempt, ExecTarget, Reading
@@ -40,6 +42,19 @@ def container(runtime: FakeRuntime) -> str:
     return running(runtime)
 
 
+@pytest.fixture
+def in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt says itself that its time is up, however late its thread comes to that."""
+    monkeypatch.setattr(threads, "GRACE_SECONDS", HANG_SECONDS)
+
+
+@pytest.fixture
+def long_places(monkeypatch: pytest.MonkeyPatch, runtime: FakeRuntime) -> None:
+    """What computes keeps its place until it ends. Before `probes`."""
+    monkeypatch.setattr(probing, "EXEC_LONGEST_SECONDS", 3600.0)
+    monkeypatch.setattr(runtime.execs, "seconds", lambda one: math.inf if one in at_work(runtime) else None)
+
+
 def at_work(runtime: FakeRuntime) -> Sequence[str]:
     return [one for one, state in runtime.execs.all.items() if state.started and state.exit_code is None]
 
@@ -58,6 +73,7 @@ def test_the_exit_code_decides(probes: Probes, container: str, command: str, exp
     assert (reading.result, reading.output, reading.code) == expected
 
 
+@pytest.mark.usefixtures("in_its_own_words")
 def test_a_command_whose_time_is_up_is_killed(probes: Probes, runtime: FakeRuntime, container: str) -> None:
     # The first kill is refused: it is tried again.
     runtime.refuse("kill_exec", Refusal("unavailable", "away"))
@@ -68,6 +84,7 @@ def test_a_command_whose_time_is_up_is_killed(probes: Probes, runtime: FakeRunti
     wait_until(lambda: not at_work(runtime), "the end of the command")
 
 
+@pytest.mark.usefixtures("in_its_own_words")
 def test_of_a_command_that_the_engine_does_not_speak_of_nobody_knows_whether_it_ended(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
@@ -100,21 +117,30 @@ def test_a_container_that_dies_meanwhile(probes: Probes, runtime: FakeRuntime, c
     assert reading.result in ("failure", "error")
 
 
+@pytest.mark.usefixtures("long_places", "in_its_own_words")
 def test_more_than_the_machine_can_run_wait_for_their_turn(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
+    """The first ones run until they are ended; the others have longer to wait than their own time."""
     found: queue.Queue[Reading] = queue.Queue()
-    attempts: list[Attempt] = []
+    began: list[bool] = []
     total = 2 * EXECS_AT_ONCE + 1
 
     def begin() -> None:
         target = ExecTarget(container_id=container, command=COMPUTES)
-        attempts.extend(probes.prober.begin(target, 1.0, found.put, lambda: True) for _ in range(total))
+        times = [3600.0 if number < EXECS_AT_ONCE else 1.0 for number in range(total)]
+        attempts = [probes.prober.begin(target, one, found.put, lambda: True) for one in times]
+        began.extend(one.began for one in attempts)
+        attempts[-1].cancel()
 
+    asked = time.monotonic()
     probes.prober.soon(begin)
-    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE and len(attempts) == total, "as many as may run")
-    assert [one.began for one in attempts] == [number < EXECS_AT_ONCE for number in range(total)]
-    probes.cancel(attempts[-1:])
+    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE and len(began) == total, "as many as may run")
+    assert began == [number < EXECS_AT_ONCE for number in range(total)]
+    wait_until(lambda: time.monotonic() > asked + 1.2, "more than the time of the others")
+    assert len(runtime.execs.all) == EXECS_AT_ONCE
+    for one in at_work(runtime):
+        runtime.execs.all[one].end(0)
     readings = [found.get(timeout=HANG_SECONDS) for _ in range(total - 1)]
     assert len(runtime.execs.all) == total - 1, "the one that was cancelled never began"
     spread = max(one.started for one in readings) - min(one.started for one in readings)
@@ -149,6 +175,7 @@ def test_commands_that_hang_hold_nobody_up(
     wait_until(lambda: not at_work(runtime), "the end of all commands")
 
 
+@pytest.mark.usefixtures("in_its_own_words")
 def test_nobody_has_two_commands_at_once(
     probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +184,7 @@ def test_nobody_has_two_commands_at_once(
 
     def hang(_: str) -> None:
         killing.set()
-        release.wait(10)
+        release.wait(HANG_SECONDS)
         raise Refusal("unavailable", "away")
 
     monkeypatch.setattr(runtime, "kill_exec", hang)
@@ -173,7 +200,7 @@ def test_nobody_has_two_commands_at_once(
     assert killing.wait(HANG_SECONDS)
     probes.prober.soon(begin)
     other = ExecTarget(container_id=container, command=("well",))
-    probes.prober.soon(lambda: probes.prober.begin(other, 5, found.put, lambda: True, who="other"))
+    probes.prober.soon(lambda: probes.prober.begin(other, HANG_SECONDS, found.put, lambda: True, who="other"))
     assert found.get(timeout=HANG_SECONDS).result == "success", "others are not concerned"
     assert [one.began for one in attempts] == [True, False]
     assert len(runtime.execs.all) == 2
@@ -195,7 +222,7 @@ def test_what_a_killed_process_left_is_ended_first(probes: Probes, runtime: Fake
     target = ExecTarget(container_id=container, command=("well",))
     for first in (False, True):
         probes.prober.soon(
-            lambda first=first: probes.prober.begin(target, 5, found.put, lambda: True, who="me", first=first)
+            lambda first=first: probes.prober.begin(target, 60, found.put, lambda: True, who="me", first=first)
         )
         assert found.get(timeout=HANG_SECONDS).result == "success"
         assert (mine in at_work(runtime)) is not first
@@ -203,7 +230,11 @@ def test_what_a_killed_process_left_is_ended_first(probes: Probes, runtime: Fake
     runtime.execs.forget()
 
 
-def test_the_end_kills_what_is_at_work_and_begins_nothing(runtime: FakeRuntime, container: str) -> None:
+@pytest.mark.usefixtures("long_places")
+def test_the_end_kills_what_is_at_work_and_begins_nothing(
+    runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "STOP_SECONDS", HANG_SECONDS)
     before = held()
     prober = Probing(runtime)
     found: list[Reading] = []
@@ -212,7 +243,7 @@ def test_the_end_kills_what_is_at_work_and_begins_nothing(runtime: FakeRuntime, 
 
     def begin() -> None:
         for number in range(total):
-            prober.begin(target, 60, found.append, lambda: True, who=f"{number}")
+            prober.begin(target, 3600, found.append, lambda: True, who=f"{number}")
 
     prober.soon(begin)
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
@@ -264,22 +295,31 @@ def test_a_runtime_that_hangs_while_a_command_runs(
     expected: tuple[str, str],
 ) -> None:
     """However late it says that the time is over: if the command was seen to run, the container has been asked."""
-    release = threading.Event()
+    hangs, release = threading.Event(), threading.Event()
 
     def hang(exec_id: str, *_: object, meanwhile: Callable[[], object], **__: object) -> str:
         if begins:
             runtime.execs.start(exec_id)
         meanwhile()
-        release.wait(10)
+        hangs.set()
+        release.wait(HANG_SECONDS)
         raise Refusal("unavailable", "no answer")
 
     monkeypatch.setattr(runtime, "run_exec", hang)
-    reading = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
+    found: queue.Queue[Reading] = queue.Queue()
+
+    def begin() -> None:
+        probes.prober.begin(ExecTarget(container_id=container, command=LASTS), 0.2, found.put, lambda: True)
+        assert hangs.wait(HANG_SECONDS)  # on the loop's thread, which sees only then that the time is over
+
+    probes.prober.soon(begin)
+    reading = found.get(timeout=HANG_SECONDS)
     assert (reading.result, reading.output) == expected
     runtime.execs.forget()
     release.set()
 
 
+@pytest.mark.usefixtures("in_its_own_words")
 def test_a_command_that_is_begun_too_late_says_nothing_of_the_container_and_is_killed(
     probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,7 +349,7 @@ def test_threads_that_are_refused_are_errors_and_keep_no_place(
     def begin() -> None:
         target = ExecTarget(container_id=container, command=("well",))
         for _ in range(total):
-            probes.prober.begin(target, 5, found.put, lambda: True)
+            probes.prober.begin(target, HANG_SECONDS, found.put, lambda: True)
 
     with monkeypatch.context() as limited:
         limited.setattr(threading.Thread, "start", refuse)
@@ -319,6 +359,7 @@ def test_threads_that_are_refused_are_errors_and_keep_no_place(
     assert probes.ask(ExecTarget(container_id=container, command=("well",))).result == "success"
 
 
+@pytest.mark.usefixtures("long_places")
 def test_what_waited_or_comes_next_is_not_done_without_the_lease(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
@@ -330,16 +371,18 @@ def test_what_waited_or_comes_next_is_not_done_without_the_lease(
 
     def begin() -> None:
         for _ in range(total):
-            probes.prober.begin(target, 0.3, found.put, lambda: not lost.is_set())
+            probes.prober.begin(target, 3600, found.put, lambda: not lost.is_set())
 
     probes.prober.soon(begin)
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
     lost.set()
+    for one in at_work(runtime):
+        runtime.execs.all[one].end(1)
     readings = [found.get(timeout=HANG_SECONDS) for _ in range(total)]
     assert sorted(one.result for one in readings) == ["error"] * 3 + ["failure"] * EXECS_AT_ONCE
     assert len(runtime.execs.all) == EXECS_AT_ONCE
     once = iter([True, False])
-    probes.prober.soon(lambda: probes.prober.begin(target, 0.3, found.put, lambda: next(once)))
+    probes.prober.soon(lambda: probes.prober.begin(target, 3600, found.put, lambda: next(once)))
     assert found.get(timeout=HANG_SECONDS).output == MAY_NOT
     assert [one.started for one in runtime.execs.all.values()] == [True] * EXECS_AT_ONCE + [False]
 
@@ -350,7 +393,7 @@ def test_a_runtime_that_hangs_is_not_waited_for(
     release = threading.Event()
 
     def hang(*_: object, **__: object) -> str:
-        release.wait(10)
+        release.wait(HANG_SECONDS)
         raise Refusal("timeout", "no answer")
 
     monkeypatch.setattr(runtime, "create_exec", hang)

@@ -13,7 +13,7 @@ from chronolet.adapters.probes.results import OUTPUT_LIMIT, RedisResults
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
 from tests.support.redis import PrivateRedis
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 KEY = Keys("n").probe_results
 
@@ -21,6 +21,7 @@ KEY = Keys("n").probe_results
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "_FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(results, "_TIMEOUT_SECONDS", HANG_SECONDS)  # with a server that stands still it waits
 
 
 @pytest.fixture

@@ -58,7 +58,9 @@ class World:
         self.ends: list[Callable[[], object]] = []
         self.told = Told()
 
-    def begin(self, *words: str, limit: int | None = 60_000, short: tuple[Shortage, ...] = (), **more: Any) -> Context:
+    def begin(
+        self, *words: str, limit: int | None = 3_600_000, short: tuple[Shortage, ...] = (), **more: Any
+    ) -> Context:
         prober = Scripted(FakeRuntime(), words)
         prober.short = short
         context = Context()
