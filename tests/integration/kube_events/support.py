@@ -89,7 +89,7 @@ class Events:
 
     def _answered(self, step: Step) -> object:
         """As a host does it: the same step again, until there is an answer."""
-        until = time.monotonic() + scratch.HANG_SECONDS
+        until = time.monotonic() + scratch.hang_limit(60)
         while True:
             try:
                 return self.store.step(step)
@@ -99,7 +99,7 @@ class Events:
 
     # -- the agent -----------------------------------------------------------------------------------------------------
     def start(self) -> None:
-        given = {"redis": self.server.url, "actors": "kube_events", "pause": 50, **self.settings}
+        given = {"redis": self.server.url, "actors": "kube_events", "pause": 50, "call": 600, **self.settings}
         words = [f"{name}={value}" for name, value in given.items()]
         command = [sys.executable, "-m", "tests.integration.process.agent", str(self.root), *words]
         with self.log.open("ab") as log:

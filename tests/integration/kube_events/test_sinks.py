@@ -25,9 +25,12 @@ from chronolet_schemas.kube_events import Post
 from tests.support.event_api import ApiServer
 from tests.support.event_servers import UNREACHABLE, Fault, Webhook, served
 from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 T0 = 1_700_000_000_000
 PATIENCE = 0.5
+ENDLESS: tuple[Fault, ...] = ("drip", "hang", "huge")
+"""Those that only the client's patience ends."""
 DELIVERED = Outcome(delivered=1)
 
 
@@ -45,11 +48,27 @@ def webhook() -> Iterator[Webhook]:
         yield server
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that stands still for a while is waited for."""
+    monkeypatch.setitem(HttpCaller.__init__.__kwdefaults__, "seconds", HANG_SECONDS)
+
+
+def patience(fault: Fault) -> float:
+    """In seconds."""
+    return PATIENCE if fault in ENDLESS else HANG_SECONDS
+
+
 @pytest.fixture
-def to_webhook(webhook: Webhook, tmp_path: Path) -> WebhookSink:
-    secret = tmp_path / "secret"
-    secret.write_bytes(b"a secret\n")
-    return WebhookSink(HttpCaller(f"{webhook.url}/hook", seconds=PATIENCE), "node-1", str(secret))
+def secret(tmp_path: Path) -> str:
+    path = tmp_path / "secret"
+    path.write_bytes(b"a secret\n")
+    return str(path)
+
+
+@pytest.fixture
+def to_webhook(webhook: Webhook, secret: str) -> WebhookSink:
+    return WebhookSink(HttpCaller(f"{webhook.url}/hook"), "node-1", secret)
 
 
 def test_a_webhook_is_given_the_whole_object_signed(webhook: Webhook, to_webhook: WebhookSink) -> None:
@@ -74,13 +93,14 @@ def test_a_wrong_signature_is_refused_and_a_secret_that_is_not_there_tried_again
 
 @pytest.mark.parametrize("fault", UNREACHABLE)
 def test_a_webhook_that_gives_no_whole_answer_is_tried_again(
-    webhook: Webhook, to_webhook: WebhookSink, fault: Fault
+    webhook: Webhook, to_webhook: WebhookSink, secret: str, fault: Fault
 ) -> None:
     webhook.faults.append(fault)
-    outcome = to_webhook.deliver([post()])
+    hasty = WebhookSink(HttpCaller(f"{webhook.url}/hook", seconds=patience(fault)), "node-1", secret)
+    outcome = hasty.deliver([post()])
     assert outcome.failure
     assert outcome == Outcome(failure=outcome.failure)
-    assert webhook.met == {fault: 1}
+    wait_until(lambda: webhook.met == {fault: 1}, f"a request that met {fault}")
     assert to_webhook.deliver([post()]) == DELIVERED
 
 
@@ -99,7 +119,7 @@ def test_what_a_webhook_says_is_heard(webhook: Webhook, to_webhook: WebhookSink)
 
 def test_a_login_in_the_url_is_used_and_nothing_of_the_url_is_said(webhook: Webhook) -> None:
     with_login = webhook.url.replace("://", "://me:p%40ss@") + "/T0/key?token=t"
-    sink = WebhookSink(HttpCaller(with_login, seconds=PATIENCE), "node-1")
+    sink = WebhookSink(HttpCaller(with_login), "node-1")
     refused = sink.deliver([post()])
     assert webhook.logins == ["Basic bWU6cEBzcw=="]
     webhook.faults.append("close")
@@ -114,7 +134,7 @@ def test_a_webhook_that_is_not_there() -> None:
 
 
 def test_a_certificate_that_nobody_knows_is_no_answer(webhook: Webhook) -> None:
-    outcome = WebhookSink(HttpCaller(webhook.url.replace("http:", "https:"), seconds=PATIENCE), "n").deliver([post()])
+    outcome = WebhookSink(HttpCaller(webhook.url.replace("http:", "https:")), "n").deliver([post()])
     assert "SSL" in outcome.failure
 
 
@@ -128,10 +148,15 @@ def api() -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-def to_api(api: ApiServer, tmp_path: Path) -> KubernetesSink:
-    token = tmp_path / "token"
-    token.write_text("a token\n")
-    return KubernetesSink(HttpCaller(api.url, seconds=PATIENCE), "node-1", str(token))
+def token(tmp_path: Path) -> str:
+    path = tmp_path / "token"
+    path.write_text("a token\n")
+    return str(path)
+
+
+@pytest.fixture
+def to_api(api: ApiServer, token: str) -> KubernetesSink:
+    return KubernetesSink(HttpCaller(api.url), "node-1", token)
 
 
 def test_new_is_created_and_known_is_patched(api: ApiServer, to_api: KubernetesSink) -> None:
@@ -159,11 +184,12 @@ def test_events_of_nodes_and_of_strange_names_are_taken(api: ApiServer, to_api: 
 
 @pytest.mark.parametrize("fault", [*UNREACHABLE, "html 502", "later 503", "empty"])
 def test_an_api_server_that_says_nothing_final_is_asked_again(
-    api: ApiServer, to_api: KubernetesSink, fault: Fault
+    api: ApiServer, to_api: KubernetesSink, token: str, fault: Fault
 ) -> None:
     api.faults.append(fault)
-    assert to_api.deliver([post()]).failure
-    assert api.met == {fault: 1}
+    hasty = KubernetesSink(HttpCaller(api.url, seconds=patience(fault)), "node-1", token)
+    assert hasty.deliver([post()]).failure
+    wait_until(lambda: api.met == {fault: 1}, f"a request that met {fault}")
     assert to_api.deliver([post()]) == DELIVERED
 
 
@@ -227,9 +253,9 @@ def test_the_stream_has_each_once_under_its_position(redis_server: PrivateRedis)
 def test_the_stream_is_kept_by_age_and_by_size(redis_server: PrivateRedis) -> None:
     client = redis_server.client()
     now = int(client.time()[0]) * 1000
-    old = [post(number, at=f"{now - 10_000 + number}-{number}") for number in range(1, 4)]
+    old = [post(number, at=f"{now - 10_000_000 + number}-{number}") for number in range(1, 4)]
     new = [post(number, at=f"{now + number}-{number}") for number in range(4, 10)]
-    assert to_stream(redis_server, keep=5_000).deliver([*old, *new]).delivered == 9
+    assert to_stream(redis_server, keep=5_000_000).deliver([*old, *new]).delivered == 9
     assert ids(client) == [one.at for one in new]
     assert to_stream(redis_server, length=4).deliver([post(20, at=f"{now + 20}-20")]).delivered == 1
     assert len(ids(client)) == 4
