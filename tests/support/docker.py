@@ -86,7 +86,7 @@ class PrivateDocker:
 
     # -- talking to it ---------------------------------------------------------------------------------------------
 
-    def api(self, timeout: int = 30) -> docker.APIClient:
+    def api(self, timeout: int = int(scratch.HANG_SECONDS)) -> docker.APIClient:
         """A low-level client of its own connection pool. Threads should not share one.
 
         Closed by whoever is done with it, with its last reference, or at the latest with the engine.
@@ -116,15 +116,8 @@ class PrivateDocker:
         """Remove every container: a test that shares the engine leaves none behind."""
         api = self.api()
         for container in api.containers(all=True, quiet=True):
-            try:
-                api.remove_container(container["Id"], force=True, v=True)
-            except docker.errors.NotFound:
-                continue
-            except docker.errors.APIError as error:
-                if "already in progress" not in str(error):
-                    raise
-                with suppress(docker.errors.NotFound):
-                    api.wait(container["Id"], condition="removed")
+            name: str = container["Id"]
+            scratch.wait_until(lambda name=name: _removed(api, name), f"the end of {name}")  # type: ignore[misc]
         api.close()
 
     # -- the end of it ---------------------------------------------------------------------------------------------
@@ -197,6 +190,22 @@ class PrivateDocker:
     def _container_ids(self) -> set[str]:
         folder = self.data / "containers"
         return {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+
+
+def _removed(api: docker.APIClient, container: str) -> bool:
+    """False where the engine gave up waiting for an end that it has asked for."""
+    try:
+        api.remove_container(container, force=True, v=True)
+    except docker.errors.NotFound:
+        return True
+    except docker.errors.APIError as error:
+        if "did not receive an exit event" in str(error):
+            return False
+        if "already in progress" not in str(error):
+            raise
+        with suppress(docker.errors.NotFound):
+            api.wait(container, condition="removed")
+    return True
 
 
 @contextmanager

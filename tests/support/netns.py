@@ -17,6 +17,8 @@ from typing import TypeVar
 
 import msgspec
 
+from tests.support.scratch import HANG_SECONDS
+
 _CLONE_NEWNET = 0x40000000
 T = TypeVar("T")
 
@@ -54,7 +56,7 @@ class NetworkNamespace:
         """
         return ["nsenter", f"--net={self.path}", *argv]
 
-    def run(self, *argv: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    def run(self, *argv: str, timeout: float = HANG_SECONDS) -> subprocess.CompletedProcess[str]:
         """Run to the end inside; the caller looks at the return code."""
         return subprocess.run(self.command(*argv), capture_output=True, text=True, timeout=timeout, check=False)
 
@@ -84,12 +86,18 @@ class NetworkNamespace:
         finally:
             os.close(descriptor)
 
-    def connect(self, port: int, host: str = "127.0.0.1", timeout: float = 5) -> socket.socket:
+    def connect(self, port: int, host: str = "127.0.0.1", timeout: float = HANG_SECONDS) -> socket.socket:
         """A TCP connection opened inside. The socket stays there and can be used from any thread."""
         return self.call(lambda: socket.create_connection((host, port), timeout=timeout))
 
     def http(
-        self, port: int, path: str = "/", *, host: str = "127.0.0.1", method: str = "GET", timeout: float = 5
+        self,
+        port: int,
+        path: str = "/",
+        *,
+        host: str = "127.0.0.1",
+        method: str = "GET",
+        timeout: float = HANG_SECONDS,
     ) -> HttpAnswer:
         """One HTTP request from inside."""
         connection = http.client.HTTPConnection(host, port, timeout=timeout)
