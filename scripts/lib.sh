@@ -170,7 +170,7 @@ redis_will_do() {
 
 docker_is_there() { [[ -n ${DOCKER_HOST:-} || -S /var/run/docker.sock ]] || command -v dockerd >/dev/null; }
 
-docker_answers() { "$VENV/bin/python" -c 'import docker; docker.from_env(timeout=5).ping()'; }
+docker_answers() { "$VENV/bin/python" -c 'import docker; docker.from_env(timeout=30).ping()'; }
 
 # Without its parser, a kernel with AppArmor lets Docker start no container at all.
 apparmor_parser_is_missing() {

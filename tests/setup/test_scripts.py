@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.docker import PrivateDocker, private_docker
+from tests.support.scratch import hang_limit
 
 ROOT = Path(__file__).resolve().parents[2]
 LIB = ROOT / "scripts" / "lib.sh"
@@ -44,7 +45,7 @@ def bash(script: str, *, cwd: Path = ROOT, **environment: str) -> subprocess.Com
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=hang_limit(60),
         check=False,
     )
 
@@ -265,7 +266,7 @@ def test_dockerd_is_started_by_hand_once(tmp_path: Path) -> None:
         env=environment | {"CHRONOLET_ROOT_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=hang_limit(60),
         check=False,
     )
     assert answer.returncode == 0, answer.stderr
