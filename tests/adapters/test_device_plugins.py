@@ -33,6 +33,13 @@ from tests.support.scratch import HANG_SECONDS
 
 RESOURCE = "example.com/thing"
 SHORT = Patience(connect=1, allocate=0.5)
+PATIENT = Patience(
+    connect=HANG_SECONDS,
+    options=HANG_SECONDS,
+    preferred=HANG_SECONDS,
+    allocate=HANG_SECONDS,
+    pre_start=HANG_SECONDS,
+)
 
 
 @dataclass
@@ -92,7 +99,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", 0.05)  # how long it takes to see that one is to end
     root = scratch.create("devices")
     folder, watched = root / "device-plugins", root / "plugins_registry"
-    yield Desk(GrpcDevicePlugins(folder, watched), folder, watched)
+    yield Desk(GrpcDevicePlugins(folder, watched, PATIENT), folder, watched)
     shutil.rmtree(root)
 
 
@@ -226,6 +233,7 @@ def test_plugins_register_again_when_the_socket_is_made_anew(desk: Desk) -> None
     with sample_plugin(folder=_made(desk.folder)) as plugin:
         with desk.at_work():
             desk.next()
+            plugin.wait_for("registered")  # its answer is on its way before the socket goes
         with desk.at_work():
             desk.next()
         plugin.wait_for("registered", times=2)
@@ -235,6 +243,7 @@ def test_plugins_register_again_when_the_socket_is_made_anew(desk: Desk) -> None
 def test_a_registration_socket_that_somebody_removes_is_made_anew(desk: Desk) -> None:
     with desk.at_work(), sample_plugin(folder=desk.folder) as plugin:
         desk.next()
+        plugin.wait_for("registered")
         path = desk.folder / "example_com_thing.sock"
         before = unix_sockets.identity(path)
         (desk.folder / "kubelet.sock").unlink()
@@ -274,7 +283,10 @@ def test_a_numa_node_of_minus_one_is_none() -> None:
     assert wire.devices(api.ListAndWatchResponse(devices=[device]))[0].nodes == (0,)
 
 
-def test_a_registration_socket_that_a_living_process_serves_is_left_alone(desk: Desk) -> None:
+def test_a_registration_socket_that_a_living_process_serves_is_left_alone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unix_sockets, "_ALIVE_SECONDS", HANG_SECONDS)
     other = Desk(GrpcDevicePlugins(desk.folder, desk.watched), desk.folder, desk.watched)
     with desk.at_work():
         with pytest.raises(PluginRefusal, match="another process serves it"), other.at_work():
@@ -283,8 +295,12 @@ def test_a_registration_socket_that_a_living_process_serves_is_left_alone(desk: 
             desk.next()
 
 
-def test_a_registration_socket_whose_process_answers_late_is_left_alone(desk: Desk) -> None:
+def test_a_registration_socket_whose_process_answers_late_is_left_alone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that has no CPU for a while answers a second later, with the settings that HTTP/2 begins with."""
+    assert unix_sockets._ALIVE_SECONDS > 1
+    monkeypatch.setattr(unix_sockets, "_ALIVE_SECONDS", HANG_SECONDS)
     desk.folder.mkdir()
 
     def answer_late() -> None:
@@ -536,7 +552,7 @@ def test_a_plugin_that_registered_before_it_served_is_asked_when_it_does(desk: D
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(desk.plugins.options, path)
         with sample_plugin("--pre-start", folder=desk.folder):
-            assert asking.result(20) == PluginOptions(pre_start_required=True)
+            assert asking.result(HANG_SECONDS) == PluginOptions(pre_start_required=True)
     with sample_plugin("--do", "crash options", folder=desk.folder) as plugin:
         plugin.wait_for("serves")
         with pytest.raises(PluginRefusal) as raised:
@@ -568,7 +584,8 @@ def test_a_refusal_has_the_plugins_words(desk: Desk) -> None:
 
 
 def test_an_answer_after_the_time_is_none(desk: Desk, hasty: Desk) -> None:
-    with sample_plugin("--do", "slow allocate 1", folder=_made(desk.folder)) as plugin:
+    # Not before it is told to behave well again, however long this process stands still.
+    with sample_plugin("--do", "hang allocate", folder=_made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         with pytest.raises(PluginRefusal) as raised:
             hasty.plugins.allocate(path, ["thing-0"])
@@ -593,7 +610,7 @@ def test_a_plugin_that_dies_in_a_call_is_away(desk: Desk, how: str) -> None:
         assert len(desk.plugins.allocate(path, ["thing-0"])) == 1
 
 
-def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk, hasty: Desk) -> None:
+def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk) -> None:
     folder = _made(desk.folder)
     with (
         sample_plugin("--do", "hang allocate", "--socket", "hangs.sock", folder=folder) as hangs,
@@ -602,9 +619,13 @@ def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk, hasty: Desk) 
     ):
         hangs.wait_for("serves")
         works.wait_for("serves")
-        hanging = [pool.submit(hasty.plugins.allocate, str(folder / "hangs.sock"), ["thing-0"]) for _ in range(10)]
-        hangs.wait_for("allocate", times=10)
-        assert len(desk.plugins.allocate(str(folder / "works.sock"), ["thing-0"])) == 1
+        hanging = [pool.submit(desk.plugins.allocate, str(folder / "hangs.sock"), ["thing-0"]) for _ in range(10)]
+        try:
+            hangs.wait_for("allocate", times=10)
+            assert len(desk.plugins.allocate(str(folder / "works.sock"), ["thing-0"])) == 1
+            assert not any(one.done() for one in hanging)
+        finally:
+            hangs.kill()
         assert all(isinstance(one.exception(), PluginRefusal) for one in hanging)
 
 

@@ -115,7 +115,7 @@ def test_a_pod_that_is_over_is_not_listed_but_can_be_asked_for(server: Server, c
 
 def test_agents_of_the_first_days_ask_v1alpha1(server: Server) -> None:
     with grpc.insecure_channel(f"unix:{server.folder}/kubelet.sock") as channel:
-        said = channel.unary_unary("/v1alpha1.PodResourcesLister/List")(b"", timeout=HANG_SECONDS)
+        said = channel.unary_unary("/v1alpha1.PodResourcesLister/List")(b"", timeout=HANG_SECONDS, wait_for_ready=True)
         with pytest.raises(grpc.RpcError, match="UNIMPLEMENTED"):
             channel.unary_unary("/v1alpha1.PodResourcesLister/Get")(b"", timeout=HANG_SECONDS)
     pod, over = podresources_pb2.ListPodResourcesResponse.FromString(said).pod_resources
@@ -149,7 +149,7 @@ def test_a_flood_of_calls_is_bounded_and_over_when_it_ends(server: Server) -> No
     server.server._view = slow
     with grpc.insecure_channel(f"unix:{server.folder}/kubelet.sock") as channel:
         ask = channel.unary_unary("/v1.PodResourcesLister/List")
-        calls = [ask.future(b"", timeout=HANG_SECONDS) for _ in range(300)]
+        calls = [ask.future(b"", timeout=HANG_SECONDS, wait_for_ready=True) for _ in range(300)]
         refused = [one for one in calls if one not in set(_unanswered(calls, at_least=300 - 64))]
         assert {one.code() for one in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
         go_on.set()

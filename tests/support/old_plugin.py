@@ -94,9 +94,10 @@ libc = ctypes.CDLL(None)
 watching = libc.inotify_init()
 libc.inotify_add_watch(watching, folder.encode(), CREATE)
 plugin, server = served()
-print("serves", flush=True)
 if os.path.exists(node):
     register()
+# Said last: a kubelet.sock that comes after this is seen created, and not registered with twice.
+print("serves", flush=True)
 while True:
     if b"kubelet.sock" in created(watching):
         print("sees it created", flush=True)

@@ -35,7 +35,9 @@ for line in sys.stdin:
     with grpc.insecure_channel("unix:" + asked["socket"]) as channel:
         stub = podresources_pb2_grpc.PodResourcesListerStub(channel)
         try:
-            answer = getattr(stub, asked["method"])(REQUESTS[asked["method"]](**asked["fields"]), timeout=seconds)
+            request = REQUESTS[asked["method"]](**asked["fields"])
+            # The socket may be there a moment before its server listens.
+            answer = getattr(stub, asked["method"])(request, timeout=seconds, wait_for_ready=True)
             said = MessageToDict(answer, preserving_proto_field_name=True)
         except grpc.RpcError as error:
             said = {"error": error.code().name + ": " + error.details()}

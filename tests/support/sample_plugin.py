@@ -57,9 +57,9 @@ class SamplePlugin:
         scratch.wait_until(lambda: self.count(words) >= times, f"{times} x {words!r}; it said {self.said}")
         return [line for line in self.said if words in line][-1]
 
-    def end(self, seconds: float = HANG_SECONDS) -> int:
+    def end(self) -> int:
         """How it ends by itself."""
-        status = self.process.wait(seconds)
+        status = self.process.wait(HANG_SECONDS)
         self._reader.join(HANG_SECONDS)
         return status
 
