@@ -10,6 +10,7 @@ import pytest
 
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.ports.runtime import Refusal
+from tests.support.scratch import HANG_SECONDS
 
 
 @contextmanager
@@ -39,12 +40,12 @@ def listening(folder: Path, answer: bytes | None) -> Iterator[str]:
             yield f"unix://{path}"
         finally:
             server.shutdown(socket.SHUT_RDWR)
-            thread.join(5)
+            thread.join(HANG_SECONDS)
             for connection in kept:
                 connection.close()
 
 
-def refusal(host: str, timeout_seconds: float = 30) -> Refusal:
+def refusal(host: str, timeout_seconds: float = HANG_SECONDS) -> Refusal:
     runtime = DockerRuntime(host, timeout_seconds=timeout_seconds)
     with pytest.raises(Refusal) as caught:
         runtime.engine()

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.support.scratch import HANG_SECONDS
+
 _PROGRAM = "from pathlib import Path; from chronolet.adapters.host import LinuxHost; print(LinuxHost(Path()).address())"
 
 
@@ -19,5 +21,5 @@ def test_a_machine_without_a_route_has_an_address(interfaces: str, address: str)
     """In a network namespace of its own; the name of the machine is one that nobody knows."""
     script = f'hostname no-such-name.invalid; ip link set lo up; {interfaces} exec "$0" -c "$1"'
     command = ["unshare", "--net", "--uts", "sh", "-c", script, sys.executable, _PROGRAM]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=True)
     assert found.stdout.strip() == address

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.threads import Lane, Said, ThreadAttempt
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 DAY_SECONDS = 86_400.0
 
@@ -29,7 +29,7 @@ def turned(loop: Loop) -> bool:
     for _ in range(2):
         called = threading.Event()
         loop.soon(called.set)
-        if not called.wait(5):
+        if not called.wait(HANG_SECONDS):
             return False
     return True
 
@@ -103,11 +103,17 @@ def test_what_is_left_happens_in_its_order(loop: Loop) -> None:
 
 def test_a_lane_that_has_ended_begins_nothing(loop: Loop) -> None:
     """A worker's time may come between the end of attempts and that of their thread."""
-    lane = Lane(loop, "lane", 1, 1.0)
+    lane = Lane(loop, "lane", 1, HANG_SECONDS)
     done: list[object] = []
     attempts = [
         ThreadAttempt(
-            lane, loop, lambda asking: asking.tell(Said("success", "")), 1.0, done.append, may=lambda: True, who="one"
+            lane,
+            loop,
+            lambda asking: asking.tell(Said("success", "")),
+            HANG_SECONDS,
+            done.append,
+            may=lambda: True,
+            who="one",
         )
         for _ in range(2)
     ]
@@ -117,5 +123,5 @@ def test_a_lane_that_has_ended_begins_nothing(loop: Loop) -> None:
     loop.soon(lambda: lane.submit(attempts[1]))
     assert turned(loop)
     assert [one.began for one in attempts] == [True, False]
-    lane.join(time.monotonic() + 1)
+    lane.join(time.monotonic() + HANG_SECONDS)
     assert len(done) == 1

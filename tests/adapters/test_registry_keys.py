@@ -11,6 +11,7 @@ from chronolet.adapters.registry_keys import HostKeyring, docker_folder
 from chronolet.ports.secrets import Secret
 from chronolet.rules.image_names import parsed
 from chronolet.rules.registry_keys import Credential
+from tests.support.scratch import HANG_SECONDS
 
 IMAGE = parsed("reg.example/team/app:1")
 
@@ -82,7 +83,7 @@ def test_a_helper_is_asked_for_the_host(secrets: SecretFiles, tmp_path: Path, mo
         monkeypatch,
     )
     configured(tmp_path, credHelpers={"reg.example": "x"}, credsStore="absent", **auths("own"))
-    found = HostKeyring(tmp_path, secrets).find(IMAGE, ())
+    found = HostKeyring(tmp_path, secrets, HANG_SECONDS).find(IMAGE, ())
     assert (found.credentials, found.remarks) == ((user("h"), user("own")), ())
     assert (tmp_path / "asked").read_text() == "reg.example"
 
@@ -92,25 +93,25 @@ def test_the_store_is_asked_where_no_helper_is_named_and_may_have_a_token(
 ) -> None:
     helper(tmp_path, "x", 'cat > /dev/null; echo \'{"Username":"<token>","Secret":"t"}\'', monkeypatch)
     configured(tmp_path, credsStore="x", auths={"https://index.docker.io/v1/": {}})
-    found = HostKeyring(tmp_path, secrets).find(parsed("busybox"), ())
+    found = HostKeyring(tmp_path, secrets, HANG_SECONDS).find(parsed("busybox"), ())
     assert found.credentials == (Credential(identity_token="t"),)
 
 
 @pytest.mark.parametrize(
-    ("script", "remark"),
+    ("script", "seconds", "remark"),
     [
-        ("echo credentials not found in native keychain; exit 1", ""),
-        ("echo s3cret; echo s3cret >&2; exit 3", "docker-credential-x: ended with status 3"),
-        ("echo s3cret", "docker-credential-x: its answer cannot be read"),
-        ("exec sleep 60", "docker-credential-x: no answer within 0.5 s"),
+        ("echo credentials not found in native keychain; exit 1", HANG_SECONDS, ""),
+        ("echo s3cret; echo s3cret >&2; exit 3", HANG_SECONDS, "docker-credential-x: ended with status 3"),
+        ("echo s3cret", HANG_SECONDS, "docker-credential-x: its answer cannot be read"),
+        ("exec sleep 3600", 0.5, "docker-credential-x: no answer within 0.5 s"),
     ],
 )
 def test_a_helper_that_has_nothing_leaves_what_else_there_is(
-    secrets: SecretFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, remark: str
+    secrets: SecretFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, script: str, seconds: float, remark: str
 ) -> None:
     helper(tmp_path, "x", script, monkeypatch)
     configured(tmp_path, credsStore="x", **auths("own"))
-    found = HostKeyring(tmp_path, secrets, helper_seconds=0.5).find(IMAGE, ())
+    found = HostKeyring(tmp_path, secrets, seconds).find(IMAGE, ())
     assert found.credentials == (user("own"),)
     assert found.remarks == ((remark,) if remark else ())
 

@@ -6,6 +6,7 @@ import threading
 
 from chronolet.keeper.disk import Disk, News
 from chronolet.keeper.signals import BallastBack, BallastGone
+from tests.support.scratch import HANG_SECONDS
 
 GONE, BACK = BallastGone(freed_bytes=1, error="full"), BallastBack(size_bytes=1)
 
@@ -22,8 +23,8 @@ def test_a_late_listener_hears_the_newest_and_only_that() -> None:
 def test_a_listener_is_woken() -> None:
     disk = Disk()
     heard: list[tuple[int, News | None]] = []
-    listener = threading.Thread(target=lambda: heard.append(disk.news(0, 60.0)))
+    listener = threading.Thread(target=lambda: heard.append(disk.news(0, HANG_SECONDS)))
     listener.start()
     disk.tell(GONE)
-    listener.join(10)
+    listener.join(HANG_SECONDS)
     assert heard == [(1, GONE)]
