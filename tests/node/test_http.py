@@ -17,9 +17,7 @@ from chronolet.node.http import Answer, HttpServer, Query, health_pages
 from chronolet.node.http_slots import CONNECTIONS
 from chronolet.node.values import SettingsError
 from tests.support import scratch
-
-PATIENCE = 60
-"""Seconds after which something hangs."""
+from tests.support.scratch import HANG_SECONDS
 
 
 def failing(query: Query) -> Answer:
@@ -37,14 +35,15 @@ def health() -> Health:
 
 @pytest.fixture
 def server(health: Health) -> Iterator[HttpServer]:
-    served = HttpServer("127.0.0.1", 0, {**health_pages(health), "/fails": failing, "/unreadable": unreadable})
+    pages = {**health_pages(health), "/fails": failing, "/unreadable": unreadable}
+    served = HttpServer("127.0.0.1", 0, pages, head_seconds=HANG_SECONDS)
     served.start()
     yield served
     served.stop()
 
 
 def get(server: HttpServer, path: str, method: str = "GET") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG_SECONDS)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -104,13 +103,13 @@ def test_a_failing_page_and_a_rude_client_leave_the_server_serving(server: HttpS
 
 def raw(server: HttpServer, request: bytes) -> bytes:
     """All that the server sends until it closes the connection."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def test_idle_connections_never_keep_health_from_an_answer(server: HttpServer) -> None:
-    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) for _ in range(CONNECTIONS + 72)]
+    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) for _ in range(CONNECTIONS + 72)]
     for _ in range(5):
         assert get(server, "/healthz") == (200, "ok")
     assert idle[0].recv(1) == b""  # the oldest had to go
@@ -123,18 +122,19 @@ def test_pages_that_take_long_never_keep_health_from_an_answer() -> None:
 
     def slow(_query: Query) -> Answer:
         made.release()
-        assert go_on.wait(PATIENCE)
+        assert go_on.wait(HANG_SECONDS)
         return Answer(200, b"slow")
 
-    server = HttpServer("127.0.0.1", 0, {**health_pages(Health()), "/pods": slow, "/metrics": slow})
+    pages = {**health_pages(Health()), "/pods": slow, "/metrics": slow}
+    server = HttpServer("127.0.0.1", 0, pages, head_seconds=HANG_SECONDS)
     server.start()
-    waiting = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) for _ in range(36)]
+    waiting = [socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) for _ in range(36)]
     try:
         for number, one in enumerate(waiting):
             one.sendall(b"GET /pods HTTP/1.0\r\n\r\n" if number < 24 else b"GET /metrics HTTP/1.0\r\n\r\n")
-            assert made.acquire(timeout=PATIENCE)
+            assert made.acquire(timeout=HANG_SECONDS)
         assert get(server, "/pods")[0] == get(server, "/metrics")[0] == 503
-        idle = [socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) for _ in range(CONNECTIONS)]
+        idle = [socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) for _ in range(CONNECTIONS)]
         assert get(server, "/healthz") == (200, "ok")
         go_on.set()
         assert all(one.recv(65536).startswith(b"HTTP/1.1 200 ") for one in waiting)  # none was ended for the idle ones
@@ -149,12 +149,12 @@ def test_a_head_has_one_deadline_however_often_a_byte_comes() -> None:
     server = HttpServer("127.0.0.1", 0, health_pages(Health()), head_seconds=0.5)
     server.start()
     try:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as dripping:
-            hang = time.monotonic() + PATIENCE
-            while not select.select([dripping], [], [], 0.05)[0]:
-                assert time.monotonic() < hang
-                dripping.sendall(b"G")
-            with contextlib.suppress(ConnectionResetError):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) as dripping:
+            hang = time.monotonic() + HANG_SECONDS
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # it has ended before a byte was sent
+                while not select.select([dripping], [], [], 0.05)[0]:
+                    assert time.monotonic() < hang
+                    dripping.sendall(b"G")
                 assert dripping.recv(1) == b""
     finally:
         server.stop()
@@ -184,7 +184,7 @@ def test_requests_that_are_refused_are_answered_and_not_logged(
 
 
 def test_a_connection_serves_one_request_after_the_other(server: HttpServer) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG_SECONDS)
     connection.connect()
     first = connection.sock
     for _ in range(3):
@@ -220,7 +220,7 @@ def test_it_listens_on_ipv6_too() -> None:
     server = HttpServer("::1", 0, health_pages(Health()))
     server.start()
     try:
-        connection = http.client.HTTPConnection("::1", server.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("::1", server.port, timeout=HANG_SECONDS)
         connection.request("GET", "/healthz")
         assert connection.getresponse().read() == b"ok"
         connection.close()

@@ -19,9 +19,9 @@ from chronolet.node.http_guard import Guard, Refused, Request
 from chronolet.node.http_settings import is_loopback
 from chronolet.node.resolving import resolve
 from chronolet.node.values import SettingsError
+from tests.support.scratch import HANG_SECONDS
 
 GUARD = Guard(names=frozenset({"node1", "node1.example.org"}))
-PATIENCE = 60
 
 
 def judged(guard: Guard, target: str, *headers: tuple[str, str], certified: bool = False) -> Request | Refused:
@@ -125,7 +125,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def made(name: str, *more: str) -> None:
         request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
         files = ["-keyout", f"{name}.key", "-out", f"{name}.crt", "-days", "2", "-subj", f"/CN={name}"]
-        subprocess.run([*request, *files, *more], cwd=folder, check=True, capture_output=True, timeout=PATIENCE)
+        subprocess.run([*request, *files, *more], cwd=folder, check=True, capture_output=True, timeout=HANG_SECONDS)
 
     made("ca")
     made("other")
@@ -148,7 +148,7 @@ def server(certificates: Path) -> Iterator[HttpServer]:
     )
     pages = {**health_pages(Health()), "/pods": lambda _: Answer(200, b"pods")}
     guard, tls = http_access.guard(settings), http_access.tls(settings)
-    served = HttpServer("127.0.0.1", 0, pages, guard=guard, tls=tls)
+    served = HttpServer("127.0.0.1", 0, pages, guard=guard, tls=tls, head_seconds=HANG_SECONDS)
     served.start()
     yield served
     served.stop()
@@ -158,7 +158,7 @@ def get(server: HttpServer, ca: Path, path: str, client: str = "", **headers: st
     context = ssl.create_default_context(cafile=str(ca / "ca.crt"))
     if client:
         context.load_cert_chain(ca / f"{client}.crt", ca / f"{client}.key")
-    connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=PATIENCE, context=context)
+    connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=HANG_SECONDS, context=context)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
@@ -178,7 +178,7 @@ def test_over_tls_a_token_or_a_good_certificate_is_needed(server: HttpServer, ce
 
 
 def test_a_client_that_never_shakes_hands_holds_nobody_up(server: HttpServer, certificates: Path) -> None:
-    silent = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE) for _ in range(40)]
+    silent = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG_SECONDS) for _ in range(40)]
     for one in silent:
         one.connect()
     assert get(server, certificates, "/healthz") == (200, b"ok")

@@ -21,6 +21,7 @@ from chronolet.node.values import Secret
 from chronolet.pod import actor as pod_actor
 from chronolet.ports import labels
 from chronolet.ports.runtime import ContainerSpec, SandboxSpec
+from tests.support.scratch import HANG_SECONDS
 
 IMAGE = "busybox:1"
 
@@ -112,13 +113,13 @@ def test_nobody_waits_for_ever_for_a_value_that_another_makes() -> None:
 
     def make() -> int:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(HANG_SECONDS)
         return 7
 
-    value = Fresh(make, seconds=60, patience=0.05)
+    value = Fresh(make, seconds=HANG_SECONDS, patience=0.05)
     maker = threading.Thread(target=value.get)
     maker.start()
-    assert begun.wait(20)
+    assert begun.wait(HANG_SECONDS)
     with pytest.raises(BusyError):
         value.get()
     go_on.set()

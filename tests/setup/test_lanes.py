@@ -70,8 +70,8 @@ def test_a_unit_that_hangs_or_fails_is_named_and_the_others_are_run(tmp_path: Pa
 
 
 def test_a_unit_has_a_limit(tmp_path: Path) -> None:
-    put(tmp_path, one__test_a=PASSES)
-    ended = lanes(tmp_path, "--unit-limit", "0")
+    put(tmp_path, one__test_a=HANGS)
+    ended = lanes(tmp_path, "--unit-limit", "0", "--grace", "1")
     assert ended.returncode == 1
     assert failed_units(ended.stdout) == ["tests/one: stopped at its limit"]
 

@@ -12,7 +12,7 @@ from chronolet.node.stats.tracked import _ALL_ROUNDS
 from chronolet.ports.runtime import SandboxSpec
 from tests.node.stats.nodes import UNLISTED, Sampled, machine, state
 from tests.support.cgroup_trees import Kind
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 @pytest.fixture(params=["v1", "v2", "both"])
@@ -275,7 +275,8 @@ def test_a_page_does_not_wait_for_a_round(node: Sampled) -> None:
     assert len(node.sampler.latest().pods) == 2
 
 
-def test_the_thread_samples_at_once_and_every_period(tmp_path: Path) -> None:
+def test_the_thread_samples_at_once_and_every_period(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chronolet.node.stats.sampler._END_SECONDS", HANG_SECONDS)
     node = Sampled(tmp_path, period=0.01)
     node.pod()
     node.sampler.start()
