@@ -16,6 +16,7 @@ from chronolet_schemas.envelope import START, Command, Event, Mail, Position
 from tests.cli import written
 from tests.cli.agent import Agent, Behaviour
 from tests.cli.written import WrittenNode
+from tests.support.scratch import HANG_SECONDS
 
 WEB = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox}]}\n"
 DB = WEB.replace("web", "db")
@@ -166,12 +167,13 @@ def test_a_full_mailbox_is_an_error(node: WrittenNode, tmp_path: Path) -> None:
 def test_a_node_that_is_just_starting_is_waited_for(
     node: WrittenNode, agent: Callable[[Behaviour], Agent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(asking, "OWNERLESS_SECONDS", HANG_SECONDS)
     log, last = list(node.server.log), node.server.last
     asked = threading.Event()
 
     def begin() -> None:
-        asked.wait(20)
+        asked.wait(HANG_SECONDS)
         with node.server.changed:
             node.server.log, node.server.last = log, last
         agent(lambda command: [applied(command, name) for name in asked_for(command)])

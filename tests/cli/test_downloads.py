@@ -3,14 +3,17 @@
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from chronolet.cli import downloads
 from chronolet.cli.downloads import download, shown
 from chronolet.cli.errors import Failure
 from tests.cli.written import WrittenNode
+from tests.support.scratch import HANG_SECONDS
 
 POD = b"apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {containers: [{name: app, image: busybox}]}\n"
 DRY = ("apply", "--dry-run", "-o", "name")
@@ -31,7 +34,7 @@ class Server(BaseHTTPRequestHandler):
         elif self.path == "/round":
             self.answer(302, b"", Location="/round")
         elif self.path == "/silent":
-            self.waiting.wait(60)
+            self.waiting.wait()
         elif self.path == "/endless":
             self.answer(200, b"# " + b"x" * 20_000_000)
         else:
@@ -61,8 +64,10 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_proxy_and_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
+    patient = partial(download, silence_seconds=HANG_SECONDS, seconds=HANG_SECONDS)
+    monkeypatch.setattr(downloads, "download", patient)
 
 
 @pytest.mark.parametrize("path", ["/pod.yaml", "/moved"])
@@ -89,9 +94,9 @@ def test_what_cannot_be_downloaded_is_one_line(node: WrittenNode, server: str, p
 
 def test_a_silent_server_and_a_slow_one_are_given_up(server: str) -> None:
     with pytest.raises(Failure, match="cannot be downloaded: timed out"):
-        download(f"{server}/silent", 10, silence_seconds=0.1)
+        download(f"{server}/silent", 10, silence_seconds=0.1, seconds=HANG_SECONDS)
     with pytest.raises(Failure, match="not downloaded within 0 s"):
-        download(f"{server}/silent", 10, seconds=0.1)
+        download(f"{server}/silent", 10, silence_seconds=HANG_SECONDS, seconds=0.1)
 
 
 def test_a_password_is_not_shown() -> None:

@@ -37,11 +37,11 @@ class Owner:
     def __init__(self, server: PrivateRedis, root: Path) -> None:
         self.url = server.url
         self.root = root
-        self.store = RedisStore(server.url, NODE)
+        self.store = RedisStore(server.url, NODE, patience_seconds=HANG_SECONDS)
         self.store.check()
         started = kernel.LogStarted(run="run-1", node=NODE, shards={"pod": POD.shards})
         self.store.begin("run-1", {"pod": POD.shards}, self.record(f"node/{NODE}", started))
-        self.store.renew("p1", "", 60_000)
+        self.store.renew("p1", "", 3_600_000)
         self.heads = {}
         for shard in (*shards_of("pod", POD.shards), Shard("keeper")):
             acquired = self.store.acquire(shard, "", "p1", registry.SCHEMA, proven_dead=False)

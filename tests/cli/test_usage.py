@@ -11,7 +11,7 @@ import pytest
 from chronolet.cli.main import COMMANDS
 from chronolet.cli.services import Services
 from tests.cli.written import run
-from tests.support.scratch import HANG_SECONDS
+from tests.support.scratch import HANG_SECONDS, hang_limit
 
 BAD = [
     ["nonsense"],
@@ -190,7 +190,7 @@ def test_commands_whose_output_nobody_reads_end_with_zero() -> None:
         [sys.executable, "-c", NOBODY_READS, json.dumps(commands)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=hang_limit(60),
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

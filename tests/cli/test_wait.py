@@ -14,7 +14,7 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard
 from tests.cli.histories import UID, accepted
 from tests.cli.written import Said, WrittenNode, run
-from tests.support.scratch import wait_until
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 POD = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}], "ips": [{"ip": "1"}]}}
 
@@ -106,6 +106,8 @@ class Follower:
     def __init__(self, node: WrittenNode) -> None:
         self.node = node
         self.waiting = 0
+        self.blocks: list[int] = []
+        """For how many milliseconds the command meant to wait, each time."""
         self.pool = ThreadPoolExecutor(1)
 
     def start(self, *arguments: str) -> Future[Said]:
@@ -116,7 +118,9 @@ class Follower:
                 self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
             ) -> Inputs:
                 follower.waiting += 1
-                return super().wait(log_after, mail_after, count, block_milliseconds)
+                follower.blocks.append(block_milliseconds)
+                # Until something arrives, so that it does not look once more because the test stood still.
+                return super().wait(log_after, mail_after, count, int(HANG_SECONDS * 1000))
 
         services = Services(store=lambda _: Noting(self.node.server), archive=lambda *_: self.node.archive)
         words = ("--redis", "unix:///none", "--hostname-override", "node-1", *arguments)
@@ -133,30 +137,31 @@ def follower(node: WrittenNode) -> Iterator[Follower]:
 
 
 def test_it_follows_the_log_until_all_are_so(node: WrittenNode, follower: Follower) -> None:
-    waiting = follower.start("wait", "--for=jsonpath={.status.podIP}=10.0.0.9", "web", "db", "--timeout", "60s")
+    waiting = follower.start("wait", "--for=jsonpath={.status.podIP}=10.0.0.9", "web", "db", "--timeout", "500s")
     node.write("pod/default/db", running("10.0.0.9", "db"))
     node.write("pod/default/other", accepted("other"))
     node.write("pod/default/web", running("10.0.0.9"))
-    assert waiting.result(30) == Said("pod/db condition met\npod/web condition met\n", "", 0)
+    assert waiting.result(HANG_SECONDS) == Said("pod/db condition met\npod/web condition met\n", "", 0)
     assert follower.waiting <= 4, "each look is ended by what arrives, not by a poll"
+    assert min(follower.blocks) >= 1_000
 
 
 def test_it_waits_for_the_end_of_this_very_pod(node: WrittenNode, follower: Follower) -> None:
-    waiting = follower.start("wait", "--for=delete", "pod/web", "--timeout", "60s")
+    waiting = follower.start("wait", "--for=delete", "pod/web", "--timeout", "500s")
     node.write("pod/default/web", pod.PodEnded(pod="default/web", uid=UID))
-    assert waiting.result(30) == Said("pod/web condition met\n", "", 0)
+    assert waiting.result(HANG_SECONDS) == Said("pod/web condition met\n", "", 0)
 
 
 def test_a_pod_that_ends_will_never_be_ready(node: WrittenNode, follower: Follower) -> None:
     waiting = follower.start("wait", "--for=condition=Ready", "pod/web", "--timeout", "-1s")
     node.write("pod/default/web", pod.PodEnded(pod="default/web", uid=UID))
-    assert waiting.result(30) == Said("", 'Error from server (NotFound): pods "web" not found\n', 1)
+    assert waiting.result(HANG_SECONDS) == Said("", 'Error from server (NotFound): pods "web" not found\n', 1)
 
 
 def test_it_waits_for_a_pod_to_be_there(node: WrittenNode, follower: Follower) -> None:
-    waiting = follower.start("wait", "--for=create", "pod/new", "--timeout", "60s")
+    waiting = follower.start("wait", "--for=create", "pod/new", "--timeout", "500s")
     node.write("pod/default/new", accepted("new"))
-    assert waiting.result(30) == Said("pod/new condition met\n", "", 0)
+    assert waiting.result(HANG_SECONDS) == Said("pod/new condition met\n", "", 0)
     assert node.run("wait", "--for=create", "web") == Said("pod/web condition met\n", "", 0)
     late = node.run("wait", "--for=create", "none", "--timeout=0")
     assert late == Said("", "error: timed out waiting for the condition on pods/none\n", 1)

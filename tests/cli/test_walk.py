@@ -20,6 +20,13 @@ from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
+PATIENT = f"""
+from chronolet.cli import asking, main
+asking.OWNERLESS_SECONDS = {HANG_SECONDS}
+main.main()
+"""
+"""The command line; an agent that has stood still for a while is not taken for one that is gone."""
+
 MANIFEST = """\
 apiVersion: v1
 kind: Pod
@@ -54,11 +61,13 @@ class Machine:
         }
         self.flags = ["--redis", redis.url, "--root-dir", str(folder / "root"), "--hostname-override", "node-1"]
         with (folder / "agent.log").open("wb") as log:
-            self.agent = self.start("run", "--port", "0", stdout=log, stderr=log)
+            self.agent = self._start(["-m", "chronolet.cli", "run", "--port", "0"], stdout=log, stderr=log)
 
     def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "chronolet.cli", *arguments]
-        return subprocess.Popen(command, env=self.environment, text=True, **streams)
+        return self._start(["-c", PATIENT, *arguments], **streams)
+
+    def _start(self, words: list[str], **streams: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, *words], env=self.environment, text=True, **streams)
 
     def run(self, *arguments: str, status: int = 0) -> str:
         """What a command prints to stdout; it must end with that status."""
@@ -79,9 +88,18 @@ class Machine:
         return found
 
     def ready(self) -> bool:
-        """Whether all containers of the pod are."""
-        statuses = self.pod()["status"]["containerStatuses"]
-        return all(one["ready"] for one in statuses)
+        """Whether the pod is there, and both of its containers are ready."""
+        pods = json.loads(self.look("get", "pods", "-o", "json"))["items"]
+        statuses = [one for pod in pods for one in pod["status"].get("containerStatuses", [])]
+        return [one["ready"] for one in statuses] == [True, True]
+
+    def page(self) -> bytes:
+        """What the pod serves; nothing while it does not."""
+        address = self.pod()["status"]["podIP"]
+        try:
+            return self.docker.namespace.http(80, host=address, timeout=HANG_SECONDS).body
+        except ConnectionError:
+            return b""
 
     def log(self) -> str:
         return (self.folder / "agent.log").read_text()
@@ -114,12 +132,12 @@ def test_a_pods_life_by_the_command_line(machine: Machine, tmp_path: Path) -> No
 
     row = machine.run("get", "pods", "--no-headers").split()
     assert row[:4] == ["web", "2/2", "Running", "0"]
+    wait_until(lambda: len(machine.look("logs", "web", "-c", "app").splitlines()) == 2, "both of its lines")
     process = machine.start("logs", "web", "-c", "app", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     # Both streams; which of two pipes Docker read first is not known.
     said, wrong = process.communicate(timeout=HANG_SECONDS)
     assert (sorted(said.splitlines()), wrong) == (["beware", "ready"], "")
-    address = machine.pod()["status"]["podIP"]
-    assert machine.docker.namespace.http(80, host=address).body == b"written\n"
+    wait_until(lambda: machine.page() == b"written\n", "the page")
 
     followed = tmp_path / "followed"
     with followed.open("w") as file_of_follower:
