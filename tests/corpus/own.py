@@ -28,7 +28,8 @@ PLACE: Final = "/PLACE"
 
 PATIENCE: Final = 30
 
-STAY: Final = "trap 'exit 0' TERM; sleep 3600 & wait"
+STAYS: Final = "trap 'exit 0' TERM\necho end\nsleep 3600 & wait"
+"""The last word comes from a container that ends when it is asked to."""
 
 Prepare = Callable[[Path], None]
 
@@ -52,7 +53,8 @@ def own(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, **(metadata or {})},
-        "spec": {"terminationGracePeriodSeconds": 5, "containers": list(containers), **spec},
+        # Long: whatever a container does at its end, it has the time for it.
+        "spec": {"terminationGracePeriodSeconds": 60, "containers": list(containers), **spec},
     }
     PODS[name] = Own(manifest, prepare)
     return name
@@ -69,7 +71,7 @@ def joins(name: str, container: dict[str, Any]) -> tuple[str, str]:
 def says(name: str, script: str, *, stays: bool = True, **more: Any) -> dict[str, Any]:
     """A container that runs a script, says that this was all, and stays."""
     # One stream: of two, Docker may read the later word first.
-    whole = f"exec 2>&1\n{script}\necho end\n{STAY if stays else ''}"
+    whole = f"exec 2>&1\n{script}\n{STAYS if stays else 'echo end'}"
     return {"name": name, "image": BUSYBOX, "command": ["/bin/sh", "-c", whole], **more}
 
 

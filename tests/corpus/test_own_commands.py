@@ -4,6 +4,7 @@ import pytest
 
 from tests.corpus import images
 from tests.corpus.own import Ran, joins, own, says
+from tests.support.scratch import HANG_SECONDS
 
 pytestmark = pytest.mark.docker
 
@@ -108,5 +109,5 @@ def test_what_a_container_is_told_of_its_pod(ran: Ran) -> None:
 
 def test_ports_of_the_node(ran: Ran) -> None:
     assert ran.output(PORTS) == ""
-    assert ran.node.engine.namespace.http(18082).body == b"published\n"
+    assert ran.node.engine.namespace.http(18082, timeout=HANG_SECONDS).body == b"published\n"
     assert ran.differences(PORTS) == []

@@ -29,7 +29,8 @@ HTTP_HOOK = own(
     "http-hook",
     says(
         "app",
-        r"(printf 'HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nfine' | nc -l -p 8000) &",
+        r"(printf 'HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nfine' | nc -l -p 8000) &"
+        "\nuntil cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | grep -q ':1F40 .* 0A '; do sleep 0.1; done",
         lifecycle={
             "preStop": {
                 "httpGet": {
@@ -70,6 +71,7 @@ STOPPED_BY = own(
 
 def test_hooks_run_after_the_start_and_before_the_end(ran: Ran) -> None:
     ran.wait("both to run", lambda: ran.container(HOOKS, "later").get("ready"))
+    ran.wait("their words", lambda: len(diary(ran, HOOKS)) == 3)
     assert diary(ran, HOOKS) == ["+app", "hooked", "+later"]
     deleted(ran, HOOKS)
     ended = diary(ran, HOOKS)[3:]
@@ -112,7 +114,7 @@ def test_hooks_that_sleep(ran: Ran) -> None:
 
 
 def test_a_pod_that_has_had_its_time(ran: Ran) -> None:
-    ran.wait("its end", lambda: ran.status(DEADLINE)["phase"] == "Failed")
+    ran.wait("its end", lambda: ran.status(DEADLINE).get("phase") == "Failed")
     status = ran.pod(DEADLINE)["status"]
     assert status["reason"] == "DeadlineExceeded"
     assert status["message"] == "Pod was active on the node longer than the specified deadline"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpus.own import Ran, own, says
+from tests.support.scratch import HANG_SECONDS
 
 pytestmark = pytest.mark.docker
 
@@ -96,7 +97,7 @@ def test_the_network_of_the_node(ran: Ran) -> None:
     engine = ran.node.engine
     assert network == namespace(engine.pid, "net")
     assert name == socket.gethostname()
-    assert engine.namespace.http(18081).body == b"served\n"
+    assert engine.namespace.http(18081, timeout=HANG_SECONDS).body == b"served\n"
     address = ran.pod(HOST_NETWORK)["status"]["podIP"]
     assert f"inet {address}/" in engine.namespace.run("ip", "-4", "-o", "address", "show", "docker0").stdout
     assert ran.differences(HOST_NETWORK) == []

@@ -115,9 +115,17 @@ def _applied(node: Node) -> dict[str, One]:
             keys[file] = _key(manifests[file], namespace)
         for file, path, blocks in _apply(node, folder, namespace, {file: texts[file] for file in batch}):
             told[file].add((path, blocks))
+    pods: dict[str, Any] = {}
+
+    def shown() -> bool:
+        pods.update(_shown(node))
+        return all(_stands(pods[keys[file]]["status"], file) for file in TAKEN)
+
     with suppress(TimeoutError):  # then the test of whatever has not settled says how it stands
         node.journal.wait_for("all pods to settle", lambda: all(map(_settled(node, keys), TAKEN)), SETTLES_WITHIN)
-    pods, docker = _shown(node), _inspected(node)
+        # Again: until a command has read the log, one that ends again and again may have begun once more.
+        node.journal.wait_for("all pods to be shown so", shown, SETTLES_WITHIN)
+    pods, docker = pods or _shown(node), _inspected(node)
     return {
         file: One(manifests[file], frozenset(told[file]), *_found(node, key, pods, docker))
         for file, key in keys.items()
@@ -150,12 +158,16 @@ def _settled(node: Node, keys: Mapping[str, str]) -> Any:
 
     def settled(file: str) -> bool:
         state = node.journal.pods.get(keys[file])
-        if TAKEN[file].rejected:
-            return state is not None and plain_status(state).get("reason") == TAKEN[file].rejected
-        found = list(_containers({"status": plain_status(state)})) if state is not None and state.uid else []
-        return bool(found) and all(stands_as(one, TAKEN[file].end(one["name"])) for one in found)
+        return state is not None and bool(state.uid) and _stands(plain_status(state), file)
 
     return settled
+
+
+def _stands(status: Mapping[str, Any], file: str) -> bool:
+    if TAKEN[file].rejected:
+        return status.get("reason") == TAKEN[file].rejected
+    found = list(_containers({"status": status}))
+    return bool(found) and all(stands_as(one, TAKEN[file].end(one["name"])) for one in found)
 
 
 def _shown(node: Node) -> dict[str, Any]:
