@@ -1,7 +1,7 @@
 """Cases of probes.json that are about asking once: what is asked, and what comes of the answer.
 
 HTTP, TCP and gRPC are asked of real servers on this machine, whose address stands for the pod's; commands run on the
-shipped fake of the runtime. Long times are made shorter, all alike.
+shipped fake of the runtime. Time-outs are made shorter, and what comes after one does not come before the outcome.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
-import time
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,9 +38,12 @@ from tests.conformance.drivers.probes import Ticks
 from tests.conformance.drivers.scripted_prober import ScriptedProber
 from tests.conformance.outcome import Case, differences
 from tests.support.probing import Server, running
+from tests.support.scratch import HANG_SECONDS
 
 _HERE = "127.0.0.1"
 _SHORTER = 10
+PATIENCE_SECONDS = HANG_SECONDS
+"""The time-out of a case that has none."""
 _REASON = b"HTTP/1.1 %d Word\r\n"
 
 
@@ -53,11 +56,13 @@ def _prober(runtime: FakeRuntime | None = None) -> Iterator[Probing]:
         prober.stop()
 
 
-def _asked(asked: Target, seconds: float = 5.0, runtime: FakeRuntime | None = None) -> Reading:
+def _asked(asked: Target, given: Case, runtime: FakeRuntime | None = None) -> Reading:
+    """The outcome within the case's time-out."""
+    seconds = given["timeout_seconds"] / _SHORTER if "timeout_seconds" in given else PATIENCE_SECONDS
     found: queue.Queue[Reading] = queue.Queue()
     with _prober(runtime) as prober:
         prober.soon(lambda: prober.begin(asked, seconds, found.put, lambda: True))
-        return found.get(timeout=20)
+        return found.get(timeout=2 * HANG_SECONDS)
 
 
 def _told(reading: Reading) -> dict[str, Any]:
@@ -79,12 +84,17 @@ def _told(reading: Reading) -> dict[str, Any]:
 
 def _http_probe(case: Case) -> Iterable[str]:
     given, answers = case["given"], _answers(case["given"])
+    assert given.get("answer_after_seconds", 1) > given.get("timeout_seconds", 0), (
+        "an answer that is in time is at once"
+    )
     asked: list[bytes] = []
+    over = threading.Event()
 
     def script(connection: socket.socket, request: bytes) -> None:
         answer = answers[min(len(asked), len(answers) - 1)]
         asked.append(request)
-        time.sleep(given.get("answer_after_seconds", 0) / _SHORTER)
+        if "answer_after_seconds" in given:
+            over.wait(HANG_SECONDS)
         connection.sendall(answer.replace(b"10.0.0.5:9090", f"{_HERE}:{other.port}".encode()))
 
     with contextlib.ExitStack() as stack:
@@ -95,7 +105,8 @@ def _http_probe(case: Case) -> Iterable[str]:
         action = HTTPGetAction(port=server.port, scheme=given.get("scheme", "HTTP"), http_headers=headers)
         wanted = target(Probe(http_get=action), container_id="c", ip=_HERE)
         assert isinstance(wanted, HttpTarget)
-        reading = _asked(wanted, given.get("timeout_seconds", 50) / _SHORTER)
+        stack.callback(over.set)
+        reading = _asked(wanted, given)
     hosts = [_fields(request)["Host"][0] for request in asked]
     found = _told(reading) | {"requests": len(asked), "host_header_on_each_request": hosts}
     return differences(case["expect"], found)
@@ -151,7 +162,7 @@ def _tcp_probe(case: Case) -> Iterable[str]:
         if not case["given"]["connects"]:
             listener.close()
         with mock.patch.object(dial, "socket", _Sockets(fail_to_close=case["given"].get("close_error", False))):
-            reading = _asked(TcpTarget(host=_HERE, port=port))
+            reading = _asked(TcpTarget(host=_HERE, port=port), case["given"])
     return differences(case["expect"], _told(reading))
 
 
@@ -183,7 +194,7 @@ def _grpc_probe(case: Case) -> Iterable[str]:
             port = listener.getsockname()[1]
         else:
             port = stack.enter_context(_health_server(given))
-        reading = _asked(GrpcTarget(host=_HERE, port=port), given.get("timeout_seconds", 50) / _SHORTER)
+        reading = _asked(GrpcTarget(host=_HERE, port=port), given)
     return differences(case["expect"], _told(reading))
 
 
@@ -226,8 +237,7 @@ def _exec_probe(case: Case) -> Iterable[str]:
     container = running(runtime)
     if given.get("other_error"):
         runtime.refuse("create_exec", Refusal("failed", "the runtime is ill"))
-    seconds = given.get("timeout_seconds", 50) / _SHORTER
-    reading = _asked(ExecTarget(container_id=container, command=("probe",)), seconds, runtime)
+    reading = _asked(ExecTarget(container_id=container, command=("probe",)), given, runtime)
     return differences(case["expect"], _told(reading))
 
 
