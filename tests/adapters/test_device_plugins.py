@@ -20,7 +20,7 @@ import grpc
 import pytest
 
 from chronolet.adapters import unix_sockets
-from chronolet.adapters.device_plugins import wire
+from chronolet.adapters.device_plugins import watcher, wire
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins, Patience
 from chronolet.ports.device_plugins import Following, Listing, PluginRefusal, Registering
 from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode, Mount, PluginOptions
@@ -97,6 +97,7 @@ class Desk:
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", 0.05)  # how long it takes to see that one is to end
+    monkeypatch.setattr(watcher, "_ASK_SECONDS", HANG_SECONDS)
     root = scratch.create("devices")
     folder, watched = root / "device-plugins", root / "plugins_registry"
     yield Desk(GrpcDevicePlugins(folder, watched, PATIENT), folder, watched)

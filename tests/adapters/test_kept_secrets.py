@@ -18,7 +18,7 @@ SECRET = Secret(
 
 @pytest.fixture
 def files(tmp_path: Path) -> SecretFiles:
-    made = SecretFiles(tmp_path, "n")
+    made = SecretFiles(tmp_path, "n", young_seconds=3600)
     made.prepare()
     return made
 
@@ -95,10 +95,10 @@ def test_only_what_is_old_and_used_by_nobody_is_unused(files: SecretFiles, tmp_p
     used, young, old, future = (files.keep(SECRET, source) for source in ("a", "b", "c", "d"))
     left = folder(tmp_path) / f".{old}-x_y1"
     left.write_bytes(b"half")
-    for path, seconds in ((folder(tmp_path) / old, 61), (left, 61), (folder(tmp_path) / future, -3600)):
+    for path, seconds in ((folder(tmp_path) / old, 3601), (left, 3601), (folder(tmp_path) / future, -3600)):
         age(path, seconds)
-    age(folder(tmp_path) / used, 61)
-    age(folder(tmp_path) / "key", 61)
+    age(folder(tmp_path) / used, 3601)
+    age(folder(tmp_path) / "key", 3601)
     assert sorted(files.unused({used})) == sorted([old, left.name, future])
     for name in (old, left.name, old, "key", "../x"):
         files.remove(name)

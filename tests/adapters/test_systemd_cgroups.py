@@ -15,6 +15,7 @@ from chronolet.adapters.cgroups.marks import Marks
 from chronolet.adapters.cgroups.systemd import SystemdTree, properties
 from chronolet.ports.cgroups import CgroupRefusal
 from chronolet.rules.cgroups import Cgroup, Values
+from tests.support.scratch import HANG_SECONDS
 
 MIB = 1 << 20
 INFINITY = (1 << 64) - 1
@@ -52,6 +53,7 @@ def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systemd:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr("chronolet.adapters.cgroups.systemd._SECONDS", HANG_SECONDS)
     return Systemd(folder)
 
 

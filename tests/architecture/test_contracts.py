@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.scratch import hang_limit
+
 ROOT = Path(__file__).parents[2]
 
 BREAKS = {
@@ -41,7 +43,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=hang_limit(60),
     )
 
 
