@@ -15,6 +15,7 @@ from typing import Final
 import docker
 
 from chronolet.adapters import images
+from tests.support.images import root_file_system
 
 SHELL: Final = images.BUSYBOX.reference
 SERVER: Final = "corpus/server:1"
@@ -52,7 +53,7 @@ def stand_in(image: str) -> str:
 
 def load(api: docker.APIClient) -> None:
     """Import the two that the product does not build, and name one as if it had been pulled."""
-    root = _with_folders(images.build())
+    root = _with_folders(root_file_system())
     for reference, changes in _CHANGES.items():
         repository, _, tag = reference.partition(":")
         api.import_image_from_data(root, repository=repository, tag=tag, changes=[*changes, "ENV PATH=/bin"])

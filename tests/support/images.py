@@ -5,25 +5,36 @@ In: a Docker API client. Out: `chronolet/pause:1` and `chronolet/busybox:1` in t
 
 import io
 import os
+import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
 
 import docker
 import msgspec
 
-from chronolet.adapters.images import ALL, BUSYBOX, PAUSE, ImageImporter, build
+from chronolet.adapters.images import ALL, BUSYBOX, PAUSE, ImageImporter, busybox_path, root_tar
+from tests.support.scratch import HANG_SECONDS
 
 __all__ = ["BUSYBOX", "PAUSE", "load_images"]
 
 _built: list[bytes] = []
 
 
-def load_images(api: ImageImporter) -> None:
-    """Import both images; the tar is built once a test run."""
+def root_file_system() -> bytes:
+    """As a tar, built once a test run. As the product's `build`, which gives busybox ten seconds to list its names."""
     if not _built:
-        _built.append(build())
+        path = busybox_path()
+        listed = subprocess.run([path, "--list"], capture_output=True, text=True, check=True, timeout=HANG_SECONDS)
+        _built.append(root_tar(path.read_bytes(), listed.stdout.split()))
+    return _built[0]
+
+
+def load_images(api: ImageImporter) -> None:
+    """Import both images."""
     for image in ALL:
-        api.import_image_from_data(_built[0], repository=image.repository, tag=image.tag, changes=image.changes)
+        api.import_image_from_data(
+            root_file_system(), repository=image.repository, tag=image.tag, changes=image.changes
+        )
 
 
 def small_image(
