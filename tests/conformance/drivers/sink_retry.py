@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from chronolet.adapters.kube_sinks import calls
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.kernel.decider import Due, Effect
 from chronolet.kernel.kind import Job
@@ -155,7 +156,10 @@ def sink_retry(case: Case) -> Iterable[str]:
             token.write("two\nlines")
             token.flush()
         node, server = _Node(token.name), _Server(["ok"])
-        with mock.patch.object(HttpCaller, "_connection", side_effect=lambda: _Connection(server)):
+        with (
+            mock.patch.object(HttpCaller, "_connection", side_effect=lambda: _Connection(server)),
+            mock.patch.object(calls, "_cut"),  # no answer is late, however long this process stands still
+        ):
             *before, last = _alike(given["event_count"])
             if before:
                 node.record(*before)
