@@ -189,12 +189,18 @@ def test_a_secret_opens_its_registry_and_stays_a_secret(
     own_node.wait_until_running("private", "from-file")
     assert own_node.chronolet("apply", "-f", file).out == "secret/regcred unchanged\npod/private unchanged\n"
     assert own_node.chronolet("describe", "pod", "private").status == 0
-    for hidden in (PASSWORD, AUTH, secret(locked, "x")["data"][".dockerconfigjson"]):
-        for path in (*redis_server.folder.rglob("*"),):
+    with own_node.standing_still("the end of what it writes", lambda: True):  # so that no file goes while it is read
+        check_hidden(own_node, redis_server, secret(locked, "x")["data"][".dockerconfigjson"])
+
+
+def check_hidden(node: Node, server: PrivateRedis, data: str) -> None:
+    """Nobody but the files that are for it has the Secret."""
+    for hidden in (PASSWORD, AUTH, data):
+        for path in (*server.folder.rglob("*"),):
             if path.is_file() and path.parent.name not in ("secrets", "manifests") and path.name != "private.yaml":
                 assert hidden.encode() not in path.read_bytes(), path
-        for one in own_node.docker.containers():
-            assert hidden not in json.dumps(own_node.docker.inspect_container(one["Id"]))
+        for one in node.docker.containers():
+            assert hidden not in json.dumps(node.docker.inspect_container(one["Id"]))
 
 
 def test_a_secret_that_comes_later_or_is_put_right_is_used_at_the_next_try(node: Node, locked: PrivateRegistry) -> None:
