@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from chronolet_schemas import kube_events
 from tests.e2e.node import pod, running_node, shell
@@ -48,8 +49,14 @@ def test_a_pod_waits_for_a_held_port_and_a_forbidden_kernel_parameter_is_rejecte
         node.start(0, *LABELS)
         (node.folder / "first.yaml").unlink()
         node.wait_until_running("second")
-        shown = json.loads(node.chronolet("get", "node", "admits", "-o", "json").out)
+
+        def ready() -> Any:
+            """The node, once it is ready: an agent that stood still for a while is not at once."""
+            said = json.loads(node.chronolet("get", "node", "admits", "-o", "json").out)
+            conditions = {one["type"]: one["status"] for one in said["status"]["conditions"]}
+            return said if conditions["Ready"] == "True" else None
+
+        shown = node.journal.wait_for("the node to be ready", ready)
         assert shown["metadata"]["labels"]["disk"] == "hdd"
-        assert {one["type"]: one["status"] for one in shown["status"]["conditions"]}["Ready"] == "True"
         assert shown["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("docker://")
         assert "second" in node.chronolet("describe", "node").out
