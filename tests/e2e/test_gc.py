@@ -135,7 +135,9 @@ class Images:
 
 
 def planned(node: Node, small_engine: PrivateDocker, *words: str) -> tuple[dict[str, Any], list[str]]:
-    """What `gc plan` says, and all calls that it made to the engine."""
+    """What `gc plan` says, once both collectors have one, and all calls that it made to the engine."""
+    node.journal.wait_for_event(image_gc.PolicySet)
+    node.journal.wait_for_event(container_gc.PolicySet)
     proxy = DockerProxy(small_engine.host, node.root / "plan.sock")
     try:
         said = node.chronolet(

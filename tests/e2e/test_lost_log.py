@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from chronolet_schemas import kernel, kube_events, manifests
+from chronolet_schemas import container_gc, kernel, kube_events, manifests
 from chronolet_schemas import pod as pods
 from tests.e2e.crash_matrix.farm import Farm
 from tests.e2e.crash_matrix.points import Point
@@ -159,6 +159,7 @@ def lose_kept_manifests(node: Node, server: PrivateRedis) -> None:
     node.start()
     new_log(node, server)
     node.journal.wait_for_event(manifests.FolderRead)
+    node.journal.wait_for_event(container_gc.PolicySet)  # before, the collector has no plan
 
 
 def check_left_alone(node: Node, running: Mapping[str, str]) -> None:
