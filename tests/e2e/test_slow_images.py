@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +15,13 @@ from tests.integration.effects.registry import Registry, registry_in
 from tests.support.docker import PrivateDocker
 from tests.support.registry import forget, unique_root
 from tests.support.scratch import HANG_SECONDS
+
+
+@pytest.fixture
+def own_node(own_node: Node) -> Node:
+    """Its pulls are not given up, however long a test takes."""
+    own_node.environ["CHRONOLET_IMAGE_PULL_PROGRESS_DEADLINE"] = "1h"
+    return own_node
 
 
 @pytest.fixture
@@ -104,12 +111,12 @@ def test_the_removal_of_a_pod_ends_its_pull(own_node: Node, slow: Registry, quic
 
 
 def test_a_pull_in_which_nothing_moves_is_given_up_and_tried_again(own_node: Node, slow: Registry) -> None:
-    own_node.environ["CHRONOLET_IMAGE_PULL_PROGRESS_DEADLINE"] = "2s"
+    own_node.environ["CHRONOLET_IMAGE_PULL_PROGRESS_DEADLINE"] = "5s"
     own_node.write("slow.yaml", running("slow", slow))
     own_node.start()
     words = own_node.journal.wait_for_event(pods.ImageFailed, reason="ErrImagePull").message
     assert words.startswith(
-        f'pull of image "{slow.reference}" was given up because of no progress for 2s, latest progress: "'
+        f'pull of image "{slow.reference}" was given up because of no progress for 5s, latest progress: "'
     )
     slow.let_go.set()
     own_node.wait_until_running("slow")
@@ -137,17 +144,15 @@ def test_progress_is_told_now_and_then(own_node: Node, docker_engine: PrivateDoc
     with registry_in(docker_engine.namespace, root=unique_root(), slow=True) as dripping:
         dripping.drip = 10_000
         own_node.start()
+        began = time.time()
         own_node.write("slow.yaml", running("slow", dripping))
         told = own_node.journal.wait_for_event(pods.ImagePullProgress)
         assert 0 < told.done_bytes < told.total_bytes
         dripping.let_go.set()
         own_node.wait_until_running("slow")
-        times = [
-            line.entry.position.milliseconds
-            for line in own_node.journal.lines
-            if isinstance(line.event, pods.ImagePullProgress)
-        ]
-        assert all(later - sooner >= 4_900 for sooner, later in itertools.pairwise(times))
+        # Not looked at one by one: a stall may write one late, and the next one in time.
+        told_often = len(own_node.journal.events(pods.ImagePullProgress))
+        assert told_often <= (time.time() - began) / 4.9 + 1
     forget(docker_engine, dripping.address)
 
 
