@@ -22,8 +22,9 @@ from chronolet_schemas.envelope import Event
 from tests.e2e.journal import Journal
 from tests.e2e.node import Node
 from tests.e2e.witness import Death
-from tests.support.scratch import HANG_SECONDS
+from tests.support.scratch import hang_limit
 
+_SECONDS = hang_limit(60)
 _WORDS = {"running": "runs", "paused": "runs", "exited": "dead", "dead": "dead", "removing": "dead", "created": "made"}
 _Claims = Mapping[str, str]
 """Container id -> `runs`, `dead` or `made`; what is not in it is `gone`."""
@@ -33,11 +34,11 @@ def wait_for_agreement(node: Node, what: str) -> float:
     """Until both say the same, counted from now; the seconds it took."""
     began = time.monotonic()
     while found := differences(node):
-        if time.monotonic() - began > HANG_SECONDS:
+        if time.monotonic() - began > _SECONDS:
             said = "\n".join(found[:20])
             pods = {uid for line in found for uid in re.findall(r"_([0-9a-f]{32})_", line)}
             raise AssertionError(
-                f"{what}: {len(found)} differences after {HANG_SECONDS:.0f} s:\n{said}\n"
+                f"{what}: {len(found)} differences after {_SECONDS:.0f} s:\n{said}\n"
                 f"of these pods the log has\n{node.journal.history(pods)}\nit ends with\n{node.journal.tail(20)}"
             )
         node.journal.read(20)

@@ -69,13 +69,13 @@ def storm(node: Node, engine: PrivateDocker, blows: int) -> int:
     return len(hit)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_a_hundred_flapping_containers_are_known_as_they_are(doomed_node: Node) -> None:
     flap(doomed_node, SHORT_PODS)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_two_hundred_flapping_containers_are_known_as_they_are(doomed_node: Node) -> None:
     flap(doomed_node, LONG_PODS)
 
@@ -94,7 +94,7 @@ def flap(own_node: Node, count: int) -> None:
         print(f"{len(late)} deaths: known after {late[len(late) // 2]:.2f} s (median), {late[-1]:.2f} s (longest)")  # noqa: T201 - asked for
         exited = {one.id for one in deaths}
         own_node.journal.wait_for(
-            "the pods' own word", lambda: exited == {one.id for one in own_node.journal.events(pods.ContainerExited)}, 5
+            "the pods' own word", lambda: exited == {one.id for one in own_node.journal.events(pods.ContainerExited)}
         )
         assert own_node.runs
         assert "Traceback" not in own_node.log
@@ -120,7 +120,7 @@ def kill_redis(_node: Node, redis: PrivateRedis) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_storms_in_which_everything_else_dies_too(own_node: Node, redis_server: PrivateRedis) -> None:
     blows = many_pods(own_node, LONG_PODS)
     for blow in (kill_docker, kill_redis, kill_agent, kill_docker):

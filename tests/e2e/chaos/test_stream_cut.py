@@ -9,6 +9,7 @@ from tests.e2e.node import Node, pod, shell
 from tests.support.docker import PrivateDocker
 from tests.support.docker_proxy import DockerProxy, Fault, docker_proxy
 from tests.support.redis import PrivateRedis
+from tests.support.scratch import wait_until
 
 
 def test_a_disagreement_is_seen(own_node: Node) -> None:
@@ -19,6 +20,7 @@ def test_a_disagreement_is_seen(own_node: Node) -> None:
     own_node.kill9()
     dead = own_node.running("two")["app"]["Id"]
     own_node.docker.kill(dead)
+    wait_until(lambda: "app" not in own_node.running("two"), "its end, which comes after the answer")
     found = [line.partition(" ")[2] for line in differences(own_node)]
     assert found == [f"{dead} dead for Docker, for pleg runs", f"{dead} gone for Docker, for pod runs"]
     own_node.docker.remove_container(own_node.running("two")["other"]["Id"], force=True)
@@ -26,11 +28,18 @@ def test_a_disagreement_is_seen(own_node: Node) -> None:
 
 
 def cut(node: Node, proxy: DockerProxy) -> Fault:
-    """The stream is cut and cannot be opened any more."""
+    """The stream is cut, which the log tells, and cannot be opened any more."""
+    node.journal.wait_for("a stream that is followed", lambda: is_followed(node) and proxy.under_way("/events"))
     closed = proxy.drop("/events")
     assert proxy.cut("/events")
-    node.journal.wait_for("tries to follow again", lambda: len(closed.met) >= 2)
+    node.journal.wait_for("tries to follow again", lambda: not is_followed(node) and len(closed.met) >= 2)
     return closed
+
+
+def is_followed(node: Node) -> bool:
+    """By the log's last word on it."""
+    words = [line.event for line in node.journal.lines if isinstance(line.event, pleg.StreamFollowed | pleg.StreamLost)]
+    return bool(words) and isinstance(words[-1], pleg.StreamFollowed)
 
 
 def cut_again_and_again(node: Node, proxy: DockerProxy, cuts: int) -> None:
@@ -57,14 +66,14 @@ def cut_again_and_again(node: Node, proxy: DockerProxy, cuts: int) -> None:
         churn.pause()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(1800)
 def test_a_stream_that_is_cut_is_followed_again(own_node: Node, docker_engine: PrivateDocker) -> None:
     with docker_proxy(docker_engine.host) as proxy:
         cut_again_and_again(own_node, proxy, 5)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_a_stream_that_is_cut_for_long(
     own_node: Node, docker_engine: PrivateDocker, redis_server: PrivateRedis
 ) -> None:
