@@ -130,10 +130,9 @@ class PrivateDocker:
         for client in list(self._clients):
             client.close()
         cgroups = {self.cgroup, *self._container_ids()}
-        named = scratch.pids_naming(f"{self.folder}/")
-        scratch.kill(
-            [*named, *(child for pid in named for child in scratch.children(pid)), *_pids_in(_cgroups(cgroups))]
-        )
+        # One that is killed may have begun another just before.
+        while living := self._living(cgroups):
+            scratch.kill(living)
         if self._process is not None:
             self._process.wait()
             self._process = None
@@ -141,6 +140,11 @@ class PrivateDocker:
         self.namespace.delete()
         _remove_cgroups(cgroups)
         shutil.rmtree(self.folder)
+
+    def _living(self, cgroups: set[str]) -> list[int]:
+        named = scratch.pids_naming(f"{self.folder}/")
+        found = [*named, *(child for pid in named for child in scratch.children(pid)), *_pids_in(_cgroups(cgroups))]
+        return [pid for pid in found if scratch.start_time(pid)]
 
     def _arguments(self) -> list[str]:
         return [
