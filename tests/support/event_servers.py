@@ -19,8 +19,6 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-from tests.support.scratch import HANG_SECONDS
-
 Broken = Literal["close", "reset", "half", "nonsense", "drip", "hang", "huge"]
 Fault = Literal[Broken, "empty", "html 502", "later 503", "move 307", "deny 403"]
 UNREACHABLE: tuple[Fault, ...] = ("close", "reset", "half", "nonsense", "drip", "hang", "huge")
@@ -112,7 +110,7 @@ class Server(ABC):
                     if self.over.wait(0.05):
                         return
             case "hang":
-                self.over.wait(HANG_SECONDS)
+                self.over.wait()
             case "huge":
                 handler.wfile.write(_HEAD + b"Content-Length: 99999999\r\n\r\n")
                 while not self.over.is_set():

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chronolet.kernel import redis_store
+from chronolet.kernel import redis_reader, redis_scan, redis_store
 from tests.support.scratch import HANG_SECONDS
 
 
@@ -19,4 +19,9 @@ def patient_stores() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("STEP", "LEASE", "QUERY"):
             patch.setattr(redis_store, f"{name}_TIMEOUT_SECONDS", HANG_SECONDS)
+        patch.setattr(redis_reader, "_MARGIN_SECONDS", HANG_SECONDS)
+        patch.setattr(redis_scan, "_TIMEOUT_SECONDS", HANG_SECONDS)
+        defaults = redis_store.RedisStore.__init__.__kwdefaults__
+        assert defaults is not None
+        patch.setitem(defaults, "patience_seconds", HANG_SECONDS)
         yield
