@@ -10,7 +10,7 @@ ASKS = "test -t 0 && echo terminal in; test -t 1 && echo terminal out; true"
 
 NEITHER = own("no-terminal", says("app", ASKS))
 TERMINAL = own("terminal", says("app", ASKS, tty=True, stdin=True))
-READS = own("reads", says("app", "echo ready; read first; read second; echo $first $second", stdin=True))
+READS = own("reads", says("app", "echo ready; read first; echo $first; read second; echo $second", stdin=True))
 READS_ONCE = own(
     "reads-once", says("app", "echo ready; cat; echo over", stdin=True, stdinOnce=True), restartPolicy="Never"
 )
@@ -38,8 +38,9 @@ def test_a_container_with_a_terminal(ran: Ran) -> None:
 def test_an_input_that_stays_open_for_the_next_client(ran: Ran) -> None:
     ran.wait("its first word", lambda: ran.written(READS) == "ready\n")
     write(ran, READS, b"one\n")
+    ran.wait("the first client's word", lambda: ran.written(READS) == "ready\none\n")
     write(ran, READS, b"two\n")
-    assert ran.output(READS) == "ready\none two\n"
+    assert ran.output(READS) == "ready\none\ntwo\n"
     assert ran.differences(READS) == []
 
 
