@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import redis
 
-from chronolet.adapters.kube_sinks import KubernetesSink, StreamReader, StreamSink, WebhookSink
+from chronolet.adapters.kube_sinks import KubernetesSink, StreamReader, StreamSink, WebhookSink, stream
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.adapters.kube_sinks.kubernetes import Pace
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
@@ -52,6 +52,7 @@ def webhook() -> Iterator[Webhook]:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that stands still for a while is waited for."""
     monkeypatch.setitem(HttpCaller.__init__.__kwdefaults__, "seconds", HANG_SECONDS)
+    monkeypatch.setattr(stream, "_TIMEOUT_SECONDS", HANG_SECONDS)
 
 
 def patience(fault: Fault) -> float:
