@@ -53,9 +53,12 @@ def sweep(kind: str, destroy: Callable[[Path], None]) -> None:
 
 def _abandoned(folder: Path) -> bool:
     """Whether the owner has died. A pid that another process has got meanwhile is told by its start time."""
-    owner = folder / "owner"
-    # Without an owner file the folder is either half made by a living run or half removed by a dead one.
-    pid, _, started = (owner.read_text() if owner.exists() else folder.name.split("-")[2]).partition(" ")
+    try:
+        owner = (folder / "owner").read_text()
+    except FileNotFoundError:
+        # The folder is half made by a living run or half removed, by a dead one or by another run just now.
+        owner = folder.name.split("-")[2]
+    pid, _, started = owner.partition(" ")
     now = start_time(int(pid))
     return now is None or (started not in ("", now))
 
