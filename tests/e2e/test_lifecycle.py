@@ -114,8 +114,9 @@ def test_a_hook_that_fails_ends_its_container_and_one_that_hangs_ends_with_the_g
 
 
 def test_a_pod_past_its_deadline_fails_and_says_its_last_word(node: Node) -> None:
-    said = "trap 'echo -n out of time > /dev/termination-log; exit 7' TERM; echo ready; " + _WAITS
-    late = a_pod("late", shell("app", said), terminationGracePeriodSeconds=60)
+    # While it runs, the column says why the pod has failed; afterwards, how its container ended.
+    ends = "until [ -e /tmp/seen ]; do sleep 0.1; done; echo -n out of time > /dev/termination-log; exit 7"
+    late = a_pod("late", shell("app", f"trap '{ends}' TERM; echo ready; {_WAITS}"), terminationGracePeriodSeconds=600)
     assert node.chronolet("apply", "-f", node.aside("late.yaml", late)).status == 0
     node.wait_until_running("late")
     node.wait_for_output("late", "app", "ready")
@@ -124,6 +125,8 @@ def test_a_pod_past_its_deadline_fails_and_says_its_last_word(node: Node) -> Non
     late["spec"]["activeDeadlineSeconds"] = passed + 2
     assert node.chronolet("apply", "-f", node.aside("late.yaml", late)).out == "pod/late configured\n"
     node.wait_for_column("late", "DeadlineExceeded")
+    docker = node.docker
+    docker.exec_start(docker.exec_create(node.running("late")["app"]["Id"], ["touch", "/tmp/seen"])["Id"])
     node.journal.wait_for_event(pod.ExitRead, pod="default/late", message="out of time")
     node.journal.wait_for("the end of the sandbox", lambda: not node.running("late"))
     described = node.chronolet("describe", "pod", "late").out
