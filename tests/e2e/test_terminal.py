@@ -128,15 +128,16 @@ def completes(window: Terminal, begun: str, whole: str) -> None:
 
     def stands(screen: str) -> bool:
         nonlocal pressed
-        if whole not in screen and time.monotonic() > pressed + PRESS_AGAIN_SECONDS:
+        # Not while the shell still asks for what the last one is to complete: a second one would go on from there.
+        if whole not in screen and time.monotonic() > pressed + PRESS_AGAIN_SECONDS and not window.children:
             pressed = time.monotonic()
             window.press("Tab")
         return whole in screen
 
-    window.wait_until(stands, whole)
+    window.wait_until(stands, whole, 60)
 
 
-PRESS_AGAIN_SECONDS = 6.0
+PRESS_AGAIN_SECONDS = 10.0
 
 SHELLS = {
     "bash": (["bash", "--norc", "-i"], "source <(chronolet completion bash)"),
@@ -148,6 +149,7 @@ SHELLS = {
 }
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", SHELLS)
 def test_the_tabulator_key_completes_commands_pods_and_containers(
     node: Node, environ: dict[str, str], name: str
