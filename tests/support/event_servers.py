@@ -51,6 +51,7 @@ class Server(ABC):
 
         class Listener(ThreadingHTTPServer):
             daemon_threads = True
+            request_queue_size = 128  # of those that a stall keeps waiting
 
             def handle_error(self, *_: object) -> None:
                 """Clients that were killed leave broken connections."""
