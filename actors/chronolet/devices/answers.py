@@ -53,7 +53,7 @@ def _preferred(desk: Desk, claim: Claim, message: signals.PreferenceSaid) -> Seq
     resource = desk.state.resources.get(claim.resource)
     if resource is None or not resource.heard:
         return _failed(desk, claim, "its plugin stopped", away=True)
-    return claims.choice(desk, claim, claim.resource, resource, message.devices)
+    return claims.preference(desk, claim, resource, message.devices)
 
 
 def as_answer(message: EffectFailed) -> Answer | signals.OptionsSaid:

@@ -86,6 +86,15 @@ def _of_resource(desk: Desk, claim: Claim, name: str) -> Sequence[ClaimEvent] | 
     recorded = _recorded(claim, name)
     if recorded is None and not desk.policy.wait_for_resources and not desk.state.known(name):
         return None  # as the kubelet has it: a resource that no plugin ever spoke of is none of the plugins'
+    problem = _problem(desk, claim, name, recorded)
+    if problem is not None:
+        return _troubled(desk, claim, name, problem)
+    if name in claim.held or not claim.wants[name]:
+        return None
+    return _asked(desk, claim, name)
+
+
+def _problem(desk: Desk, claim: Claim, name: str, recorded: Sequence[str] | None) -> Problem | None:
     request = Request(
         uid=claim.uid,
         container=claim.container,
@@ -94,12 +103,7 @@ def _of_resource(desk: Desk, claim: Claim, name: str) -> Sequence[ClaimEvent] | 
         recorded=recorded,
         running=name in claim.adopted,
     )
-    problem = problem_of(request, desk.healthy(name))
-    if problem is not None:
-        return _troubled(desk, claim, name, problem)
-    if name in claim.held or not request.requested:
-        return None
-    return _asked(desk, claim, name)
+    return problem_of(request, desk.healthy(name))
 
 
 def _recorded(claim: Claim, name: str) -> tuple[str, ...] | None:
@@ -119,10 +123,22 @@ def _asked(desk: Desk, claim: Claim, name: str) -> Sequence[ClaimEvent]:
         return (_chosen(desk, claim, name, claim.adopted[name]),)
     if _under_way(desk.state, claim, name, "preferring"):
         return _in_turn(desk, claim, name)
-    return choice(desk, claim, name, resource)
+    return _choice(desk, claim, name, resource)
 
 
-def choice(
+def preference(desk: Desk, claim: Claim, resource: Resource, preferred: Iterable[str]) -> Sequence[ClaimEvent]:
+    """What follows from the devices that the plugin would give, by what is healthy by now.
+
+    A plugin that has registered again meanwhile, and has listed nothing yet, is waited for as one that was never asked.
+    """
+    name = claim.resource
+    problem = _problem(desk, claim, name, _recorded(claim, name))
+    if problem is not None:
+        return _troubled(desk, claim, name, problem)
+    return _choice(desk, claim, name, resource, preferred)
+
+
+def _choice(
     desk: Desk, claim: Claim, name: str, resource: Resource, preferred: Iterable[str] | None = None
 ) -> Sequence[ClaimEvent]:
     """Devices for the claim; or the question to the plugin which it prefers, which it may have answered."""

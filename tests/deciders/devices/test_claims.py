@@ -312,6 +312,26 @@ def test_a_plugin_that_went_while_it_was_asked() -> None:
     assert scene.pending.reason == "plugin_away"
 
 
+def test_a_plugin_that_has_come_back_and_lists_nothing_yet_when_its_answer_arrives() -> None:
+    """As after a restart of the agent, which asks once more before the plugin has sent its first list."""
+    scene = offering(Devices().plugged("a")).asks({GPU: 1})
+    scene.when(signals.RegistryOpened())
+    scene.registers(options=devices.PluginOptions(preferred_allocation=True))
+    assert scene.prefers("a").pending.reason == "no_healthy_devices"
+    scene.lists("a")
+    assert scene.question().available == ("a",)
+    assert scene.prefers("a").has() == {GPU: ("a",)}
+
+
+def test_devices_that_all_fell_ill_while_the_plugin_was_asked() -> None:
+    scene = offering(Devices().plugged("a")).asks({GPU: 1})
+    scene.lists(ill=["a"])
+    assert scene.prefers("a").pending.reason == "no_healthy_devices"
+    scene = offering(Devices(Policy(wait_for_resources=False)).plugged("a")).asks({GPU: 1})
+    scene.lists(ill=["a"])
+    assert scene.prefers("a").only(devices.DevicesRefused).reason == "no_healthy_devices"
+
+
 def test_nothing_is_asked_of_a_plugin_that_has_not_said_what_it_wants() -> None:
     scene = Devices().registers(by="watcher").lists("a").asks({GPU: 1})
     assert scene.pending.reason == "options_unknown"
