@@ -1,12 +1,14 @@
-"""A command that Docker did not begin: it always says 126, whether the command is at fault or the engine."""
+"""How Docker's commands end; of one that it did not begin it always says 126, whether it or the engine is at fault."""
 
 from __future__ import annotations
 
 import struct
+import threading
 from typing import Any, cast
 
 import pytest
 
+from chronolet.adapters.docker_runtime import execs
 from chronolet.adapters.docker_runtime.connection import Connection
 from chronolet.adapters.docker_runtime.execs import Execs
 from chronolet.ports.runtime import ExecResult, Refusal
@@ -76,3 +78,68 @@ def test_what_the_engine_lacks_is_no_failure_of_the_command(said: str, kind: str
 def test_a_command_that_ran_may_say_anything() -> None:
     assert run("too many open files", pid=7).exit_code == 126
     assert run("", 0).exit_code == 0
+
+
+class Clock:
+    """Time passes while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class LongEngine(Engine):
+    """The command's output ends at once, and the engine notes its end, with 3, when the clock shows `ends_at`."""
+
+    def __init__(self, clock: Clock, ends_at: float) -> None:
+        super().__init__("early words", 3, 7)
+        self._clock, self._ends_at = clock, ends_at
+
+    def call(self, *_words: object) -> bytes:
+        if self._clock.now >= self._ends_at:
+            return self._inspected
+        return self._inspected.replace(b"false", b"true").replace(b"3", b"null")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    shown = Clock()
+    monkeypatch.setattr(execs, "time", shown)
+    return shown
+
+
+def run_long(clock: Clock, ends_at: float, seconds: float, cancelled: threading.Event | None = None) -> ExecResult:
+    engine: Any = LongEngine(clock, ends_at)
+
+    def give_up() -> None:
+        if cancelled is not None and clock.now > 20:
+            cancelled.set()
+
+    return Execs(cast("Connection", engine)).run("e", seconds, cancelled, give_up)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 90.0])
+def test_an_engine_that_is_late_to_note_an_end_is_waited_for(clock: Clock, seconds: float) -> None:
+    assert run_long(clock, 60, seconds) == ExecResult(output=b"early words", exit_code=3)
+    assert clock.now < 61
+
+
+def test_it_is_waited_for_until_the_commands_time_is_up(clock: Clock) -> None:
+    with pytest.raises(Refusal) as refusal:
+        run_long(clock, 60, 30)
+    assert (refusal.value.kind, 30 <= clock.now < 31) == ("timeout", True)
+
+
+def test_it_is_waited_for_until_nobody_wants_to_know(clock: Clock) -> None:
+    with pytest.raises(Refusal) as refusal:
+        run_long(clock, 60, 0, threading.Event())
+    assert (refusal.value.kind, 20 < clock.now < 21) == ("timeout", True)
+
+
+def test_an_engine_may_note_an_end_after_the_commands_time(clock: Clock) -> None:
+    assert run_long(clock, 4, 1).exit_code == 3

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from chronolet.adapters.docker_runtime import DockerRuntime, execs
+from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.docker_runtime import runtime as docker_runtime
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
 from chronolet.ports.runtime import (
@@ -151,7 +151,6 @@ def harness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     engine: PrivateDocker = request.getfixturevalue("docker_engine")
     # An engine that gets no processor for a while is waited for.
     monkeypatch.setattr(docker_runtime, "_LIST_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(execs, "_SETTLE_SECONDS", HANG_SECONDS)
     runtime = DockerRuntime(engine.host, timeout_seconds=HANG_SECONDS)
     with closing(engine.api()) as api:
         yield Harness(runtime, engine.kill9, engine.start, api.pause)

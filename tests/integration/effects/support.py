@@ -13,7 +13,7 @@ import pytest
 
 from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.cgroups import ContainerGroups
-from chronolet.adapters.docker_runtime import DockerRuntime, execs
+from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.docker_runtime import runtime as docker_runtime
 from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
@@ -71,7 +71,6 @@ class PatientRuntime(DockerRuntime):
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what workers wait for on an engine that works, however slowly."""
     monkeypatch.setattr(docker_runtime, "_LIST_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(execs, "_SETTLE_SECONDS", HANG_SECONDS)
     monkeypatch.setattr(stopping, "_AFTER_KILL_SECONDS", HANG_SECONDS)
 
 

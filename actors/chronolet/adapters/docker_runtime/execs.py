@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,13 +28,34 @@ OUTPUT_LIMIT = 16 * 1024
 
 _SLICE_SECONDS = 0.25
 """So soon it is seen that nobody waits any more, and so often `meanwhile` is called."""
-_SETTLE_SECONDS = 5.0  # between the stream's end and the exit code
+_SETTLE_SECONDS = 5.0
+"""So long after a command's time an engine may note that it has ended in time."""
 _PAUSE_SECONDS = 0.01
 NOT_BEGUN = (126, 127)
 """Docker's exit codes for a command that it could not begin, for whatever reason."""
 _STARTED_BEFORE = ("has already run", "is already running")
 _NANOSECONDS = 1_000_000_000
 _frame = struct.Struct(">BxxxL")
+
+
+class _Wait(NamedTuple):
+    """For one command: until when, on the monotonic clock, None for ever; what ends it before; what is called now and
+    then.
+    """
+
+    exec_id: str
+    until: float | None
+    cancelled: threading.Event | None
+    meanwhile: Callable[[], object]
+
+    def slice(self) -> float:
+        """How long to wait before the next look. Raises Refusal `timeout` if it is over."""
+        left = _SLICE_SECONDS if self.until is None else min(self.until - time.monotonic(), _SLICE_SECONDS)
+        if left <= 0:
+            raise Refusal("timeout", f"exec {self.exec_id}: still running when its time was up")
+        if self.cancelled is not None and self.cancelled.is_set():
+            raise Refusal("timeout", f"exec {self.exec_id}: no longer waited for")
+        return left
 
 
 class _Inspected(msgspec.Struct):
@@ -65,17 +87,18 @@ class Execs:
     ) -> ExecResult:
         """See `ports.runtime.Runtime.run_exec`."""
         until = time.monotonic() + timeout_seconds if timeout_seconds else None
+        wait = _Wait(exec_id, until, cancelled, meanwhile or _nothing)
         body = msgspec.json.encode({"Detach": False, "Tty": False})
         attached = self._connection.upgrade(f"/exec/{quoted(exec_id)}/start", body, tty=False)
         try:
-            output = _output(attached, exec_id, until, cancelled, meanwhile or _nothing)
+            output = _output(attached, wait)
         finally:
             attached.close()
         said = one_line(output.decode(errors="replace"))
         # Once the connection is handed over, Docker writes its own refusals into it as if the command had said them.
         if said in [f"Error: Exec command {exec_id} {words}" for words in _STARTED_BEFORE]:
             raise Refusal("conflict", said)
-        found = self._ended(exec_id, said)
+        found = self._ended(wait, said)
         if not found.Pid and found.ExitCode in NOT_BEGUN and not is_about_the_command(said):
             raise Refusal(kind_of(said, "failed"), said or f"exec {exec_id}: it was not begun")
         return ExecResult(output=output, exit_code=found.ExitCode or 0)
@@ -119,17 +142,21 @@ class Execs:
         except OSError:  # it has ended, or belongs to somebody whose processes are not ours to look at
             return ()
 
-    def _ended(self, exec_id: str, said: str) -> _Inspected:
-        """The stream ends a moment before the engine has noted how the process ended."""
-        until = time.monotonic() + _SETTLE_SECONDS
-        while (found := self._inspect(exec_id)) is not None and found.Running and time.monotonic() < until:
-            time.sleep(_PAUSE_SECONDS)
+    def _ended(self, wait: _Wait, said: str) -> _Inspected:
+        """How it ended. The stream ends before the engine has noted that: a moment, on a busy machine many seconds."""
+        if wait.until is not None:
+            wait = wait._replace(until=max(wait.until, time.monotonic() + _SETTLE_SECONDS))
+        pause = _PAUSE_SECONDS
+        while (found := self._inspect(wait.exec_id)) is not None and found.Running:
+            time.sleep(min(pause, wait.slice()))
+            if pause >= _SLICE_SECONDS:
+                wait.meanwhile()
+            pause = min(2 * pause, _SLICE_SECONDS)
         if found is None:
-            raise Refusal("not_found", f"exec {exec_id}: its container ended before it could be asked how it ended")
-        if found.Running:
-            raise Refusal("failed", f"exec {exec_id}: it closed its output and still runs")
+            ended = f"exec {wait.exec_id}: its container ended before it could be asked how it ended"
+            raise Refusal("not_found", ended)
         if found.ExitCode is None:
-            raise Refusal("failed", said or f"exec {exec_id}: it was not started")
+            raise Refusal("failed", said or f"exec {wait.exec_id}: it was not started")
         return found
 
     def _inspect(self, exec_id: str) -> _Inspected | None:
@@ -141,23 +168,12 @@ class Execs:
             raise
 
 
-def _output(
-    attached: Attached,
-    exec_id: str,
-    until: float | None,
-    cancelled: threading.Event | None,
-    meanwhile: Callable[[], object],
-) -> bytes:
+def _output(attached: Attached, wait: _Wait) -> bytes:
     """What both streams said, in order, up to the limit; reads to the end all the same."""
     kept, rest = b"", b""
     while True:
-        left = _SLICE_SECONDS if until is None else min(until - time.monotonic(), _SLICE_SECONDS)
-        if left <= 0:
-            raise Refusal("timeout", f"exec {exec_id}: still running when its time was up")
-        if cancelled is not None and cancelled.is_set():
-            raise Refusal("timeout", f"exec {exec_id}: no longer waited for")
-        if not attached.has_something(left):
-            meanwhile()
+        if not attached.has_something(wait.slice()):
+            wait.meanwhile()
             continue
         piece = attached.read_some()
         if not piece:
