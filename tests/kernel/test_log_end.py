@@ -1,5 +1,6 @@
 """The log's end is remembered outside of the server: what the server lost while nobody looked is found at the start."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,34 @@ def test_a_clean_end_remembers_all_and_nothing_is_missed(rig: Rig, tmp_path: Pat
     watching(rig, path)
     tell(rig, 1)
     assert rig.events(kernel.LogLost) == []
+
+
+def test_a_clean_end_remembers_the_step_that_was_on_its_way(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, under_way, go_on = tmp_path / "log-end", threading.Event(), threading.Event()
+    process = watching(rig, path)
+    store: Any = process._setup.store
+    step = store.step
+
+    def late(asked: Any) -> Any:
+        under_way.set()
+        assert go_on.wait(scratch.HANG_SECONDS)
+        return step(asked)
+
+    monkeypatch.setattr(store, "step", late)
+    rig.send(Tell(request=request(), key="a"))
+    assert under_way.wait(scratch.HANG_SECONDS)
+    assert process._supervisor is not None
+    hosted = [seat for seat, _ in process._supervisor._actor_weakref()._hosted.values()]
+    ending = threading.Thread(target=process.retire)
+    ending.start()
+    scratch.wait_until(lambda: all(seat.stopping.is_set() for seat in hosted), "the end of the hosts to be asked for")
+    go_on.set()
+    ending.join(scratch.HANG_SECONDS)
+    assert not ending.is_alive()
+    assert rig.events(chore.Told)
+    assert str(rig.log()[-1].position) in path.read_text()
 
 
 def test_a_tail_that_is_gone_at_the_start_is_an_error_and_an_event(rig: Rig, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, assert_never
 
@@ -321,7 +321,7 @@ class Supervisor(pykka.ThreadingActor):
     def _lose_tail(self) -> None:
         """Stop everything; the next tick begins anew with what the server has."""
         log.error("the server has lost a part of the log: loading everything again")
-        self._remember()
+        self._remember(seat for seat, _ in self._hosted.values())
         for shard, (seat, _) in list(self._hosted.items()):
             self._had[shard] = seat.ledger.version
             self._let_go(shard)
@@ -346,9 +346,9 @@ class Supervisor(pykka.ThreadingActor):
             complain(lost)
         return lost
 
-    def _remember(self) -> None:
-        """How far the log goes, as far as this process knows."""
-        known_to_be = [seat.ledger.at for seat, _ in self._hosted.values()]
+    def _remember(self, seats: Iterable[Seat]) -> None:
+        """How far the log goes, as far as this process and these hosts of its know."""
+        known_to_be = [seat.ledger.at for seat in seats]
         self._given.memory.keep(self._run, max([*known_to_be, self._reader.at or START]))
 
     # -- time passes ---------------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ class Supervisor(pykka.ThreadingActor):
             self._lose_tail()
             return
         elif self._hosted:  # whoever is to tell of a loss has begun
-            self._remember()
+            self._remember(seat for seat, _ in self._hosted.values())
         self._take_free()
 
     def _replaced(self) -> bool:
@@ -398,12 +398,13 @@ class Supervisor(pykka.ThreadingActor):
 
     def _retire(self) -> None:
         self._retired = True
-        self._remember()
         tokens = [(shard, seat.ledger.token) for shard, (seat, _) in self._hosted.items()]
-        for seat, _ in self._hosted.values():
+        seats = [seat for seat, _ in self._hosted.values()]
+        for seat in seats:
             seat.stopping.set()  # all at once: each may have to wait for a call that the server does not answer
         for shard in list(self._hosted):
             self._let_go(shard)
+        self._remember(seats)  # with the steps that were on their way
         self._reader.stop()
         self._given.lease.stop()
         try:
