@@ -5,15 +5,13 @@ In: a Docker API client. Out: `chronolet/pause:1` and `chronolet/busybox:1` in t
 
 import io
 import os
-import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
 
 import docker
 import msgspec
 
-from chronolet.adapters.images import ALL, BUSYBOX, PAUSE, ImageImporter, busybox_path, root_tar
-from tests.support.scratch import HANG_SECONDS
+from chronolet.adapters.images import ALL, BUSYBOX, PAUSE, ImageImporter, build
 
 __all__ = ["BUSYBOX", "PAUSE", "load_images"]
 
@@ -21,11 +19,9 @@ _built: list[bytes] = []
 
 
 def root_file_system() -> bytes:
-    """As a tar, built once a test run. As the product's `build`, which gives busybox ten seconds to list its names."""
+    """As a tar, built once a test run."""
     if not _built:
-        path = busybox_path()
-        listed = subprocess.run([path, "--list"], capture_output=True, text=True, check=True, timeout=HANG_SECONDS)
-        _built.append(root_tar(path.read_bytes(), listed.stdout.split()))
+        _built.append(build())
     return _built[0]
 
 

@@ -44,6 +44,9 @@ PAUSE = LocalImage(repository="chronolet/pause", tag="1", cmd=("/bin/sh", "-c", 
 BUSYBOX = LocalImage(repository="chronolet/busybox", tag="1", cmd=("/bin/sh",))
 ALL = (PAUSE, BUSYBOX)
 
+_HANGS_SECONDS = 60
+"""A busybox that has not listed its names by then hangs: it takes milliseconds on an idle machine."""
+
 
 class ImageImporter(Protocol):
     """The one call of docker.APIClient that is needed here."""
@@ -73,7 +76,7 @@ def busybox_path() -> Path:
 
 def applets(busybox: Path) -> tuple[str, ...]:
     """The names under which this busybox can be called."""
-    listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=10)
+    listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=_HANGS_SECONDS)
     return tuple(listed.stdout.split())
 
 
