@@ -4,20 +4,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from chronolet.kernel import redis_reader, redis_scan, redis_store
 from tests.cli import histories
 from tests.cli.agent import Agent, Behaviour
 from tests.cli.written import WrittenNode
-from tests.support.scratch import HANG_SECONDS
+from tests.support.patience import patient_stores
 
-
-@pytest.fixture(autouse=True)
-def patient_stores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the stores of this process no answer of a Redis is late."""
-    for name in ("STEP_TIMEOUT_SECONDS", "LEASE_TIMEOUT_SECONDS", "QUERY_TIMEOUT_SECONDS"):
-        monkeypatch.setattr(redis_store, name, HANG_SECONDS)
-    monkeypatch.setattr(redis_reader, "_MARGIN_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(redis_scan, "_TIMEOUT_SECONDS", HANG_SECONDS)
+__all__ = ["patient_stores"]
 
 
 @pytest.fixture

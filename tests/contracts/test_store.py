@@ -23,7 +23,7 @@ from chronolet.kernel.store import (
 )
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import Shard
-from tests.support.redis import be_patient
+from tests.support.patience import be_patient
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 SHARD = Shard("pod", 0)

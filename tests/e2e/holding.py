@@ -1,6 +1,6 @@
 """What an agent holds, and what runs in its containers, as the machine sees it.
 
-Comes in: a node. Goes out: counts to be compared. Of each the least of many looks: what is just at work is not held.
+Comes in: a node. Goes out: counts to be compared. Of each what every look finds: what is just at work is not held.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import NamedTuple
 
 from tests.e2e.node import Node
 
+_LOOK_SECONDS = 6.0
+"""Long enough for each probe that hangs to have ended."""
 _PAUSE_SECONDS = 0.1
+"""Between looks."""
 _TIME_WAIT = "06"
 
 
@@ -34,56 +37,66 @@ SLACK = Held(threads=0, children=0, sockets=0, files=6, grpc=4)
 """Idle connections to the engine are kept, more after a busy time; gRPC's pool begins and ends threads as it likes."""
 
 
-def looked(node: Node, seconds: float = 1.0) -> tuple[Held, Mapping[str, int]]:
-    """The least of each in as many looks as fit into so long, and of processes in each container that is there all the
-    time.
+class _Things(NamedTuple):
+    """What an agent has at a moment, by tids, pids and descriptors; in the order of `Held`."""
+
+    threads: frozenset[str]
+    children: frozenset[str]
+    sockets: frozenset[str]
+    files: frozenset[str]
+    grpc: frozenset[str]
+
+
+def held_all_the_time(node: Node) -> tuple[Held, Mapping[str, int]]:
+    """How much of each was there in every look, the very same, and of processes in each container. What is at work
+    comes and goes, and a busy machine has more of it at a time.
     """
-    looks: list[Held] = []
-    inside: list[dict[str, int]] = []
-    for _ in range(round(seconds / _PAUSE_SECONDS)):  # by their number: a slow machine takes longer
-        looks.append(_look(node))
-        inside.append({one: len(pids) for one, pids in node.engine.processes().items()})
+    ours, inside = _things(node), _processes(node)
+    for _ in range(round(_LOOK_SECONDS / _PAUSE_SECONDS)):
         time.sleep(_PAUSE_SECONDS)
-    always = set.intersection(*map(set, inside))
-    least = {one: min(look[one] for look in inside) for one in always}
-    return Held(*map(min, zip(*looks, strict=True))), least
+        ours = _Things(*(before & now for before, now in zip(ours, _things(node), strict=True)))
+        there = _processes(node)
+        inside = {one: pids & there[one] for one, pids in inside.items() if one in there}
+    return Held(*map(len, ours)), {one: len(pids) for one, pids in inside.items()}
 
 
-def remembered(node: Node, ports: range) -> int:
-    """Connections to these ports that are closed, and that the machine still keeps in mind."""
-    return sum(state == _TIME_WAIT and port in ports for port, state, _ in _tcp(node.pid))
+def _processes(node: Node) -> dict[str, set[int]]:
+    """Of each container."""
+    return {one: set(pids) for one, pids in node.engine.processes().items()}
 
 
-def _look(node: Node) -> Held:
+def _things(node: Node) -> _Things:
     agent = Path(f"/proc/{node.pid}")
-    children = [word for task in agent.glob("task/*") for word in _text(task / "children").split()]
-    ours = (agent / "comm").read_text()
-    named = [_name(task) for task in (agent / "task").iterdir()]
-    python = named.count(ours)
-    files = [_target(one) for one in (agent / "fd").iterdir()]
+    own, tasks = (agent / "comm").read_text(), list((agent / "task").iterdir())
+    # Python gives its threads no names of their own, gRPC does.
+    python = frozenset(one.name for one in tasks if _text(one / "comm") == own)
+    children = frozenset(pid for one in tasks for pid in _text(one / "children").split())
     tcp = {f"socket:[{inode}]" for _, _, inode in _tcp(node.pid)}
-    sockets = sum(one in tcp for one in files)
-    return Held(python, len(children), sockets, len(files) - sockets, len(named) - python)
+    opened = {one.name: _target(one) for one in (agent / "fd").iterdir()}
+    sockets = frozenset(there for there in opened.values() if there in tcp)
+    files = frozenset(f"{number} {there}" for number, there in opened.items() if there not in tcp)
+    return _Things(python, children, sockets, files, frozenset(one.name for one in tasks) - python)
 
 
-def _name(task: Path) -> str:
-    """Python gives its threads none of their own, gRPC does."""
-    return _text(task / "comm")
-
-
-def _text(of_task: Path) -> str:
-    """Empty if the task has just ended."""
+def _text(path: Path) -> str:
+    """Empty if what it is about has just ended."""
     try:
-        return of_task.read_text()
+        return path.read_text()
     except OSError:
         return ""
 
 
 def _target(descriptor: Path) -> str:
+    """Empty if it was just closed."""
     try:
         return str(descriptor.readlink())
     except OSError:
-        return ""  # closed meanwhile
+        return ""
+
+
+def remembered(node: Node, ports: range) -> int:
+    """Connections to these ports that are closed, and that the machine still keeps in mind."""
+    return sum(state == _TIME_WAIT and port in ports for port, state, _ in _tcp(node.pid))
 
 
 def _tcp(pid: int) -> Iterator[tuple[int, str, str]]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import redis
@@ -22,7 +22,7 @@ import redis
 from chronolet.pleg.effects import STEADY_SECONDS
 from chronolet_schemas import pod, prober
 from chronolet_schemas.keys import Keys
-from tests.e2e.holding import Held, remembered
+from tests.e2e.holding import Held, held_all_the_time, remembered
 from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
 from tests.support.docker import PrivateDocker
@@ -40,10 +40,6 @@ LEAST_PROBES = 1_000
 """Of those that an idle machine makes, about 100 a second; a busy one is late with them and makes fewer."""
 SETTLE_SECONDS = 8.0
 """By then what was broken last has failed its probe often enough to be restarted."""
-LOOK_SECONDS = 6.0
-"""Long enough for each probe that hangs to have ended."""
-PAUSE_SECONDS = 0.1
-"""Between looks."""
 
 SERVES = "trap 'exit 0' TERM; echo ok > /tmp/ok; httpd -f -p {port} -h /tmp & wait"
 ANSWERS = "trap 'exit 0' TERM; nc -ll -p {port} -e {program} & wait"
@@ -200,64 +196,6 @@ def well(node: Node, name: str) -> bool:
     if status is None:
         return False
     return all(one.state.running for one in status.container_statuses if one.name != CRASHING)
-
-
-class Things(NamedTuple):
-    """What an agent has at a moment, by tids, pids and descriptors; in the order of `Held`."""
-
-    threads: frozenset[str]
-    children: frozenset[str]
-    sockets: frozenset[str]
-    files: frozenset[str]
-    grpc: frozenset[str]
-
-
-def held_all_the_time(node: Node) -> tuple[Held, Mapping[str, int]]:
-    """How much of each was there in every look, the very same, and of processes in each container. What is at work
-    comes and goes, and a busy machine has more of it at a time.
-    """
-    ours, inside = things(node), processes(node)
-    for _ in range(round(LOOK_SECONDS / PAUSE_SECONDS)):
-        time.sleep(PAUSE_SECONDS)
-        ours = Things(*(before & now for before, now in zip(ours, things(node), strict=True)))
-        there = processes(node)
-        inside = {one: pids & there[one] for one, pids in inside.items() if one in there}
-    return Held(*map(len, ours)), {one: len(pids) for one, pids in inside.items()}
-
-
-def processes(node: Node) -> dict[str, set[int]]:
-    """Of each container."""
-    return {one: set(pids) for one, pids in node.engine.processes().items()}
-
-
-def things(node: Node) -> Things:
-    agent = Path(f"/proc/{node.pid}")
-    own, tasks = (agent / "comm").read_text(), list((agent / "task").iterdir())
-    # Python gives its threads no names of their own, gRPC does.
-    python = frozenset(one.name for one in tasks if text(one / "comm") == own)
-    children = frozenset(pid for one in tasks for pid in text(one / "children").split())
-    rows = [line.split() for table in ("tcp", "tcp6") for line in text(agent / "net" / table).splitlines()[1:]]
-    tcp = {f"socket:[{row[9]}]" for row in rows}
-    opened = {one.name: target(one) for one in (agent / "fd").iterdir()}
-    sockets = frozenset(there for there in opened.values() if there in tcp)
-    files = frozenset(f"{number} {there}" for number, there in opened.items() if there not in tcp)
-    return Things(python, children, sockets, files, frozenset(one.name for one in tasks) - python)
-
-
-def text(path: Path) -> str:
-    """Empty if what it is about has just ended."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
-
-
-def target(descriptor: Path) -> str:
-    """Empty if it was just closed."""
-    try:
-        return str(descriptor.readlink())
-    except OSError:
-        return ""
 
 
 def with_pods(node: Node) -> tuple[Held, Mapping[str, int]]:

@@ -1,6 +1,6 @@
 """Waits of the product that a busy machine may exceed, made long in the test's own process.
 
-Comes out: fixtures for the `conftest.py` of a folder.
+Comes out: a fixture for the `conftest.py` of a folder, and what it does for one test.
 """
 
 from __future__ import annotations
@@ -15,13 +15,20 @@ from tests.support.scratch import HANG_SECONDS
 
 @pytest.fixture(scope="module", autouse=True)
 def patient_stores() -> Iterator[None]:
-    """Stores that tests make themselves give up only a server that hangs."""
+    """`be_patient`, for all tests of a module."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("STEP", "LEASE", "QUERY"):
-            patch.setattr(redis_store, f"{name}_TIMEOUT_SECONDS", HANG_SECONDS)
-        patch.setattr(redis_reader, "_MARGIN_SECONDS", HANG_SECONDS)
-        patch.setattr(redis_scan, "_TIMEOUT_SECONDS", HANG_SECONDS)
-        defaults = redis_store.RedisStore.__init__.__kwdefaults__
-        assert defaults is not None
-        patch.setitem(defaults, "patience_seconds", HANG_SECONDS)
+        be_patient(patch)
         yield
+
+
+def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores that this process makes wait for a server that gets no processor for a while; only one that hangs is given
+    up. An agent's give up after seconds, which is no business of a test that only looks at the log.
+    """
+    for name in ("STEP", "LEASE", "QUERY"):
+        monkeypatch.setattr(redis_store, f"{name}_TIMEOUT_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(redis_reader, "_MARGIN_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(redis_scan, "_TIMEOUT_SECONDS", HANG_SECONDS)
+    defaults = redis_store.RedisStore.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "patience_seconds", HANG_SECONDS)

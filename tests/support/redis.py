@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from chronolet.kernel import redis_reader, redis_scan, redis_store
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 
@@ -239,19 +237,6 @@ def private_redis(options: RedisOptions | None = None, **fields: object) -> Iter
         yield server
     finally:
         server.destroy()
-
-
-def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stores that this process makes wait for a server that gets no processor for a while, until the test is over.
-    An agent's give up after seconds, which is no business of a test that only looks at the log.
-    """
-    for name in ("STEP_TIMEOUT_SECONDS", "LEASE_TIMEOUT_SECONDS", "QUERY_TIMEOUT_SECONDS"):
-        monkeypatch.setattr(redis_store, name, HANG_SECONDS)
-    monkeypatch.setattr(redis_reader, "_MARGIN_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(redis_scan, "_TIMEOUT_SECONDS", HANG_SECONDS)
-    defaults = redis_store.RedisStore.__init__.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "patience_seconds", HANG_SECONDS)
 
 
 def sweep() -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kernel.kill.times import Times
-from tests.support.redis import PrivateRedis, be_patient, private_redis
+from tests.support.patience import be_patient
+from tests.support.redis import PrivateRedis, private_redis
 
 
 @pytest.fixture(autouse=True)

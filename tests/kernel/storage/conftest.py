@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.redis import be_patient
+from tests.support.patience import be_patient
 
 
 @pytest.fixture(autouse=True)

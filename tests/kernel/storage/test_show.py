@@ -17,7 +17,8 @@ from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Command, Event
 from tests.golden.samples import all_classes
 from tests.kernel.storage.instances import instances, is_wide, plain, shown
-from tests.support.redis import be_patient, private_redis
+from tests.support.patience import be_patient
+from tests.support.redis import private_redis
 
 CLASSES = all_classes()
 
