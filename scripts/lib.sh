@@ -194,7 +194,7 @@ ensure_docker() {
     else
         start_dockerd
     fi
-    wait_for 60 docker_answers || die "Docker was started but does not answer; its log: $STATE/dockerd.log or journalctl -u docker"
+    wait_for 180 docker_answers || die "Docker was started but does not answer; its log: $STATE/dockerd.log or journalctl -u docker"
 }
 
 start_dockerd() {

@@ -313,8 +313,11 @@ class Node:
 
     def processes(self, pod: str, container: str) -> list[str]:
         """The names of a running container's processes."""
-        pids = self.docker.top(self.running(pod)[container]["Id"])["Processes"]
-        return [Path(f"/proc/{one[1]}/comm").read_text().strip() for one in pids]
+        names: list[str] = []
+        for _, pid, *_rest in self.docker.top(self.running(pod)[container]["Id"])["Processes"]:
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                names.append(Path(f"/proc/{pid}/comm").read_text().strip())
+        return names
 
     def output(self, pod: str, container: str) -> str:
         """What a running container has written so far."""
