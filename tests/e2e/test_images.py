@@ -102,8 +102,10 @@ def test_a_tag_that_moved_is_followed_by_policy(node: Node, registry: PrivateReg
     node.wait_until_running("first")
     first = image_id(node, "first")
     after = registry.push(tag="latest")
-    node.write("second.yaml", running("kept", before.tag), running("followed", before.tag, "Always"))
-    node.wait_until_running("kept", "followed")
+    node.write("second.yaml", running("kept", before.tag))
+    node.wait_until_running("kept")
+    node.write("third.yaml", running("followed", before.tag, "Always"))  # which moves the tag on this machine, too
+    node.wait_until_running("followed")
     assert image_id(node, "kept") == first == f"docker-pullable://{before.digest}"
     assert image_id(node, "followed") == f"docker-pullable://{after.digest}"
     present = f'Container image "{before.tag}" already present on machine and can be accessed by the pod'
