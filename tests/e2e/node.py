@@ -375,7 +375,7 @@ def pod(name: str, *containers: Mapping[str, Any], **spec: Any) -> dict[str, Any
     }
 
 
-def shell(name: str, script: str = "trap 'exit 0' TERM; sleep 3600 & wait", **more: Any) -> dict[str, Any]:
+def shell(name: str, script: str = "trap 'exit 0' TERM; sleep 1000000 & wait", **more: Any) -> dict[str, Any]:
     """A container that runs a shell script."""
     return {"name": name, "image": BUSYBOX, "command": ["/bin/sh", "-c", script], **more}
 

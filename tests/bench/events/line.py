@@ -49,7 +49,7 @@ def figures(quick: bool) -> list[Figure]:
 
 
 def _crash_once(node: Node, names: list[str]) -> None:
-    script = "trap 'exit 0' TERM; sleep 3600 & wait"
+    script = "trap 'exit 0' TERM; sleep 1000000 & wait"
     containers = [shell(name, script) for name in names]
     node.write("many.yaml", pod("many", *containers, terminationGracePeriodSeconds=1))
     node.journal.wait_for("all to run", lambda: len(node.restarts("many")) == len(names) and node.all_run("many"), 60)
