@@ -347,7 +347,7 @@ class Supervisor(pykka.ThreadingActor):
         return lost
 
     def _remember(self, seats: Iterable[Seat]) -> None:
-        """How far the log goes, as far as this process and these hosts of its know."""
+        """Store the last log position that the reader and these hosts know."""
         known_to_be = [seat.ledger.at for seat in seats]
         self._given.memory.keep(self._run, max([*known_to_be, self._reader.at or START]))
 

@@ -39,8 +39,8 @@ _frame = struct.Struct(">BxxxL")
 
 
 class _Wait(NamedTuple):
-    """For one command: until when, on the monotonic clock, None for ever; what ends it before; what is called now and
-    then.
+    """How long to wait for one command. `until` is on the monotonic clock; None sets no limit. `cancelled` ends the
+    wait early; `meanwhile` is called between looks.
     """
 
     exec_id: str
