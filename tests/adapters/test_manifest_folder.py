@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -74,10 +75,12 @@ def folder(tmp_path: Path, watching: Watching) -> Path:
     return tmp_path / "m"
 
 
-def put(folder: Path, name: str, content: bytes) -> None:
-    """As a careful writer does: written elsewhere, renamed into place."""
+def put(folder: Path, name: str, content: bytes, modified: float | None = None) -> None:
+    """As a careful writer does: written elsewhere, renamed into place. `modified`: its time, in seconds since 1970."""
     stage = folder.parent / f"stage-{name}"
     stage.write_bytes(content)
+    if modified is not None:
+        os.utime(stage, (modified, modified))
     stage.rename(folder / name)
 
 
@@ -128,7 +131,8 @@ def test_a_file_that_disappears_before_it_is_read_was_removed(
     watch = watching()
     vanishing(monkeypatch, lambda path: path.unlink(missing_ok=True))
     put(folder, "gone-1.yaml", b"y")
-    put(folder, "gone-2.yaml", b"y")
+    # Of an hour ago: read at the first look that finds it, also at one that began before the folder told of its move.
+    put(folder, "gone-2.yaml", b"y", time.time() - 3600)
     put(folder, "stays.yaml", b"z")
     wait_until(lambda: watch.contents("stays.yaml") == [b"z"] and watch.gone() != [], "the other file and the removal")
     assert watch.gone() == ["gone-1.yaml"], "one that was never reported is not reported as gone"

@@ -103,15 +103,20 @@ def test_a_terminal_is_usable_after_exec_was_ended_from_outside(node: Node, term
 
 
 def test_logs_are_followed_to_the_containers_end(node: Node, terminal: Terminal) -> None:
-    talks = "trap 'echo bye; exit 3' TERM; echo up; while read line < /tmp/pipe; do echo $line; done & wait"
-    node.write("talks.yaml", a_pod("talks", shell("app", f"mkfifo /tmp/pipe; {talks}")))
+    # It says its last word before it ends, and ends when it is told to: what is written as the container ends, a
+    # follower of the engine may miss.
+    on_term = "trap 'echo bye; read line < /tmp/end; exit 3' TERM"
+    talks = f"{on_term}; echo up; while read line < /tmp/pipe; do echo $line; done & wait"
+    node.write("talks.yaml", a_pod("talks", shell("app", f"mkfifo /tmp/pipe /tmp/end; {talks}")))
     node.wait_until_running("talks")
     terminal.type("chronolet logs -f talks")
     terminal.wait_for_line("up")
     assert node.chronolet("exec", "talks", "--", "sh", "-c", "echo some words > /tmp/pipe").status == 0
     terminal.wait_for_line("some words")
-    node.chronolet("exec", "talks", "--", "kill", "1")  # which may be gone with the container before it can say so
+    assert node.chronolet("exec", "talks", "--", "kill", "1").status == 0
     terminal.wait_for_line("bye")
+    # Which may be gone with the container before it can say so.
+    node.chronolet("exec", "talks", "--", "sh", "-c", "echo > /tmp/end")
     terminal.ask("echo status=$?")
     terminal.wait_for_line("status=0")
     node.journal.wait_for("the next run", lambda: node.restarts("talks") == [1])
