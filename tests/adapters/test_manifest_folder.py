@@ -3,7 +3,6 @@
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -75,12 +74,10 @@ def folder(tmp_path: Path, watching: Watching) -> Path:
     return tmp_path / "m"
 
 
-def put(folder: Path, name: str, content: bytes, modified: float | None = None) -> None:
-    """As a careful writer does: written elsewhere, renamed into place. `modified`: its time, in seconds since 1970."""
+def put(folder: Path, name: str, content: bytes) -> None:
+    """As a careful writer does: written elsewhere, renamed into place."""
     stage = folder.parent / f"stage-{name}"
     stage.write_bytes(content)
-    if modified is not None:
-        os.utime(stage, (modified, modified))
     stage.rename(folder / name)
 
 
@@ -131,12 +128,28 @@ def test_a_file_that_disappears_before_it_is_read_was_removed(
     watch = watching()
     vanishing(monkeypatch, lambda path: path.unlink(missing_ok=True))
     put(folder, "gone-1.yaml", b"y")
-    # Of an hour ago: read at the first look that finds it, also at one that began before the folder told of its move.
-    put(folder, "gone-2.yaml", b"y", time.time() - 3600)
+    put(folder, "gone-2.yaml", b"y")
     put(folder, "stays.yaml", b"z")
     wait_until(lambda: watch.contents("stays.yaml") == [b"z"] and watch.gone() != [], "the other file and the removal")
     assert watch.gone() == ["gone-1.yaml"], "one that was never reported is not reported as gone"
     assert not [file for one in watch.news for file in one.changed if file.error]
+
+
+def test_a_file_that_goes_before_it_was_ever_told_of_is_not_reported_as_gone(
+    folder: Path, watching: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = watching()
+    monkeypatch.setattr(manifest_folder, "_TICK_NANOSECONDS", 3600 * 10**9)
+    brief = folder / "brief.yaml"
+    brief.write_bytes(b"half")  # in place, and so left for a tick
+    put(folder, "first.yaml", b"x")
+    wait_until(lambda: watch.contents("first.yaml") == [b"x"], "a look that found it")
+    brief.unlink()
+    put(folder, "second.yaml", b"x")
+    wait_until(lambda: watch.contents("second.yaml") == [b"x"], "a look that did not")
+    (folder / "first.yaml").unlink()
+    wait_until(lambda: watch.gone() != [], "the removal of the other")
+    assert (watch.gone(), watch.contents("brief.yaml")) == (["first.yaml"], [])
 
 
 def test_a_folder_that_disappears_while_it_is_read_removes_nothing(

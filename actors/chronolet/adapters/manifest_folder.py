@@ -153,9 +153,8 @@ class _Watch:
             changed = tuple(self._changed(suspects, found))
         except OSError as error:
             return self._unreadable(error)
-        gone = [name for name in before or {} if name not in found]
-        for name in gone:
-            self._told.pop(name, None)
+        # One that was never told of, as it came and went within a tick, is nothing that anybody could miss.
+        gone = [name for name in before or {} if name not in found and self._told.pop(name, None) is not None]
         if before is not None and not changed and not gone:
             return None
         return FolderNews(

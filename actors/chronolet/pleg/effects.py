@@ -37,13 +37,15 @@ class Link:
     """What the stream tells the listing: whether it stands, how often it was opened, and to look at once.
 
     `destroyed` are the ids whose end was noticed while a listing may have been under way: what that listing saw of
-    them is older than their end. `telling` keeps the two from sending past each other.
+    them is older than their end. `noticed` are those that ran or died since the last listing and are not known to be
+    destroyed: that notice may be lost with the engine. `telling` keeps the two from sending past each other.
     """
 
     standing: bool = False
     opened: int = 0
     look: threading.Event = field(default_factory=threading.Event)
     destroyed: set[str] = field(default_factory=set)
+    noticed: set[str] = field(default_factory=set)
     telling: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -134,11 +136,18 @@ class Following:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):
                 self._since = notice.at
                 with self._link.telling:
-                    if notice.action == "destroy":
-                        self._link.destroyed.add(notice.id)
+                    self._note(notice)
                     _tell(notice, context, self._run())
         finally:
             over.set()
+
+    def _note(self, notice: Notice) -> None:
+        """For the next listing."""
+        if notice.action == "destroy":
+            self._link.destroyed.add(notice.id)
+            self._link.noticed.discard(notice.id)
+        elif notice.action in ("start", "die") and labels.read(notice.labels) is not None:
+            self._link.noticed.add(notice.id)
 
 
 def _close_when_cancelled(stream: Stream, context: EffectContext, over: threading.Event) -> None:
@@ -210,6 +219,8 @@ class Listing:
         with self._link.telling:
             if relisting.idle:
                 self._link.destroyed.clear()
+            relisting.heard_of(self._link.noticed)
+            self._link.noticed.clear()
         found = relisting.relisted()
         self._listed_at = found.began_at
         with self._link.telling:

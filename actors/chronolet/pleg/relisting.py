@@ -56,6 +56,11 @@ class Relisting:
         """Notices may have been missed: tell everything anew."""
         self._told = {known: Glance(uid=one.uid, state="") for known, one in self._told.items()}
 
+    def heard_of(self, ids: Iterable[str]) -> None:
+        """Notices told of these, of which no listing may ever have known: they, too, are to be confirmed gone."""
+        for one in ids:
+            self._told.setdefault(one, Glance(uid="", state=""))
+
     def relisted(self) -> signals.Relisted:
         """One listing. `Refusal` if there is none."""
         began_at = time.time_ns() // 1_000_000

@@ -209,6 +209,55 @@ def test_a_lost_notice_is_found_by_the_listing() -> None:
         assert "die" not in work.noticed(sandbox)
 
 
+@pytest.mark.parametrize("listed_before", [False, True])
+def test_what_only_notices_told_of_is_confirmed_gone(listed_before: bool) -> None:
+    """It came after one listing and was removed before the next, and the engine ended before it said so."""
+    fake = FakeRuntime(images=["pause"], programs={(): Program()})
+    wishes = (FOLLOW, relist()) if listed_before else (FOLLOW,)
+    with standing(fake, *wishes) as work:
+        if listed_before:
+            wait_until(lambda: len(work.sent(signals.Relisted)) > 0, "the first listing")
+        sandbox = _fake_sandbox(fake, "1")
+        fake.end(sandbox, 0)
+        wait_until(lambda: work.noticed(sandbox) == ["create", "start", "die"], "the death")
+        fake.silent = True
+        fake.remove(sandbox)
+        fake.silent = False
+        if listed_before:
+            fake.go_down()
+            wait_until(lambda: bool(work.sent(signals.StreamBroken)), "the broken stream")
+            fake.come_up()
+        else:
+            work.start(relist())
+        wait_until(lambda: work.seen(sandbox) == ["removed"], "that it is gone")
+        assert "destroy" not in work.noticed(sandbox)
+
+
+def test_what_was_told_gone_and_noticed_after_it_is_confirmed_once_more() -> None:
+    """The notice of a death may come behind the listing that found the container gone."""
+    fake = FakeRuntime(images=["pause"])
+    sandbox = _fake_sandbox(fake, "1")
+    with relisting.Relisting(fake, NODE) as listing:
+        assert [one.state for one in listing.relisted().seen] == ["running"]
+        fake.remove(sandbox)
+        assert [one.state for one in listing.relisted().seen] == ["removed"]
+        assert listing.relisted().seen == ()
+        listing.heard_of([sandbox])
+        assert [(one.id, one.state) for one in listing.relisted().seen] == [(sandbox, "removed")]
+        assert listing.relisted().seen == ()
+
+
+def test_what_was_noticed_and_is_listed_is_looked_at_once() -> None:
+    fake = FakeRuntime(images=["pause"])
+    counting = _Counting(fake)
+    sandbox = _fake_sandbox(fake, "1")
+    with relisting.Relisting(cast("Runtime", counting), NODE) as listing:
+        for _ in range(3):
+            listing.heard_of([sandbox])
+            listing.relisted()
+    assert counting.calls == {"list": 3, "inspect": 1}
+
+
 def test_the_listing_is_asked_for_as_soon_as_the_stream_stands() -> None:
     fake = FakeRuntime(images=["pause"])
     fake.go_down()
