@@ -38,6 +38,7 @@ _CALLS = (
         "step",
         "count_tries",
         "read_log",
+        "read_mail",
     ),
     *("scan", "last", "wait", "send", "snapshot", "read_snapshot", "archived"),
 )

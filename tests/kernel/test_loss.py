@@ -2,11 +2,17 @@
 
 import dataclasses
 import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
 
 from chronolet.kernel.kind import Kind
+from chronolet.kernel.process import Process
+from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Snapshot
 from chronolet_schemas import kernel
-from chronolet_schemas.envelope import START
+from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
 from tests.kernel.chore import Tell
@@ -35,29 +41,28 @@ def test_an_owner_ahead_of_its_server_says_so_and_goes_on_from_what_is_left(rig:
 
 
 class Stubborn:
-    """A mirror that is deciding one message for as long as a test wants."""
+    """A kind that is deciding one message for as long as a test wants."""
 
     def __init__(self) -> None:
         self.deciding = threading.Event()
         self.release = threading.Event()
         self.release.set()
 
-    def kind(self) -> Kind[mirror.Mirror]:
-        def decide(state: mirror.Mirror, message: object, now: int) -> object:
+    def kind(self, made: Kind[Any]) -> Kind[Any]:
+        def decide(state: object, message: Any, now: int) -> Sequence[Event]:
             if not self.release.is_set():
                 self.deciding.set()
                 self.release.wait()
-            return mirror.decide(state, message, now)
+            return made.decider.decide(state, message, now)
 
-        made = mirror.kind(1)
-        return dataclasses.replace(made, decider=dataclasses.replace(made.decider, decide=decide))  # type: ignore[arg-type]
+        return dataclasses.replace(made, decider=dataclasses.replace(made.decider, decide=decide))
 
 
 def test_nobody_acts_on_an_entry_that_the_server_has_lost(rig: Rig) -> None:
     """The mirror has read an entry, and decides it; the server loses it and nothing of the mirror's own."""
     line, stubborn = Line(), Stubborn()
     rig.process(tally.kind(1), line=Line())
-    rig.process(stubborn.kind(), line=line)
+    rig.process(stubborn.kind(mirror.kind(1)), line=line)
     rig.send(tally.Add(request="1", key="a", number=1), "tally")
     rig.wait(mirror.Seen)
     kept = rig.remember()
@@ -72,6 +77,79 @@ def test_nobody_acts_on_an_entry_that_the_server_has_lost(rig: Rig) -> None:
     rig.wait(mirror.Seen, 2)
     seen, added = rig.events(mirror.Seen), rig.events(tally.Added)
     assert [each.number for each in seen] == [each.number for each in added] == [1, 3]
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_nobody_steps_over_a_lost_entry_to_one_that_was_written_in_its_place(rig: Rig, noticed: bool) -> None:
+    """It waits behind the one that the mirror decides. The owner of the log's end has gone on by then, and the mirror's
+    process has noticed that the server was away, or has not.
+    """
+    line, stubborn = Line(), Stubborn()
+    rig.process(tally.kind(1), line=Line())
+    process = rig.process(stubborn.kind(mirror.kind(1)), line=line)
+    _add(rig, 1)
+    rig.wait(mirror.Seen)
+    stubborn.release.clear()
+    _add(rig, 2)
+    assert stubborn.deciding.wait(HANG_SECONDS)
+    kept = rig.remember()
+    _add(rig, 3)
+    seat = _seat(process, Shard("mirror"))
+    scratch.wait_until(lambda: seat.read_to == rig.store.last(), "the reader")
+    rig.settle()
+    line.away = noticed
+    reads = line.calls.count("wait")
+    _lose(rig, kept)
+    _add(rig, 3)
+    _add(rig, 4)
+    scratch.wait_until(lambda: not noticed or line.calls.count("wait") > reads, "a read that fails")
+    line.away = False
+    scratch.wait_until(lambda: seat.read_to == rig.store.last() or seat.stopping.is_set(), "the reader, or a reload")
+    stubborn.release.set()
+    rig.wait(mirror.Seen, 4)
+    assert [each.number for each in rig.events(mirror.Seen)] == [1, 2, 3, 4]
+    assert [each.number for each in rig.events(tally.Added)] == [1, 2, 3, 4]
+
+
+def test_nobody_steps_over_a_lost_command_to_one_that_was_sent_in_its_place(rig: Rig) -> None:
+    line, stubborn = Line(), Stubborn()
+    process = rig.process(stubborn.kind(tally.kind(1)), line=line)
+    _add(rig, 1)
+    stubborn.release.clear()
+    rig.send(tally.Add(request="2", key="a", number=2), "tally")
+    assert stubborn.deciding.wait(HANG_SECONDS)
+    kept = rig.remember()
+    rig.send(tally.Add(request="3", key="a", number=3), "tally")
+    seat = _seat(process, Shard("tally"))
+    scratch.wait_until(lambda: len(seat.inbox) == 1, "the reader")
+    line.away = True
+    reads = line.calls.count("wait")
+    _lose(rig, kept)
+    rig.send(tally.Add(request="3", key="a", number=3), "tally")
+    scratch.wait_until(lambda: line.calls.count("wait") > reads, "a read that fails")
+    line.away = False
+    scratch.wait_until(lambda: len(seat.inbox) == 2 or seat.stopping.is_set(), "the reader, or a reload")
+    stubborn.release.set()
+    _add(rig, 4)
+    assert [each.number for each in rig.events(tally.Added)] == [1, 2, 3, 4]
+
+
+def _add(rig: Rig, number: int) -> None:
+    """The tally's entry of this number is in the log when this returns."""
+    rig.send(tally.Add(request=str(number), key="a", number=number), "tally")
+    scratch.wait_until(lambda: number in [each.number for each in rig.events(tally.Added)], f"number {number}")
+
+
+def _lose(rig: Rig, kept: Mapping[str, Any]) -> None:
+    """What is written from now on has another position than what is lost."""
+    lost = rig.store.last().milliseconds
+    scratch.wait_until(lambda: rig.server.clock() > lost, "the next millisecond")
+    rig.forget(kept)
+
+
+def _seat(process: Process, shard: Shard) -> Seat:
+    supervisor = process._supervisor._actor_weakref()  # type: ignore[union-attr]
+    return supervisor._hosted[shard][0]  # type: ignore[union-attr,no-any-return]
 
 
 def test_nobody_acts_on_a_command_that_the_server_has_lost(rig: Rig) -> None:

@@ -1,7 +1,7 @@
 """Whether the server has lost a part of what it had acknowledged to this process.
 
-Comes in: how far this process knows the log and its shards to be. Goes out: yes or no. Next: `supervisor`, which then
-loads everything again from what is left.
+Comes in: how far this process knows the log, its mailboxes and its shards to be. Goes out: yes or no. Next: `reader`,
+which then brings nothing any more, and `supervisor`, which loads everything again from what is left.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from chronolet.kernel.ledger import Ledger
+from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Head, Store, epoch_of
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Shard
@@ -38,7 +39,22 @@ def lacks(store: Store, read_to: Position) -> bool:
     """Whether the log neither has the entry that was read last, nor has trimmed it since."""
     if read_to == START:
         return False
+    return not store.read_log(_before(read_to), 1, read_to) and read_to > store.archived()[1]
+
+
+def lacks_mail(store: Store, seat: Seat) -> bool:
+    """Whether the shard's mailbox lacks the command that was read last. A mailbox keeps each until the step that
+    consumes it, and the one that was consumed last after that.
+    """
+    read_to = seat.mail_to
+    if read_to <= seat.ledger.mail_cursor:
+        return False
+    found = store.read_mail(seat.shard, _before(read_to), 1)
+    # The cursor once more: what was consumed meanwhile may be gone.
+    return all(one.id != read_to for one in found) and read_to > seat.ledger.mail_cursor
+
+
+def _before(position: Position) -> Position:
     # Somebody else's entry may have the number 0, which none of ours has.
-    milliseconds, n = read_to
-    before = Position(milliseconds, n - 1) if n else Position(milliseconds - 1, ABOVE_ALL_N)
-    return not store.read_log(before, 1, read_to) and read_to > store.archived()[1]
+    milliseconds, n = position
+    return Position(milliseconds, n - 1) if n else Position(milliseconds - 1, ABOVE_ALL_N)

@@ -1,8 +1,9 @@
 """The one reader of a process: the node's log and the mailboxes of the shards hosted here, in one blocking call.
 
 Comes in: entries and mails. Goes out: inputs to the hosts, in order, with how far was read. Tells when the server was
-away and is back, for it may have lost a tail. Next: `host`. One for whom too much waits is passed over, and holds up
-nobody; what he has missed is read again when he has room.
+away and is back, for it may have lost a tail; then it brings nothing more, for a host that has read what was lost must
+never step over it to what was written in its place. Next: `host`. One for whom too much waits is passed over, and holds
+up nobody; what he has missed is read again when he has room.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from collections.abc import Set as AbstractSet
 import structlog
 
 from chronolet.kernel.ledger import Input
+from chronolet.kernel.loss import lacks, lacks_mail
 from chronolet.kernel.routing import Router
 from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Inputs, Store, StoreBroken, StoreUnreachable
-from chronolet_schemas.envelope import Position
+from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Shard
 
 COUNT = 500
@@ -42,17 +44,19 @@ class Reader:
         self._reconnected = reconnected
         self._failed = failed
         self._seats: dict[Shard, Seat] = {}
-        self._mail_after: dict[Shard, Position] = {}
         self._at: Position | None = None
+        self._furthest = START
+        self.found_loss = False
+        """Whether it has ended because the server has lost what was read."""
         self._changes: list[Callable[[], None]] = []
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
 
     @property
-    def at(self) -> Position | None:
-        """How far the log was read; None before the first host."""
-        return self._at
+    def at(self) -> Position:
+        """How far the log was read, by whoever is furthest; START before the first host."""
+        return self._furthest
 
     def start(self) -> None:
         """Begin reading; waits as long as there is no host."""
@@ -90,9 +94,11 @@ class Reader:
                 self._stopping.wait(PASSED_OVER_MILLISECONDS / 1000)
                 continue
             block = BLOCK_MILLISECONDS if len(ready) == len(self._seats) else PASSED_OVER_MILLISECONDS
+            mail_after = {shard: seat.mail_to for shard, seat in self._seats.items()}
             try:
                 # After an absence without waiting, for what was lost has to be noticed now.
-                inputs = self._store.wait(self._at, self._mail_after, COUNT, 0 if away else block)
+                inputs = self._store.wait(self._at, mail_after, COUNT, 0 if away else block)
+                lost = (away or self._goes_back(inputs)) and self._has_lost()
             except (StoreUnreachable, StoreBroken) as error:
                 if not away:
                     log.warning("reading paused", error=str(error))
@@ -100,10 +106,25 @@ class Reader:
                 self._stopping.wait(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
                 continue
-            if away:
+            self.found_loss = lost
+            if away or lost:
                 pause, away = FIRST_PAUSE_SECONDS, False
                 self._reconnected()
+            if lost:
+                return
             self._deliver(inputs, ready)
+
+    def _goes_back(self, inputs: Inputs) -> bool:
+        """Whether an entry has no higher number than one before it: the log was cut and has grown anew, or somebody
+        else has put in an entry with an id of his own.
+        """
+        return bool(inputs.log) and self._at is not None and inputs.log[0].position.n <= self._at.n
+
+    def _has_lost(self) -> bool:
+        """Whether the server lacks what was read of it last. Before anything that was read later is brought: the server
+        refuses a step whose last message it has lost, not one that has another behind that.
+        """
+        return lacks(self._store, self._furthest) or any(lacks_mail(self._store, one) for one in self._seats.values())
 
     def _ready(self) -> set[Shard]:
         """Those who have room; the reading goes on where the first of them is."""
@@ -114,19 +135,22 @@ class Reader:
 
     def _deliver(self, inputs: Inputs, ready: AbstractSet[Shard]) -> None:
         found: dict[Shard, list[Input]] = {}
+        mail_to: dict[Shard, Position] = {}
         for entry in inputs.log:
             for shard, item in self._router.route(entry, ready):
                 if item.at > self._seats[shard].read_to:
                     found.setdefault(shard, []).append(item)
         for shard, mails in inputs.mail.items():
             if mails and shard in self._seats:
-                self._mail_after[shard] = mails[-1].id
+                mail_to[shard] = mails[-1].id
                 found.setdefault(shard, []).extend(self._router.mail(shard, mail) for mail in mails)
         if inputs.log:
             self._at = inputs.log[-1].position
+            self._furthest = max(self._furthest, self._at)
         if self._at is not None:
             for shard, seat in self._seats.items():
-                seat.offer(found.get(shard, ()), self._at if shard in ready else seat.read_to)
+                read_to = self._at if shard in ready else seat.read_to
+                seat.offer(found.get(shard, ()), read_to, mail_to.get(shard, START))
 
     # -- changes of who is read for ------------------------------------------------------------------------------
     def _change(self, change: Callable[[], None]) -> None:
@@ -146,9 +170,8 @@ class Reader:
     def _admit(self, seat: Seat) -> None:
         # If this seat is behind the others, all is read again from there on; each takes what is new to it.
         self._at = seat.read_to if self._at is None else min(self._at, seat.read_to)
+        self._furthest = max(self._furthest, seat.read_to)
         self._seats[seat.shard] = seat
-        self._mail_after[seat.shard] = seat.mail_to
 
     def _dismiss(self, shard: Shard) -> None:
         self._seats.pop(shard, None)
-        self._mail_after.pop(shard, None)

@@ -67,11 +67,14 @@ class Seat:
         self.caught_up = threading.Event()
         """Set once the messages that recovery found are decided, or will not be by this host."""
 
-    def offer(self, items: Sequence[Input], read_to: Position) -> None:
-        """Messages that the reader found for this shard; everything up to `read_to` was looked at."""
+    def offer(self, items: Sequence[Input], read_to: Position, mail_to: Position = START) -> None:
+        """Messages that the reader found for this shard; everything up to `read_to` was looked at, and in its mailbox
+        everything up to `mail_to`.
+        """
         if items:
             self.inbox.put(*items)
         self.read_to = max(self.read_to, read_to)
+        self.mail_to = max(self.mail_to, mail_to)
         if is_far_behind(self.ledger.log_cursor, read_to):
             self.inbox.nudge()
 

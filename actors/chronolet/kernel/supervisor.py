@@ -26,7 +26,7 @@ from chronolet.kernel.host import Host, Services
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.lease import Lease
 from chronolet.kernel.log_end import LogMemory, complain
-from chronolet.kernel.loss import is_behind, known, lacks
+from chronolet.kernel.loss import is_behind, known, lacks, lacks_mail
 from chronolet.kernel.notices import (
     Again,
     HostFailed,
@@ -47,7 +47,7 @@ from chronolet.kernel.shard_writer import ServerBehind, ShardLost
 from chronolet.kernel.store import HistoryMissing, StoreBroken, StoreUnreachable
 from chronolet.kernel.waiting_mail import let_others_read, let_read, with_mail
 from chronolet_schemas import kernel
-from chronolet_schemas.envelope import START, Event
+from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
 LOOKS_IN_RENEWAL = 4
@@ -312,8 +312,10 @@ class Supervisor(pykka.ThreadingActor):
         """See whether the server, which was away, still knows all that it had acknowledged."""
         if self._reload:
             return  # it does not, and that is known
-        ours = known(seat.ledger for seat, _ in self._hosted.values())
-        behind = self._store.run() != self._run or lacks(self._store, self._reader.at or START)
+        seats = [seat for seat, _ in self._hosted.values()]
+        ours = known(seat.ledger for seat in seats)
+        behind = self._reader.found_loss or self._store.run() != self._run or lacks(self._store, self._reader.at)
+        behind = behind or any(lacks_mail(self._store, seat) for seat in seats)
         heads = self._claims.heads(list(ours))
         if behind or any(is_behind(head, ours[shard]) for shard, head in heads.items()):
             self._lose_tail()
@@ -349,7 +351,7 @@ class Supervisor(pykka.ThreadingActor):
     def _remember(self, seats: Iterable[Seat]) -> None:
         """Store the last log position that the reader and these hosts know."""
         known_to_be = [seat.ledger.at for seat in seats]
-        self._given.memory.keep(self._run, max([*known_to_be, self._reader.at or START]))
+        self._given.memory.keep(self._run, max([*known_to_be, self._reader.at]))
 
     # -- time passes ---------------------------------------------------------------------------------------------
     def _time_has_passed(self, message: Tick | Look | Upkeep) -> None:
