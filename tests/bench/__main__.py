@@ -7,6 +7,7 @@ tables. Exit status 0 whether goals are met or not: the table says; 1 if a bench
 from __future__ import annotations
 
 import argparse
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -31,6 +32,9 @@ BY_NAME_ONLY = ("soak",)
 
 
 def main() -> None:
+    # Engines and servers are ended also then. SIGINT is ignored in a background job.
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Ratios measured in one run.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHES)} (default: all)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the JSON there (default: print it)")
