@@ -1,11 +1,13 @@
 """A node's outside on the shared private engine, empty before and after each test."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.effects.support import PatientRuntime, World, be_patient
+from tests.support import scratch
 from tests.support.docker import PrivateDocker
 
 
@@ -16,3 +18,11 @@ def world(docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.Monk
     yield World(runtime, tmp_path)
     runtime.close()
     docker_engine.remove_containers()
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder whose path leaves room for the names of sockets."""
+    made = scratch.create("devices")
+    yield made
+    shutil.rmtree(made)

@@ -113,12 +113,13 @@ def test_dead_containers_are_removed_eight_at_a_time_with_one_answer_each(redis:
     assert {job.at_once for job in collecting.effects().values()} == {PARALLEL}, "no thread for a removal that waits"
 
 
-def test_many_plugins_are_followed_and_one_too_many_is_refused(redis: PrivateRedis, tmp_path: Path) -> None:
-    folder = scratch.create("devices")
-    plugins = folder / "device-plugins"
+def test_many_plugins_are_followed_and_one_too_many_is_refused(
+    redis: PrivateRedis, tmp_path: Path, short_folder: Path
+) -> None:
+    plugins = short_folder / "device-plugins"
     outside = devices_effects.Outside(
-        plugins=GrpcDevicePlugins(plugins, folder / "plugins_registry"),
-        resources=GrpcPodResources(folder / "pod-resources", NodeResources, lambda *_: None),
+        plugins=GrpcDevicePlugins(plugins, short_folder / "plugins_registry"),
+        resources=GrpcPodResources(short_folder / "pod-resources", NodeResources, lambda *_: None),
         living=lambda: (),
         took=lambda *_: None,
         most_plugins=30,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from msgspec import structs
 
@@ -161,11 +161,11 @@ def test_what_waits_is_sent_by_a_timer() -> None:
     scratch.wait_until(lambda: len(context.sent) == 11, "the registration that waits")
 
 
-def test_an_allocate_that_fails_is_measured_too() -> None:
-    folder, took = scratch.create("devices"), list[str]()
+def test_an_allocate_that_fails_is_measured_too(short_folder: Path) -> None:
+    took = list[str]()
     outside = Outside(
-        plugins=GrpcDevicePlugins(folder, folder),
-        resources=GrpcPodResources(folder, NodeResources, lambda *_: None),
+        plugins=GrpcDevicePlugins(short_folder, short_folder),
+        resources=GrpcPodResources(short_folder, NodeResources, lambda *_: None),
         living=lambda: (),
         took=lambda resource, seconds: took.append(resource) if seconds > 0 else None,
     )
@@ -174,13 +174,12 @@ def test_an_allocate_that_fails_is_measured_too() -> None:
         asked = wanted.Allocate(subject="s", intent="i", resource="a.test/x", socket=socket, devices=("thing-0",))
         return jobs(outside)[wanted.Allocate].run(asked, Context(entity="node", cause=""))
 
-    with sample_plugin(folder=folder) as plugin:
+    with sample_plugin(folder=short_folder) as plugin:
         plugin.wait_for("serves")
-        socket = str(folder / "example_com_thing.sock")
+        socket = str(short_folder / "example_com_thing.sock")
         assert isinstance(allocate(socket), signals.AllocateSaid)
         plugin.do("fail allocate no")
         assert isinstance(allocate(socket), signals.AllocateRefused)
     assert took == ["a.test/x"] * 2
     assert isinstance(allocate(""), signals.AllocateRefused)
     assert took == ["a.test/x"] * 2, "nobody was asked"
-    shutil.rmtree(folder)
