@@ -153,8 +153,10 @@ class _Watch:
             changed = tuple(self._changed(suspects, found))
         except OSError as error:
             return self._unreadable(error)
-        # One that was never told of, as it came and went within a tick, is nothing that anybody could miss.
-        gone = [name for name in before or {} if name not in found and self._told.pop(name, None) is not None]
+        # A file that came and went within a tick was never reported, so its removal is not reported either.
+        gone = [name for name in before or {} if name not in found and name in self._told]
+        for name in gone:
+            del self._told[name]
         if before is not None and not changed and not gone:
             return None
         return FolderNews(

@@ -1,7 +1,7 @@
 """Whether the server has lost a part of what it had acknowledged to this process.
 
 Comes in: how far this process knows the log, its mailboxes and its shards to be. Goes out: yes or no. Next: `reader`,
-which then brings nothing any more, and `supervisor`, which loads everything again from what is left.
+which then stops delivering, and `supervisor`, which loads everything again from what is left.
 """
 
 from __future__ import annotations
@@ -42,15 +42,22 @@ def lacks(store: Store, read_to: Position) -> bool:
     return not store.read_log(_before(read_to), 1, read_to) and read_to > store.archived()[1]
 
 
-def lacks_mail(store: Store, seat: Seat) -> bool:
-    """Whether the shard's mailbox lacks the command that was read last. A mailbox keeps each until the step that
-    consumes it, and the one that was consumed last after that.
+def lacks_what_was_read(store: Store, read_to: Position, seats: Iterable[Seat]) -> bool:
+    """Whether the server lacks the last entry of the log that was read, or the last command of one of these mailboxes.
+
+    To be asked after an absence of the server, before anything that was read later is delivered: a step is refused if
+    the last message that it consumes is lost, but not if a newer message follows the lost one.
     """
+    return lacks(store, read_to) or any(_lacks_command(store, seat) for seat in seats)
+
+
+def _lacks_command(store: Store, seat: Seat) -> bool:
+    # A mailbox keeps each command until the step that consumes it, and the last consumed one after that.
     read_to = seat.mail_to
     if read_to <= seat.ledger.mail_cursor:
         return False
     found = store.read_mail(seat.shard, _before(read_to), 1)
-    # The cursor once more: what was consumed meanwhile may be gone.
+    # The host may have consumed it in the meantime, so the cursor is read again.
     return all(one.id != read_to for one in found) and read_to > seat.ledger.mail_cursor
 
 

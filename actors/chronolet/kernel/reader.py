@@ -1,9 +1,9 @@
 """The one reader of a process: the node's log and the mailboxes of the shards hosted here, in one blocking call.
 
 Comes in: entries and mails. Goes out: inputs to the hosts, in order, with how far was read. Tells when the server was
-away and is back, for it may have lost a tail; then it brings nothing more, for a host that has read what was lost must
-never step over it to what was written in its place. Next: `host`. One for whom too much waits is passed over, and holds
-up nobody; what he has missed is read again when he has room.
+away and is back. If the server has lost entries or commands that were read, it stops delivering: a host that still has
+a lost message in its inbox must not receive what was written in its place. Next: `host`. A host with a full inbox is
+skipped, so that it delays no other; its messages are read again when it has room.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 import structlog
 
 from chronolet.kernel.ledger import Input
-from chronolet.kernel.loss import lacks, lacks_mail
+from chronolet.kernel.loss import lacks_what_was_read
 from chronolet.kernel.routing import Router
 from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Inputs, Store, StoreBroken, StoreUnreachable
@@ -47,7 +47,7 @@ class Reader:
         self._at: Position | None = None
         self._furthest = START
         self.found_loss = False
-        """Whether it has ended because the server has lost what was read."""
+        """Whether it stopped because the server has lost what was read."""
         self._changes: list[Callable[[], None]] = []
         self._changed = threading.Condition()
         self._stopping = threading.Event()
@@ -55,7 +55,7 @@ class Reader:
 
     @property
     def at(self) -> Position:
-        """How far the log was read, by whoever is furthest; START before the first host."""
+        """The latest position read for any host; START before the first host."""
         return self._furthest
 
     def start(self) -> None:
@@ -115,16 +115,13 @@ class Reader:
             self._deliver(inputs, ready)
 
     def _goes_back(self, inputs: Inputs) -> bool:
-        """Whether an entry has no higher number than one before it: the log was cut and has grown anew, or somebody
-        else has put in an entry with an id of his own.
+        """Whether the numbers of the log went back: it was cut and has grown again, or a stranger added an entry with
+        an id of its own.
         """
         return bool(inputs.log) and self._at is not None and inputs.log[0].position.n <= self._at.n
 
     def _has_lost(self) -> bool:
-        """Whether the server lacks what was read of it last. Before anything that was read later is brought: the server
-        refuses a step whose last message it has lost, not one that has another behind that.
-        """
-        return lacks(self._store, self._furthest) or any(lacks_mail(self._store, one) for one in self._seats.values())
+        return lacks_what_was_read(self._store, self._furthest, self._seats.values())
 
     def _ready(self) -> set[Shard]:
         """Those who have room; the reading goes on where the first of them is."""

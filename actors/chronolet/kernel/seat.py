@@ -68,9 +68,7 @@ class Seat:
         """Set once the messages that recovery found are decided, or will not be by this host."""
 
     def offer(self, items: Sequence[Input], read_to: Position, mail_to: Position = START) -> None:
-        """Messages that the reader found for this shard; everything up to `read_to` was looked at, and in its mailbox
-        everything up to `mail_to`.
-        """
+        """Messages that the reader found for this shard: in the log up to `read_to`, in its mailbox up to `mail_to`."""
         if items:
             self.inbox.put(*items)
         self.read_to = max(self.read_to, read_to)

@@ -26,7 +26,7 @@ from chronolet.kernel.host import Host, Services
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.lease import Lease
 from chronolet.kernel.log_end import LogMemory, complain
-from chronolet.kernel.loss import is_behind, known, lacks, lacks_mail
+from chronolet.kernel.loss import is_behind, known, lacks_what_was_read
 from chronolet.kernel.notices import (
     Again,
     HostFailed,
@@ -314,8 +314,8 @@ class Supervisor(pykka.ThreadingActor):
             return  # it does not, and that is known
         seats = [seat for seat, _ in self._hosted.values()]
         ours = known(seat.ledger for seat in seats)
-        behind = self._reader.found_loss or self._store.run() != self._run or lacks(self._store, self._reader.at)
-        behind = behind or any(lacks_mail(self._store, seat) for seat in seats)
+        behind = self._reader.found_loss or self._store.run() != self._run
+        behind = behind or lacks_what_was_read(self._store, self._reader.at, seats)
         heads = self._claims.heads(list(ours))
         if behind or any(is_behind(head, ours[shard]) for shard, head in heads.items()):
             self._lose_tail()

@@ -142,7 +142,7 @@ class Following:
             over.set()
 
     def _note(self, notice: Notice) -> None:
-        """For the next listing."""
+        """Remember which containers the next listing must look up, and which of its findings are outdated."""
         if notice.action == "destroy":
             self._link.destroyed.add(notice.id)
             self._link.noticed.discard(notice.id)

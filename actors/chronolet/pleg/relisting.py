@@ -57,7 +57,9 @@ class Relisting:
         self._told = {known: Glance(uid=one.uid, state="") for known, one in self._told.items()}
 
     def heard_of(self, ids: Iterable[str]) -> None:
-        """Notices told of these, of which no listing may ever have known: they, too, are to be confirmed gone."""
+        """Look these ids up in the next listing: only notices named them so far, and the notice of a removal is lost
+        when the engine is killed.
+        """
         for one in ids:
             self._told.setdefault(one, Glance(uid="", state=""))
 
