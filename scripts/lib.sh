@@ -142,7 +142,9 @@ ensure_venv() {
     fi
     if ! grep -qxsF "$want" "$stamp"; then
         say "Python: installing chronolet${extras:+ with $extras} into .venv"
-        quietly "$VENV/bin/pip" install --disable-pip-version-check --require-hashes "${files[@]/#/--requirement=$ROOT/requirements/}"
+        # No dependencies but those that are locked: for what a package wants with an extra, pip would look at the newest
+        # release that there is, and refuse it.
+        quietly "$VENV/bin/pip" install --disable-pip-version-check --no-deps --require-hashes "${files[@]/#/--requirement=$ROOT/requirements/}"
         # pip compares no hash of a folder, so the project itself comes last, alone, with the build backend locked above.
         quietly "$VENV/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --editable "$ROOT"
         echo "$want" >"$stamp"

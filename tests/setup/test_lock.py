@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
@@ -102,6 +103,13 @@ def test_no_wheel_is_missing_for_a_named_python() -> None:
     """A compiled package has a wheel for each Python, and its source."""
     for name in ("hiredis", "immutables", "msgspec", "pyyaml", "grpcio"):
         assert len(pins("runtime")[name].hashes) > len(named_pythons())
+
+
+def test_the_lock_files_have_all_that_their_packages_need() -> None:
+    """They are installed as they are, without whatever else a package may name."""
+    command = [sys.executable, "-m", "pip", "check", "--disable-pip-version-check"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_the_page_of_dependencies_is_that_of_the_lock_files() -> None:

@@ -165,13 +165,22 @@ def test_a_failed_installation_shows_pips_output_and_is_tried_again(venv_project
         assert "no such luck" in answer.stderr
 
 
-def test_a_package_with_another_hash_is_not_installed(venv_project: Path, tmp_path: Path) -> None:
-    wheel = tmp_path / "index" / "thing-1-py3-none-any.whl"
-    wheel.parent.mkdir()
+def wheel_in(index: Path, name: str, version: str, *headers: str) -> Path:
+    """A package of nothing but its metadata, in a folder that pip takes for an index."""
+    index.mkdir(exist_ok=True)
+    wheel = index / f"{name}-{version}-py3-none-any.whl"
+    metadata = ("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *headers, "")
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("thing-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1\n")
-        archive.writestr("thing-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr("thing-1.dist-info/RECORD", "")
+        archive.writestr(f"{name}-{version}.dist-info/METADATA", "\n".join(metadata))
+        archive.writestr(
+            f"{name}-{version}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{name}-{version}.dist-info/RECORD", "")
+    return wheel
+
+
+def test_a_package_with_another_hash_is_not_installed(venv_project: Path, tmp_path: Path) -> None:
+    wheel = wheel_in(tmp_path / "index", "thing", "1")
     right = hashlib.sha256(wheel.read_bytes()).hexdigest()
 
     def install(digest: str) -> subprocess.CompletedProcess[str]:
@@ -185,6 +194,24 @@ def test_a_package_with_another_hash_is_not_installed(venv_project: Path, tmp_pa
     assert "DO NOT MATCH THE HASHES" in refused.stderr
     accepted = install(right)
     assert accepted.returncode == 0, accepted.stderr
+
+
+def test_what_is_published_after_the_lock_was_written_is_not_looked_at(venv_project: Path, tmp_path: Path) -> None:
+    """Not even where a locked package wants another one with an extra, which pip resolves by itself."""
+    index = tmp_path / "index"
+    wheels = [
+        wheel_in(index, "whole", "1", "Requires-Dist: part[more]>=1"),
+        wheel_in(index, "part", "1", "Provides-Extra: more"),
+    ]
+    wheel_in(index, "part", "2", "Provides-Extra: more")
+    names = [wheel.name.split("-")[0] for wheel in wheels]
+    digests = [hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels]
+    locked = [f"{name}==1 --hash=sha256:{digest}\n" for name, digest in zip(names, digests, strict=True)]
+    (venv_project / "requirements" / "runtime.txt").write_text("".join(locked))
+    environment = {"PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}
+    answer = bash("source scripts/lib.sh; ensure_venv; .venv/bin/pip list", cwd=venv_project, **environment)
+    assert answer.returncode == 0, answer.stderr
+    assert [line.split()[1] for line in answer.stdout.splitlines() if line.startswith(("part", "whole"))] == ["1", "1"]
 
 
 # -- Debian's packages -------------------------------------------------------------------------------------------------
