@@ -5,7 +5,9 @@ An engine without room is in tests/integration/effects/test_full_disk.py; what i
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -73,3 +75,21 @@ def test_a_full_state_folder_loses_nothing(node: Node) -> None:
     node.kill_process("one", "app")
     node.journal.wait_for("the next restart", lambda: node.restarts("one") == [2])
     assert node.started_at("two") == before
+
+
+def test_an_agent_whose_log_has_no_room_does_its_work(node: Node) -> None:
+    """Redis and a container die while no line can be written: all that would report it goes on, the lease is renewed.
+
+    Nothing reads this log: it would never end.
+    """
+    (node.root / "agent.log").symlink_to("/dev/full")
+    node.write("one.yaml", pod("one"))
+    node.start()
+    node.wait_until_running("one")
+    server = OwnServer(node.root).pid()
+    assert server is not None
+    os.kill(server, signal.SIGKILL)
+    node.kill_process("one", "app")
+    node.journal.wait_for("the restart", lambda: node.restarts("one") == [1])
+    assert len(node.journal.events(pods.ContainerExited, pod="default/one")) == 1
+    assert node.stop() == 0

@@ -10,7 +10,7 @@ import structlog
 
 from chronolet.adapters.kube_sinks import LogSink
 from chronolet.node import log_format
-from chronolet_schemas.kube_events import Post
+from tests.support.posts import warnings
 
 STRANGE = ("a\x1b[2Jb", "\x1b[2J", "two\nlines", "\u2028", "\x7f", "\u202eb", "\x9b2J", "x" * 5_000)
 
@@ -24,20 +24,7 @@ def as_before() -> Iterator[None]:
 def told(form: str, messages: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The lines of the agent's log of KubeEvents with these messages."""
     log_format.configure(form)
-    posts = [
-        Post(
-            at=f"1-{n}",
-            name=f"n{n}",
-            first=1,
-            object_kind="Pod",
-            object_name="web",
-            severity="Warning",
-            reason="R",
-            message=one,
-        )
-        for n, one in enumerate(messages)
-    ]
-    assert LogSink().deliver(posts).delivered == len(messages)
+    assert LogSink().deliver(warnings(messages)).delivered == len(messages)
     return capsys.readouterr().err.rstrip("\n").split("\n")
 
 

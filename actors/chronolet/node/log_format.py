@@ -1,11 +1,12 @@
 """How the agent's own log looks.
 
-Comes in: the form, text or json. Goes out: structlog as all parts use it, to standard error. Next: whoever reads it, at
-a terminal or by a log shipper.
+Comes in: the form, text or json. Goes out: structlog as all parts use it. Next: `log_lines`, which writes what comes
+out to standard error.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -13,6 +14,8 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
+
+from chronolet.node.log_lines import LogLines
 
 _LEVEL = "CHRONOLET_LOG_LEVEL"
 
@@ -31,6 +34,7 @@ def configure(form: str) -> None:
     """From now on, in this process."""
     level = logging.getLevelNamesMapping().get(os.environ.get(_LEVEL, "INFO").upper(), logging.INFO)
     is_json = form == "json"
+    lines = LogLines(sys.stderr, _lost_as_json if is_json else _lost)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -41,8 +45,16 @@ def configure(form: str) -> None:
             structlog.processors.JSONRenderer() if is_json else _on_a_terminal(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: lines,
     )
+
+
+def _lost(lines: int) -> str:
+    return f"lines of this log that could not be written: {lines}"
+
+
+def _lost_as_json(lines: int) -> str:
+    return json.dumps({"event": _lost(lines), "level": "warning", "lines": lines})
 
 
 def _on_a_terminal() -> structlog.dev.ConsoleRenderer:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 
@@ -78,7 +77,6 @@ def _end_when_told(told: int, node: Node) -> None:
     node.process.give_up()
     time.sleep(END_SECONDS)
     log.warning("stopped without a clean end: something does not answer")
-    sys.stderr.flush()
     os._exit(0)
 
 

@@ -24,10 +24,10 @@ class LogSink:
     at_once = _AT_ONCE
 
     def deliver(self, posts: Sequence[Post]) -> Outcome:
-        for post in posts:
+        for n, post in enumerate(posts):
             about = f"{post.object_kind.lower()}/{post.namespace}/{post.object_name}".replace("//", "/")
             say = log.warning if post.severity == "Warning" else log.info
-            say(
+            failure = say(
                 "KubeEvent",
                 object=about,
                 field=post.field_path,
@@ -36,4 +36,6 @@ class LogSink:
                 count=post.count,
                 position=post.at,
             )
+            if failure:
+                return Outcome(delivered=n, failure=failure)
         return Outcome(delivered=len(posts))
