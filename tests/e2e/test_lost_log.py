@@ -221,7 +221,8 @@ def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis
     again = own_node.journal.wait_for_event(pods.TerminationRequested)
     assert (again.uid, again.reason, again.deadline) == (uid, "Deleted", asked.deadline)
     shown = [line.split()[2] for line in own_node.chronolet("get", "pods").out.splitlines() if line.startswith("deaf ")]
-    assert shown in (["Terminating"], []), "on a busy machine its grace may be over"
+    # On a busy machine its grace may be over: then it has failed, as kubectl shows it, or is gone.
+    assert shown in (["Terminating"], ["Error"], [])
     assert own_node.chronolet("apply", "-f", own_node.aside("deaf.yaml", pod("deaf"))).out == "pod/deaf created\n"
     own_node.journal.wait_for_event(pods.PodEnded, uid=uid)
     exited = own_node.journal.wait_for_event(pods.ContainerExited, uid=uid)
