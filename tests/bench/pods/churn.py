@@ -27,6 +27,7 @@ PODS = 10
 WARM_UP_ROUNDS = 3
 WARM_UP_PODS = 40
 LOOKS = 10
+LAST_LINES = 40
 THREAD_SLACK, FILE_SLACK = 2, 4
 
 SLEEPS = "trap 'exit 0' TERM; sleep 1000000 & wait"
@@ -124,10 +125,19 @@ class Rounds:
         time.sleep(stay_seconds)
         for name in names:
             (self._agent.manifests / f"{name}.json").unlink()
-        scratch.wait_until(lambda: not containers(self._agent, everyone=True), "the end of all containers", 120)
+        self._wait_for_the_end()
         scratch.wait_until(lambda: not list((self._agent.state / "pods").iterdir()), "the end of all pods' folders", 60)
         self.pods += len(names)
         return held(self._agent)
+
+    def _wait_for_the_end(self) -> None:
+        """Of all containers. What stays is named, with the agent's last lines: both are gone after the test."""
+        try:
+            scratch.wait_until(lambda: not containers(self._agent, everyone=True), "the end of all containers", 60)
+        except TimeoutError as error:
+            left = [(one["Names"], one["State"], one["Status"]) for one in containers(self._agent, everyone=True)]
+            said = self._agent.log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+            raise TimeoutError("\n".join([f"{error}; left in round {self.number}: {left}", *said])) from error
 
     def _write(self, name: str, kind: str) -> None:
         staged = self._stage / name
