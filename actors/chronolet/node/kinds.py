@@ -25,6 +25,7 @@ from chronolet.adapters.volumes import HostVolumes
 from chronolet.keeper import actor as keeper
 from chronolet.keeper.effects import Keeping
 from chronolet.kernel.kind import Kind
+from chronolet.kernel.pace import Pace
 from chronolet.kube_events import actor as kube_events
 from chronolet.kube_events import effects as kube_events_effects
 from chronolet.manifests import actor as manifests
@@ -70,7 +71,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: _manifests(parts),
         "pod": lambda: pod.kind(
-            pod_effects.jobs(_pods_outside(parts, run), settings.max_parallel_starts),
+            pod_effects.jobs(_pods_outside(parts, run), _pace(settings)),
             settings.takes_part,
             policy(settings),
         ),
@@ -102,6 +103,11 @@ def _manifests(parts: Parts) -> Kind[Any]:
     return manifests.kind(manifests_effects.jobs(folder, settings.node, read_documents, parts.secrets))
 
 
+def _pace(settings: Settings) -> Pace:
+    processors = os.cpu_count() or 1
+    return Pace(settings.max_parallel_starts, first=2 * processors, least=processors)
+
+
 def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
     settings = parts.settings
     return pod_effects.Outside(
@@ -124,6 +130,7 @@ def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
         kills=parts.kills,
         holding=holding(settings, parts.host),
         run=run,
+        spans=parts.metrics.spans,
     )
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from chronolet.kernel.kind import Effect, Job
-from chronolet.pod import images, wanted
+from chronolet.kernel.pace import Pace
+from chronolet.pod import images, signals, wanted
 from chronolet.pod.containers import UNKNOWN_EXIT, ContainerWorker, exit_reason
 from chronolet.pod.exits import ExitWorker
 from chronolet.pod.finding import FindWorker
@@ -20,6 +21,7 @@ from chronolet.pod.hooks import HookWorker
 from chronolet.pod.keeping import keeping_the_end
 from chronolet.pod.outside import Outside
 from chronolet.pod.sandboxes import SandboxWorker
+from chronolet_schemas.envelope import Signal
 
 __all__ = ["UNKNOWN_EXIT", "Outside", "exit_reason", "jobs"]
 
@@ -31,19 +33,23 @@ _HOOK_SECONDS = 30 * 24 * 3600.0
 """A hook has no time-out of its own: it is the pod that gives it up."""
 
 
-def jobs(outside: Outside, starts_at_once: int | None = None) -> Mapping[type[Effect], Job]:
+def jobs(outside: Outside, starts_at_once: int | Pace | None = None) -> Mapping[type[Effect], Job]:
     """The workers of a pod's effects, all one-shot. What may last as long as a pod likes has a lane of its own, so that
     no other pod waits for it. So have the starts of sandboxes and containers: of all pods at most `starts_at_once` are
-    under way, so that many restarts at once do not starve the engine and what runs already.
+    under way, so that many restarts at once do not starve the engine and what runs already. The pod that began first
+    goes first, with its sandbox and all its containers.
     """
     sandboxes, containers = SandboxWorker(outside), ContainerWorker(outside)
     hooks, exits, finding = HookWorker(outside), ExitWorker(outside), FindWorker(outside)
     plain: dict[type[Effect], Job] = {
-        wanted.StartSandbox: Job(sandboxes.start, _START_SECONDS, _starts, starts_at_once),
+        wanted.StartSandbox: Job(sandboxes.start, _START_SECONDS, _starts, starts_at_once, _oldest_pod, _sandbox_up),
         wanted.KeepSpec: Job(sandboxes.keep_spec),
         wanted.StopSandbox: Job(sandboxes.stop, _stop_seconds, lane=_lane("stop")),
-        wanted.EnsureImage: images.job(outside.runtime, outside.pulls),
-        wanted.StartContainer: Job(containers.start, _START_SECONDS, _starts, starts_at_once),
+        wanted.EnsureImage: images.job(outside.runtime, outside.pulls, outside.spans),
+        wanted.CreateContainer: Job(containers.create, _START_SECONDS, _creations, starts_at_once, _oldest_pod),
+        wanted.StartContainer: Job(
+            containers.start, _START_SECONDS, _starts, starts_at_once, _oldest_pod, _container_up
+        ),
         wanted.FindSandbox: Job(finding.sandbox, _READ_SECONDS),
         wanted.FindContainer: Job(finding.container, _READ_SECONDS),
         wanted.StopContainer: Job(containers.stop, _stop_seconds, lane=_lane("stop")),
@@ -62,6 +68,25 @@ def _stop_seconds(effect: wanted.StopSandbox | wanted.StopContainer) -> float:
 def _starts(_effect: wanted.StartSandbox | wanted.StartContainer) -> str:
     """One lane for all pods."""
     return "start"
+
+
+def _creations(_effect: wanted.CreateContainer) -> str:
+    """Another one, with the same limit: a start that goes on is not to wait for a creation that helps it."""
+    return "create"
+
+
+def _oldest_pod(effect: wanted.StartSandbox | wanted.ContainerEffect) -> tuple[int, str]:
+    return effect.begun_at, effect.pod
+
+
+def _sandbox_up(_effect: wanted.StartSandbox, answer: Signal) -> str:
+    return "sandbox" if isinstance(answer, signals.SandboxUp) else ""
+
+
+def _container_up(effect: wanted.StartContainer, answer: Signal) -> str:
+    """What was created ahead takes less time."""
+    name = "container created ahead" if effect.made_id else "container"
+    return name if isinstance(answer, signals.ContainerUp) else ""
 
 
 def _lane(what: str) -> Callable[[wanted.PodEffect], str]:

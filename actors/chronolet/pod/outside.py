@@ -23,6 +23,7 @@ from chronolet.ports.kernel_log import Kills, NoKills
 from chronolet.ports.pod_logs import ContainerLog, NoPodLogs, PodLogs, PodLogsRefusal, folder_of
 from chronolet.ports.requests import Requests
 from chronolet.ports.runtime import BuiltImage, ContainerState, Refusal, Runtime
+from chronolet.ports.spans import NoSpans, Spans
 from chronolet.ports.specs import KeptSpec, Specs
 from chronolet.ports.volumes import Volumes
 from chronolet.rules.cgroups import Values
@@ -54,10 +55,11 @@ class Outside:
     kills: Kills = field(default_factory=NoKills)
     holding: Holding = field(default_factory=Holding)
     run: Callable[[], str] = lambda: ""
+    spans: Spans = field(default_factory=NoSpans)
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
         """The runtime for one run of one effect."""
-        return FencedRuntime(self.runtime, context)
+        return FencedRuntime(self.runtime, context, self.spans)
 
     def keep(
         self, effect: wanted.StartSandbox | wanted.KeepSpec | wanted.StartContainer, context: EffectContext
@@ -114,7 +116,7 @@ class Outside:
         except (CgroupRefusal, Refusal) as refusal:
             log.warning("a container runs without all that was to hold it", container=container_id, error=str(refusal))
 
-    def place(self, effect: wanted.StartContainer) -> Place:
+    def place(self, effect: wanted.ContainerEffect) -> Place:
         """Where a pod's container runs, as it may be told."""
         return Place(
             node=self.node,

@@ -62,7 +62,10 @@ class SandboxWorker:
             return _refused(effect, str(refusal))
 
         def started() -> ContainerState:
-            return ran(runtime, found_or_made(runtime, spec, make))
+            made = found_or_made(runtime, spec, make)
+            if made.state == "created":
+                context.send(signals.SandboxMade(subject=effect.subject, intent=effect.intent, id=made.id))
+            return ran(runtime, made)
 
         try:
             found = tried_again(runtime, context, started, started)
@@ -96,10 +99,15 @@ class SandboxWorker:
             runtime.import_image(reference, built)
 
     def _discard(self, runtime: FencedRuntime, name: str, written: Mapping[str, str]) -> None:
-        """Remove a sandbox of ours that would not start. What cannot be removed now is found by the next try."""
+        """Remove a sandbox of ours that would not start, and the containers that were created for it. What cannot be
+        removed now is found by the next try.
+        """
         try:
             left = runtime.inspect(name)
             if left is not None and left.state != "running" and labels.differing(written, left.labels) is None:
+                for one in runtime.list(labels.of_uid(written[labels.NODE], written[labels.POD_UID])):
+                    if one.state == "created" and one.id != left.id:
+                        runtime.remove(one.id)
                 runtime.remove(left.id)
         except Refusal:
             return
