@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import pytest
@@ -43,7 +44,7 @@ class Server:
 def test_the_limit_comes_to_rest_a_little_above_what_the_server_carries(carries: int) -> None:
     server = Server(carries)
     server.idles()
-    assert server.works(1000) == round(carries * GAIN)
+    assert math.floor(carries * GAIN) <= server.works(1000) <= math.ceil(carries * GAIN)
 
 
 @pytest.mark.parametrize("spread", [2.0, 3.0])
@@ -94,7 +95,7 @@ def test_a_server_that_has_become_slower_for_good_is_measured_anew_however_busy_
     limits = set()
     while server.now < 3 * MEMORY_SECONDS:
         limits.add(server.works(1))
-    assert LEAST in limits
+    assert 1 in limits
     assert server.works(200) == round(4 * GAIN)
 
 

@@ -5,11 +5,12 @@ Comes in: the end of each one-shot: what it was, how long it took, how many ran 
 
 Little's law: the work that a server carries at once is its throughput times the time that one job takes on an idle
 server. Below that many jobs the server idles; above it each job only takes longer, and the first of a batch comes
-later. The limit is half as much again as what was carried while jobs were waiting. So it grows while the server can
+later. The limit is three tenths more than what was carried while jobs were waiting. So it grows while the server can
 carry more, and shrinks where the server has slowed down.
 
-How long a job takes on an idle server is the median of those that had at most one neighbour. Where there have been none
-for ten minutes although jobs wait all the time, the limit goes down to two until there are some.
+How long a job takes on an idle server is the median of those that ran alone. The first of a batch may have a head
+start: nothing runs beside it for so long, or until it has ended. Where no job ran alone for ten minutes although jobs
+wait all the time, the limit goes down to one until some have.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-GAIN = 1.5
+GAIN = 1.3
 LEAST = 2
+"""One that is served and one that is ready to be."""
 MEMORY_SECONDS = 600.0
 ENOUGH = 3
 """So many durations on an idle server make a median."""
@@ -31,10 +33,18 @@ class Pace:
     """A limit between `least` and `most`; `first` before anything is known. The caller serialises the calls."""
 
     def __init__(
-        self, most: int, first: int, *, least: int = LEAST, clock: Callable[[], float] = time.monotonic
+        self,
+        most: int,
+        first: int,
+        *,
+        least: int = LEAST,
+        head_start_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.head_start_seconds = head_start_seconds
+        """How long at most the first of a batch is at work by itself, so that it is served as early as a single one."""
         self._most = most
-        self._least = min(max(least, LEAST), most)
+        self._least = min(least, most)
         self._limit = min(max(first, self._least), most)
         self._clock = clock
         self._alone: dict[str, deque[tuple[float, float]]] = {}
@@ -46,7 +56,7 @@ class Pace:
     @property
     def limit(self) -> int:
         """How many may be at work now."""
-        return min(LEAST, self._most) if self._measures_anew else self._limit
+        return 1 if self._measures_anew else self._limit
 
     def ended(self, what: str, seconds: float, *, beside: int, waiting: bool) -> None:
         """A job of this name has done its work in so long, with at most `beside` others at a time. `waiting`: it is the
@@ -54,7 +64,7 @@ class Pace:
         """
         now = self._clock()
         known = self._alone.setdefault(what, deque(maxlen=_KEPT))
-        if beside < LEAST:
+        if not beside:
             known.append((now, seconds))
         usual = self._usual(known, now, waiting=waiting)
         if not waiting or usual is None or self._measures_anew:

@@ -161,7 +161,7 @@ class Process:
     def _surrounding(self) -> Surrounding:
         setup = self._setup
         around = Surroundings(
-            workshop=Workshop(setup.workers),
+            workshop=Workshop(self._timers.after, setup.workers),
             timers=self._timers,
             permit=self.lease,
             faults=setup.faults,

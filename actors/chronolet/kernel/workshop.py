@@ -8,9 +8,11 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from chronolet.kernel.pace import Pace
+from chronolet.kernel.timers import Timer
 
 LaneName = tuple[str, str]
 
@@ -36,12 +38,15 @@ class Lane:
     def __init__(self) -> None:
         self.active = 0
         self.waiting: list[tuple[tuple[Any, ...], int, Waiting]] = []
+        self.head_start: Timer | None = None
+        """Runs while the first of a batch is at work by itself."""
 
 
 class Workshop:
-    """At most `limit` of each lane at work, or as many as the lane's jobs say."""
+    """At most `limit` of each lane at work, or as many as its jobs say. `after` calls back in so many seconds."""
 
-    def __init__(self, limit: int = 16) -> None:
+    def __init__(self, after: Callable[[float, Callable[[], None]], Timer], limit: int = 16) -> None:
+        self._after = after
         self._limit = limit
         self._lanes: dict[LaneName, Lane] = {}
         self._numbers = itertools.count()
@@ -50,7 +55,10 @@ class Workshop:
     def submit(self, slot: Waiting) -> None:
         """Launch the slot, now or in its turn."""
         with self._lock:
-            lane = self._lanes.setdefault(slot.lane, Lane())
+            lane = self._lanes.get(slot.lane)
+            if lane is None:
+                lane = self._lanes[slot.lane] = Lane()
+                self._give_head_start(lane, slot)
             heapq.heappush(lane.waiting, (slot.rank, next(self._numbers), slot))
             ready = self._ready(lane)
         self._launch(ready)
@@ -79,14 +87,32 @@ class Workshop:
         with self._lock:
             lane = self._lanes[slot.lane]
             lane.active -= 1
+            self._end_head_start(lane)
             ready = self._ready(lane)
             if not lane.active:
                 del self._lanes[slot.lane]  # lanes come and go with what they are named for
         self._launch(ready)
 
+    def _give_head_start(self, lane: Lane, slot: Waiting) -> None:
+        if not isinstance(slot.at_once, Pace) or not slot.at_once.head_start_seconds:
+            return
+
+        def over() -> None:
+            with self._lock:
+                self._end_head_start(lane)
+                ready = self._ready(lane)
+            self._launch(ready)
+
+        lane.head_start = self._after(slot.at_once.head_start_seconds, over)
+
+    def _end_head_start(self, lane: Lane) -> None:
+        if lane.head_start is not None:
+            lane.head_start.cancel()
+            lane.head_start = None
+
     def _ready(self, lane: Lane) -> list[Waiting]:
         ready = []
-        while lane.waiting and lane.active < self._room(lane.waiting[0][2]):
+        while lane.waiting and lane.active < (1 if lane.head_start else self._room(lane.waiting[0][2])):
             slot = heapq.heappop(lane.waiting)[2]
             slot.beside = lane.active
             ready.append(slot)
