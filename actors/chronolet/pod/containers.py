@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import mounting, rights, signals, specs, wanted
 from chronolet.pod.given import given
-from chronolet.pod.making import found_or_made, ran, ran_after_all
+from chronolet.pod.making import found_or_made, fresh, ran, ran_after_all
 from chronolet.pod.outside import Outside
 from chronolet.pod.patience import tried_again
 from chronolet.pod.rights import ConfigRefusal
@@ -53,6 +55,7 @@ class ContainerWorker:
             return _container_refused(effect, "CreateContainerError", str(refusal))
         if made.state != "created":
             return _container_refused(effect, "CreateContainerError", f"container {made.id} is {made.state}")
+        self._outside.created.note(made.id, spec.labels[labels.DIGEST])
         return signals.ContainerMade(subject=effect.subject, intent=effect.intent, id=made.id)
 
     def start(self, effect: wanted.StartContainer, context: EffectContext) -> Signal:
@@ -66,8 +69,9 @@ class ContainerWorker:
             return spec
 
         def made() -> ContainerState:
-            ahead = _made_ahead(runtime, effect, spec)
-            return ahead or found_or_made(runtime, spec, lambda: runtime.create_container(spec))
+            return self._made_ahead(runtime, effect, spec) or found_or_made(
+                runtime, spec, lambda: runtime.create_container(spec)
+            )
 
         try:
             found = tried_again(runtime, context, made, made)
@@ -142,6 +146,9 @@ class ContainerWorker:
                 lambda: ran_after_all(runtime, made.id, begun),
             )
         except Refusal as refusal:
+            if refusal.kind == "not_found" and made.id == effect.made_id:
+                # It was removed since it was created ahead.
+                return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: it is made again, in the next sandbox.
                 return _container_refused(effect, "CreateContainerError", _discarded(runtime, made.id, refusal))
@@ -154,27 +161,39 @@ class ContainerWorker:
             return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
         if found.state == "exited":
             return container_dead(effect, found.id, found)
+        self._outside.stop_signals.note(found.id, found.stop_signal)
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
+
+    def _made_ahead(
+        self, runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec
+    ) -> ContainerState | None:
+        """What was created ahead of this start, if it is still there and still what is wanted."""
+        if not effect.made_id:
+            return None
+        digest = spec.labels[labels.DIGEST]
+        if self._outside.created.take(effect.made_id) == digest:
+            return fresh(spec, effect.made_id)
+        found = runtime.inspect(effect.made_id)
+        if found is None or found.state not in ("created", "running", "exited"):
+            return None
+        return found if found.labels.get(labels.DIGEST) == digest else None
 
     def stop(self, effect: wanted.StopContainer, context: EffectContext) -> Signal:
         runtime = self._outside.fenced(context)
         try:
             dead = stopped(
-                runtime, context, effect.id, deadline=effect.deadline, longest_seconds=effect.grace_period_seconds
+                runtime,
+                context,
+                effect.id,
+                known_signal=self._outside.stop_signals.take(effect.id),
+                deadline=effect.deadline,
+                longest_seconds=effect.grace_period_seconds,
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
         return container_dead(effect, effect.id, dead)
-
-
-def _made_ahead(runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec) -> ContainerState | None:
-    """What was created ahead of this start, if it is still there and still what is wanted."""
-    found = runtime.inspect(effect.made_id) if effect.made_id else None
-    if found is None or found.state not in ("created", "running", "exited"):
-        return None
-    return found if found.labels.get(labels.DIGEST) == spec.labels[labels.DIGEST] else None
 
 
 def _target(runtime: FencedRuntime, node: str, effect: wanted.ContainerEffect, definition: Container) -> str:

@@ -23,7 +23,7 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
     runs once; one that was never started gives way to a new one.
     """
     try:
-        return _fresh(spec, make())
+        return fresh(spec, make())
     except Refusal as refusal:
         if refusal.kind != "conflict":
             raise
@@ -43,10 +43,10 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
             said = f"{spec.name}: container {holder.id} runs by another definition of the same attempt"
             raise Refusal("conflict", said)
         runtime.remove(holder.id)
-    return _fresh(spec, make())
+    return fresh(spec, make())
 
 
-def _fresh(spec: SandboxSpec | ContainerSpec, container_id: str) -> ContainerState:
+def fresh(spec: SandboxSpec | ContainerSpec, container_id: str) -> ContainerState:
     """What the runtime has just made: nobody else can have started it, so it need not be asked."""
     return ContainerState(id=container_id, name=spec.name, labels=spec.labels, state="created")
 

@@ -14,6 +14,7 @@ import structlog
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
 from chronolet.pod.images import Pulls
+from chronolet.pod.recent import Recent
 from chronolet.ports import labels
 from chronolet.ports.cdi import Cdi
 from chronolet.ports.cgroups import CgroupRefusal, ContainerCgroups
@@ -56,6 +57,10 @@ class Outside:
     holding: Holding = field(default_factory=Holding)
     run: Callable[[], str] = lambda: ""
     spans: Spans = field(default_factory=NoSpans)
+    created: Recent = field(default_factory=Recent)
+    """The digest of each container that was created ahead of its start."""
+    stop_signals: Recent = field(default_factory=Recent)
+    """Of each container that was started."""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
         """The runtime for one run of one effect."""

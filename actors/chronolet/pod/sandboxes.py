@@ -74,6 +74,7 @@ class SandboxWorker:
             return _refused(effect, str(refusal))
         if found.state == "exited":
             return _sandbox_down(effect, found.id, found)
+        outside.stop_signals.note(found.id, found.stop_signal)
         # On the node's network the pod's address is the node's.
         host_ip = outside.host.address()
         return signals.SandboxUp(
@@ -117,7 +118,12 @@ class SandboxWorker:
         grace = effect.grace_period_seconds
         try:
             dead = stopped(
-                runtime, context, effect.id, deadline=milliseconds_now() + grace * 1000, longest_seconds=grace
+                runtime,
+                context,
+                effect.id,
+                known_signal=self._outside.stop_signals.take(effect.id),
+                deadline=milliseconds_now() + grace * 1000,
+                longest_seconds=grace,
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
