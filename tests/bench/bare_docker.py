@@ -51,6 +51,17 @@ class Bare:
             list(pool.map(self._stop, self._pods))
         return time.time() - begun
 
+    def stop_one(self) -> float:
+        """TERM for the app made last, and for its sandbox when Docker has told of the app's end: seconds until Docker
+        tells of the sandbox's end.
+        """
+        sandbox, app = self._pods[-1]
+        begun = time.time()
+        for made in (app, sandbox):
+            self._docker.req("POST", f"/containers/{made}/kill?signal=TERM")
+            ended = self._told("die", made)
+        return ended - begun
+
     def _stop(self, pod: tuple[str, str]) -> None:
         """As an agent does it: a signal, then the wait for the end; the app before its sandbox."""
         for made in reversed(pod):
@@ -97,10 +108,14 @@ class Bare:
 
     def _started(self, container: str) -> float:
         """When Docker says it started."""
+        return self._told("start", container)
 
-        def starts() -> list[dict[str, Any]]:
-            return [event for event in self._watch.ev if event["a"] == "start" and event["id"] == container]
+    def _told(self, action: str, container: str) -> float:
+        """When Docker says that happened."""
 
-        events = self._watch.wait(starts, 30)
-        assert events, f"no start of {container} was told"
+        def those() -> list[dict[str, Any]]:
+            return [event for event in self._watch.ev if event["a"] == action and event["id"] == container]
+
+        events = self._watch.wait(those, 30)
+        assert events, f"no {action} of {container} was told"
         return float(events[0]["t"])

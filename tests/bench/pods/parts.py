@@ -26,6 +26,10 @@ CPU_GOALS = {0: 0.4, 30: 0.6, 60: 2.0}
 MEMORY_GOALS = {0: 85.0, 30: 90.0, 60: 110.0}
 COMEBACK_GOAL = 0.8
 ALONE_GOAL = 1.05
+STOP_GOAL = 0.9
+"""Of the kubelet's time, which makes the same calls as a bare client, one after the other."""
+TURN = 5
+"""Pods between two changes from the bare client to the agent and back."""
 FIRST_GOAL, MEDIAN_GOAL, LAST_GOAL, REMOVAL_GOAL = 1.5, 0.6, 1.1, 1.0
 """Of the first start to one pod alone, of the median to the last, of the last and of the removal to bare calls."""
 MOST_FOR_ONE_WORKER = 30
@@ -35,26 +39,29 @@ REST_SECONDS = 2.0
 
 def single(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
     """One pod's start and removal."""
-    singles = rested(bare, reps)
-    found = agent.measure("a", "--reps", str(reps))
-    singles += rested(bare, reps)
-    start, stop = found["a_single_start"], found["f_single_remove_all_stopped"]
-    reference = statistics.median(singles)
+    starts, stops, bare_starts, bare_stops = [], [], [], []
+    # By turns: the machine's speed drifts by more than what is to be seen here.
+    for _ in range(math.ceil(reps / TURN)):
+        for _ in range(TURN):
+            time.sleep(REST_SECONDS)  # in the rhythm of `agent_bench`: an engine that has just made one is quicker
+            bare_starts.append(bare.one())
+            time.sleep(REST_SECONDS)
+            bare_stops.append(bare.stop_one())
+            bare.remove()
+        found = agent.measure("a", "--reps", str(TURN))
+        starts += found["a_single_start"]["all"]
+        stops += found["f_single_remove_all_stopped"]["all"]
+    start, bare_start = statistics.median(starts), statistics.median(bare_starts)
     return [
-        timed("a. manifest to the app's start, one pod, median", value(start, "median"), reference, ALONE_GOAL),
-        timed("a. the same, p99", value(start, "p99"), reference),
-        Figure(name="f. manifest removed to all stopped, one pod", ours=value(stop, "median"), unit="s", goal=0.089),
+        timed("a. manifest to the app's start, one pod, median", start, bare_start, ALONE_GOAL),
+        timed("a. the same, the slowest", max(starts), bare_start),
+        timed(
+            "f. manifest removed to all stopped, one pod",
+            statistics.median(stops),
+            statistics.median(bare_stops),
+            STOP_GOAL,
+        ),
     ]
-
-
-def rested(bare: Bare, reps: int) -> list[float]:
-    """As many pods by bare calls, in the rhythm of `agent_bench`: an engine that has just made one is quicker."""
-    found = []
-    for _ in range(reps):
-        time.sleep(REST_SECONDS)
-        found.append(bare.one())
-        bare.remove()
-    return found
 
 
 def value(found: dict[str, Any], name: str) -> float:
