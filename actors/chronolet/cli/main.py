@@ -32,7 +32,6 @@ COMMANDS = (
     "events",
     "exec",
     "log",
-    "trace",
     "wait",
     "gc",
     "checkpoint",

@@ -31,9 +31,6 @@ from chronolet_schemas.pod.base import (
 from chronolet_schemas.pod.containers import (
     BackOffContinued,
     ContainerBlocked,
-    ContainerCreated,
-    ContainerCreateFailed,
-    ContainerCreateRequested,
     ContainerExited,
     ContainerStarted,
     ContainerStartFailed,
@@ -82,7 +79,6 @@ from chronolet_schemas.pod.probing import (
 )
 from chronolet_schemas.pod.sandboxes import (
     SandboxBlocked,
-    SandboxCreated,
     SandboxExited,
     SandboxStarted,
     SandboxStartFailed,
@@ -102,9 +98,6 @@ __all__ = [
     "CleanupFailed",
     "CleanupRequested",
     "ContainerBlocked",
-    "ContainerCreateFailed",
-    "ContainerCreateRequested",
-    "ContainerCreated",
     "ContainerEvent",
     "ContainerExited",
     "ContainerProbed",
@@ -147,7 +140,6 @@ __all__ = [
     "PullSecretsChanged",
     "RestartScheduled",
     "SandboxBlocked",
-    "SandboxCreated",
     "SandboxEvent",
     "SandboxExited",
     "SandboxStartFailed",
