@@ -20,7 +20,7 @@ from tests.kernel.kill.worker import SHARDS
 def check_log(entries: Sequence[Entry], sent: Mapping[str, int]) -> Counter[str]:
     """Each input changed state exactly once and in order, the mirror saw the same, `n` has no gap, tokens only grow."""
     gap = next((at for at, entry in enumerate(entries) if entry.position.n != at + 1), None)
-    assert gap is None, f"n has a gap: {gap} entries are in order, then {[*entries[gap - 2 : gap + 3]]}"
+    assert gap is None, f"n has a gap: {gap} entries are in order, then {[*entries[max(gap - 2, 0) : gap + 3]]}"
     assert all(a.position.milliseconds <= b.position.milliseconds for a, b in pairwise(entries)), "time goes back"
     added, seen = defaultdict(list), defaultdict(list)
     for entry in entries:
