@@ -183,6 +183,8 @@ def test_ready_and_started_outlive_the_agent_and_redis(own_node: Node, redis_ser
     own_node.journal.wait_for_event(pod.ContainerStarted, pod="default/ready")
     own_node.journal.wait_for("it to be ready", lambda: is_ready(own_node.journal.pods["default/ready"]))
     own_node.journal.wait_for_event(prober.ProbeFailed, pod="default/unready", consecutive=3)
+    # "ready" may have started later than "unready", so its liveness probe may not have been asked yet.
+    own_node.journal.wait_for_event(prober.ProbeFailed, pod="default/ready", consecutive=1)
     seen = len(own_node.journal.events(prober.ResultChanged))
     for killed in ("agent", "Redis", "both"):
         if killed != "Redis":
