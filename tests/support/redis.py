@@ -19,6 +19,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from chronolet.kernel import append_only
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 
@@ -72,6 +73,8 @@ class PrivateRedis:
     def start(self) -> None:
         """Start and wait until it has loaded its data and answers."""
         assert self._process is None, "redis-server is running already"
+        if (self.data / "appendonlydir").exists():
+            append_only.cut_torn_end(self.data / "appendonlydir")
         environment = os.environ | (self._shims() if self.options.slow_fsync or self.options.clock else {})
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -180,6 +183,7 @@ class PrivateRedis:
             "dir": self.data,
             "appendonly": "yes",
             "appendfsync": options.appendfsync,
+            "aof-load-truncated": "no",  # as the agent's own server: Redis's own repair would leave half a step
             "maxmemory": options.maxmemory,
             "maxmemory-policy": options.maxmemory_policy,
         }

@@ -79,7 +79,18 @@ def inspect_server(channel: Channel) -> list[str]:
         )
     if info.get("aof_enabled") == "0":
         return [f"{where} keeps no append-only file: what it knows dies with it; set appendonly yes"]
+    if _leaves_half_a_transaction(channel):
+        remedy = "set it to no, and run redis-check-aof --fix if the server then refuses its file"
+        return [f"{where} has aof-load-truncated yes: a write that a crash cuts short may come back in half; {remedy}"]
     return []
+
+
+def _leaves_half_a_transaction(channel: Channel) -> bool:
+    """Whether the server repairs its file by itself, as `append_only` tells. One that does not say may be fine."""
+    try:
+        return text(channel.call("CONFIG", "GET", "aof-load-truncated")[1]) == "yes"
+    except (redis.ResponseError, IndexError):
+        return False
 
 
 def whole_seconds_up(channel: Channel) -> int:

@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import Literal
 
 import redis
+import structlog
 
-from chronolet.kernel import server_process, server_program
+from chronolet.kernel import append_only, server_process, server_program
 from chronolet.kernel.redis_connection import Address, Channel
 from chronolet.kernel.redis_errors import LOST
 from chronolet.kernel.store import StoreUnreachable
+
+log = structlog.get_logger("chronolet.kernel")
 
 _LONGEST_SOCKET_PATH = 107
 _LOG_LIMIT_BYTES = 8 << 20
@@ -32,6 +35,7 @@ _LONGEST_POLL_SECONDS = 0.1
 _ANSWER_SECONDS = 2.0
 _FULL = ("No space left on device", "Disk quota exceeded")
 _DAMAGED = "Bad file format"
+_CUT_SHORT = "Unexpected end of file"
 _REASONS = (
     "can't",
     "cannot",
@@ -84,9 +88,10 @@ class OwnServer:
             channel = Channel(Address(self.url), _ANSWER_SECONDS)
             try:
                 adopted = self.pid() is not None or _answers(channel)
-                if not adopted:
-                    self._start()
-                self._wait_for_answer(channel)
+                if adopted:
+                    self._wait_for_answer(channel)
+                else:
+                    self._come_up(channel)
             finally:
                 channel.disconnect()
         return "adopted" if adopted else "started"
@@ -153,19 +158,42 @@ class OwnServer:
                 " end that process, or choose another --root-dir"
             )
 
+    def _come_up(self, channel: Channel) -> None:
+        self._start()
+        try:
+            self._wait_for_answer(channel)
+        except ServerFailed as refused:
+            if _CUT_SHORT not in str(refused) or not self._cut_torn_end():
+                raise
+            self._start()
+            self._wait_for_answer(channel)
+
+    def _cut_torn_end(self) -> bool:
+        """Cut off what the server's end, or the machine's, left of its last write: it was never acknowledged."""
+        files = self.folder / "appendonlydir"
+        try:
+            cut = append_only.cut_torn_end(files)
+        except (append_only.RepairError, OSError) as error:
+            log.error("the end of redis-server's file cannot be repaired", error=str(error))
+            return False
+        log.warning(
+            "redis-server's last write was cut short; what is there of it is cut off", folder=str(files), bytes=cut
+        )
+        return cut > 0
+
     def _start(self) -> None:
         program = server_program.find()
         self.socket.unlink(missing_ok=True)
         self._pid_file.unlink(missing_ok=True)
         if self._log.exists() and self._log.stat().st_size > _LOG_LIMIT_BYTES:
             self._log.unlink()
-        with self._log.open("ab") as log:
-            self._log_start = log.tell()
+        with self._log.open("ab") as output:
+            self._log_start = output.tell()
             self._child = subprocess.Popen(
                 [program.path, *self._settings()],
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 cwd=self.folder,
                 # A session of its own: what ends the agent, or its terminal, does not end the log.
                 start_new_session=True,
@@ -182,8 +210,8 @@ class OwnServer:
             "databases": "1",
             "appendonly": "yes",
             "appendfsync": self._appendfsync,
-            # A write cut short by the machine's end is cut off, not an error: it was never acknowledged.
-            "aof-load-truncated": "yes",
+            # A write that was cut short is cut off by `append_only`: Redis itself would leave half of it.
+            "aof-load-truncated": "no",
             "maxmemory-policy": "noeviction",
         }
         words = [word for name, value in settings.items() for word in (f"--{name}", value)]
@@ -192,12 +220,12 @@ class OwnServer:
 
     def _how_to_repair(self, words: str) -> str:
         """What to do about a damaged append-only file. Not done by itself: it throws away all behind the damage."""
-        if _DAMAGED not in words:
+        if _DAMAGED not in words and _CUT_SHORT not in words:
             return ""
         folder = self.folder / "appendonlydir"
         return (
             f"; the log's file is damaged: copy {folder} aside, run"
-            f" `redis-check-aof --fix {folder / 'appendonly.aof.manifest'}`, which cuts it off at the damage, and start"
+            f" `redis-check-aof --fix {folder / append_only.MANIFEST}`, which cuts it off at the damage, and start"
             " the agent again: it reports what is lost and goes on with what runs"
         )
 

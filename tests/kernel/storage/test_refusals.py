@@ -290,6 +290,15 @@ def test_no_append_only_file_is_a_warning_or_a_refusal() -> None:
             RedisStore(server.url, "n", strict=True).check()
 
 
+def test_a_server_that_repairs_its_file_by_halves_is_a_warning() -> None:
+    """Redis's default; who may not ask for the settings is not warned."""
+    with private_redis(more=("--aof-load-truncated", "yes")) as server:
+        (warning,) = RedisStore(server.url, "n").check()
+        assert "aof-load-truncated yes" in warning
+        server.client().acl_setuser("default", enabled=True, nopass=True, commands=["-config"])
+        assert RedisStore(server.url, "n").check() == []
+
+
 def test_a_good_server_gives_no_warning(redis_server: PrivateRedis) -> None:
     assert RedisStore(redis_server.url, "n", strict=True).check() == []
 

@@ -75,7 +75,7 @@ def test_the_settings_that_matter(folder: Path) -> None:
         b"save": b"",
         b"port": b"0",
         b"maxmemory-policy": b"noeviction",
-        b"aof-load-truncated": b"yes",
+        b"aof-load-truncated": b"no",
     }
     assert settings.items() >= wanted.items()
 
@@ -187,23 +187,6 @@ def test_a_socket_that_another_user_serves_is_refused(folder: Path) -> None:
     finally:
         other.kill()
         other.wait()
-
-
-def test_a_tail_cut_short_is_repaired(folder: Path) -> None:
-    server = OwnServer(folder)
-    server.ensure()
-    store = connect(server.url)
-    token = begin(store)
-    for turn in range(3):
-        store.step(fitting(store, token, 1, step_id=str(turn)))
-    killed(server)
-    (log,) = (server.folder / "appendonlydir").glob("*.incr.aof")
-    with log.open("r+b") as file:
-        file.truncate(log.stat().st_size - 7)
-    server.ensure()
-    assert numbers(store) == [1, 2, 3]
-    assert store.heads([SHARD])[SHARD].version == 2
-    store.close()
 
 
 def test_a_damaged_file_is_told(folder: Path) -> None:
