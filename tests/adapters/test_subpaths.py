@@ -1,5 +1,6 @@
 """What may be mounted as a part of a volume: folders and plain files of the pod, anything of the host."""
 
+import contextlib
 import os
 import socket
 import stat
@@ -27,8 +28,9 @@ def special(folder: Path, kind: str) -> None:
         case "FIFO":
             os.mkfifo(folder / "it")
         case "socket":
-            with socket.socket(socket.AF_UNIX) as listening:
-                listening.bind(os.path.relpath(folder / "it"))  # a socket's path has at most 107 characters
+            # From within, for a socket's path has at most 107 characters.
+            with contextlib.chdir(folder), socket.socket(socket.AF_UNIX) as listening:
+                listening.bind("it")
         case _:
             os.mknod(folder / "it", stat.S_IFCHR | 0o600, os.makedev(1, 3))
 
