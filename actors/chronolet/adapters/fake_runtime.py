@@ -148,6 +148,9 @@ class FakeRuntime:
     def remove_dead(self, container_id: str) -> None:
         self._remove("remove_dead", container_id, only_dead=True)
 
+    def forget_endpoint(self, name: str) -> None:  # noqa: ARG002 - its network keeps nothing
+        self._enter("forget_endpoint")
+
     def _remove(self, call: str, container_id: str, *, only_dead: bool = False) -> None:
         self._enter(call)
         with self._changed:

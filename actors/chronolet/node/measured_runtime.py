@@ -84,6 +84,10 @@ class MeasuredRuntime:
             self._runtime.remove_dead(container_id)
         self._running.removed(container_id)
 
+    def forget_endpoint(self, name: str) -> None:
+        with self._operation("remove_podsandbox"):
+            self._runtime.forget_endpoint(name)
+
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         with self._operation("list_containers"):
             return self._runtime.list(labels)

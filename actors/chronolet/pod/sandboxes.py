@@ -96,11 +96,16 @@ class SandboxWorker:
             runtime.import_image(reference, built)
 
     def _discard(self, runtime: FencedRuntime, name: str, written: Mapping[str, str]) -> None:
-        """Remove a sandbox of ours that would not start. What cannot be removed now is found by the next try."""
+        """Remove a sandbox of ours that would not start, and what the network keeps of it. What cannot be removed now
+        is found by the next try.
+
+        The kubelet's next sandbox has another name, and so does its endpoint; ours is the same attempt again.
+        """
         try:
             left = runtime.inspect(name)
             if left is not None and left.state != "running" and labels.differing(written, left.labels) is None:
                 runtime.remove(left.id)
+                runtime.forget_endpoint(name)
         except Refusal:
             return
 

@@ -63,6 +63,11 @@ class FencedRuntime:
         self._runtime.remove_dead(container_id)
         self._context.done("docker.remove")
 
+    def forget_endpoint(self, name: str) -> None:
+        self._context.fence("docker.disconnect")
+        self._runtime.forget_endpoint(name)
+        self._context.done("docker.disconnect")
+
     def pull(
         self,
         reference: str,

@@ -264,6 +264,12 @@ class Runtime(Protocol):
     def remove_dead(self, container_id: str) -> None:
         """Remove a container that does not run, as `remove` does; `conflict` if it does."""
 
+    def forget_endpoint(self, name: str) -> None:
+        """Free what the network still holds for a container of this name that is not there; nothing if there is none.
+
+        An engine that was killed, or was overloaded, may keep it; then no container of the name can be started again.
+        """
+
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         """All containers, dead ones too, that carry these labels; `detailed` is False in all of them."""
 

@@ -37,6 +37,8 @@ DEFAULT_HOST = "unix:///var/run/docker.sock"
 
 _LIST_SECONDS = 30.0
 _BEING_REMOVED = "is already in progress"
+_DEFAULT_NETWORK = "bridge"
+"""What a sandbox is connected to whose specification names none."""
 _CREATE_SECONDS = 120.0  # a busy disk: the kubelet gives a runtime request two minutes
 _LEAST_WAIT_SECONDS = 0.01
 
@@ -114,6 +116,15 @@ class DockerRuntime:
             # Somebody asked before us, such as an agent that was killed before the answer came: see its end.
             removed = {"condition": "removed"}
             self._unless(("not_found",), "POST", f"{path}/wait", removed, timeout_seconds=_CREATE_SECONDS)
+
+    def forget_endpoint(self, name: str) -> None:
+        # With Force the engine takes the name for an endpoint's where it has no such container.
+        body = msgspec.json.encode({"Container": name, "Force": True})
+        try:
+            self._connection.call("POST", f"/networks/{_DEFAULT_NETWORK}/disconnect", body=body)
+        except Refusal as refusal:
+            if refusal.kind != "not_found":
+                raise
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         query = {"all": "1", "filters": _filters(label=_pairs(labels))}

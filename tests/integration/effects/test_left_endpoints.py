@@ -1,0 +1,65 @@
+"""An endpoint that the engine's network keeps for a container that is gone: the sandbox of its name starts after all.
+
+How an engine comes to keep one (killed, or overloaded, in the middle of a start) cannot be had at will. So a container
+is given another name behind the engine's back, in its file: its endpoint keeps the old one.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from chronolet.pod import signals
+from tests.integration.effects.support import OBEDIENT, Context, PatientRuntime, World, container, pod, start_sandbox
+from tests.support.docker import PrivateDocker, private_docker
+from tests.support.images import PAUSE
+
+
+@pytest.fixture
+def engine() -> Iterator[PrivateDocker]:
+    with private_docker(live_restore=True) as engine:
+        yield engine
+
+
+def keep_an_endpoint(engine: PrivateDocker, name: str) -> str:
+    """A container whose endpoint has this name while it has another one; its id."""
+    api = engine.api()
+    made = str(api.create_container(PAUSE.reference, name=name)["Id"])
+    api.start(made)
+    engine.kill9()
+    file = engine.data / "containers" / made / "config.v2.json"
+    config = json.loads(file.read_text())
+    file.write_text(json.dumps(config | {"Name": "/another"}))
+    engine.start()
+    return made
+
+
+def test_the_next_try_has_its_address(engine: PrivateDocker, tmp_path: Path) -> None:
+    runtime = PatientRuntime(engine.host)
+    world = World(runtime, tmp_path)
+    manifest = pod(container(*OBEDIENT))
+    first = world.run(start_sandbox(manifest))
+    assert isinstance(first, signals.SandboxUp)
+    found = runtime.inspect(first.id)
+    assert found is not None
+    runtime.remove(first.id)
+    keep_an_endpoint(engine, found.name)
+    refused = world.run(start_sandbox(manifest), Context(cause="2-2"))
+    assert isinstance(refused, signals.SandboxRefused), refused
+    assert f"endpoint with name {found.name} already exists" in refused.message
+    answer = world.run(start_sandbox(manifest), Context(cause="3-3"))
+    assert isinstance(answer, signals.SandboxUp), answer
+    assert answer.ip
+    runtime.close()
+
+
+def test_a_name_that_nobody_has_is_no_error(engine: PrivateDocker, tmp_path: Path) -> None:
+    runtime = PatientRuntime(engine.host)
+    up = World(runtime, tmp_path).run(start_sandbox(pod(container(*OBEDIENT))))
+    assert isinstance(up, signals.SandboxUp)
+    runtime.forget_endpoint("never-heard-of")
+    networks = docker.APIClient.inspect_network(engine.api(), "bridge")["Containers"]
+    assert list(networks) == [up.id]
+    runtime.close()
