@@ -153,7 +153,7 @@ def test_a_slow_start_is_covered_by_the_startup_probe(node: Node) -> None:
     assert gate.from_at >= ready_at
     first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/slow-start", probe="Liveness")
     assert first.at >= gate.from_at
-    assert flags(node, "slow-start") == (True, True)
+    node.journal.wait_for("it to be ready", lambda: flags(node, "slow-start") == (True, True))
     assert node.restarts("slow-start") == [0]
     assert node.journal.events(prober.ProbeCounted, pod="default/slow-start", probe="Startup")[-1].held
     assert not node.journal.events(prober.ProbeFailed, pod="default/slow-start", probe="Liveness")
