@@ -59,5 +59,11 @@ def no_descriptor_left(*pids: int) -> Iterator[None]:
         for pid in pids:
             soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
-            stack.callback(resource.prlimit, pid, resource.RLIMIT_NOFILE, (soft, hard))
+            stack.callback(_let_open, pid, (soft, hard))
         yield
+
+
+def _let_open(pid: int, limits: tuple[int, int]) -> None:
+    # dockerd ends a containerd that has not answered it for a while, and starts another one.
+    with suppress(ProcessLookupError):
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
