@@ -19,9 +19,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from chronolet.adapters import unix_sockets
+from chronolet.adapters import grpc_sockets, unix_sockets
 from chronolet.adapters.device_plugins import watcher, wire
-from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins, Patience
+from chronolet.adapters.device_plugins.patience import Patience
+from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.ports.device_plugins import Following, Listing, PluginRefusal, Registering
 from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode, Mount, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api
@@ -287,7 +288,7 @@ def test_a_numa_node_of_minus_one_is_none() -> None:
 def test_a_registration_socket_that_a_living_process_serves_is_left_alone(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unix_sockets, "_ALIVE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(grpc_sockets, "_ALIVE_SECONDS", HANG_SECONDS)
     other = Desk(GrpcDevicePlugins(desk.folder, desk.watched), desk.folder, desk.watched)
     with desk.at_work():
         with pytest.raises(PluginRefusal, match="another process serves it"), other.at_work():
@@ -300,8 +301,8 @@ def test_a_registration_socket_whose_process_answers_late_is_left_alone(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that has no CPU for a while answers a second later, with the settings that HTTP/2 begins with."""
-    assert unix_sockets._ALIVE_SECONDS > 1
-    monkeypatch.setattr(unix_sockets, "_ALIVE_SECONDS", HANG_SECONDS)
+    assert grpc_sockets._ALIVE_SECONDS > 1
+    monkeypatch.setattr(grpc_sockets, "_ALIVE_SECONDS", HANG_SECONDS)
     desk.folder.mkdir()
 
     def answer_late() -> None:

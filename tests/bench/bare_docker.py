@@ -13,7 +13,10 @@ from typing import Any
 
 from tests.bench.agent_bench import TRAP, Docker, Watch
 
-WORKERS = 8
+WORKERS = (1, 2, 4, 8, 16)
+"""How many pods a bare client makes at a time; the best of them is what the engine can do."""
+MANY_WORKERS = (4, 8)
+"""For batches that one worker would take too long for."""
 
 
 class Bare:
@@ -27,18 +30,43 @@ class Bare:
         self._pause = pause
         self._image = image
         self._made: list[str] = []
+        self._pods: list[tuple[str, str]] = []
 
     def one(self) -> float:
         """Sandbox and app, created and started one after the other: seconds to the app's start."""
         begun = time.time()
         return self._started(self._pod()) - begun
 
-    def batch(self, count: int) -> float:
-        """So many pods at once by eight workers: seconds to the last app's start."""
+    def batch(self, count: int, workers: int) -> float:
+        """So many pods at once by so many workers: seconds to the last app's start."""
         begun = time.time()
-        with ThreadPoolExecutor(WORKERS) as pool:
+        with ThreadPoolExecutor(workers) as pool:
             apps = list(pool.map(lambda _: self._pod(), range(count)))
         return max(map(self._started, apps)) - begun
+
+    def stop(self, workers: int) -> float:
+        """TERM for every app made so far, then for its sandbox: seconds until nothing runs any more."""
+        begun = time.time()
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(self._stop, self._pods))
+        return time.time() - begun
+
+    def stop_one(self) -> float:
+        """TERM for the app made last, and for its sandbox when Docker has told of the app's end: seconds until Docker
+        tells of the sandbox's end.
+        """
+        sandbox, app = self._pods[-1]
+        begun = time.time()
+        for made in (app, sandbox):
+            self._docker.req("POST", f"/containers/{made}/kill?signal=TERM")
+            ended = self._told("die", made)
+        return ended - begun
+
+    def _stop(self, pod: tuple[str, str]) -> None:
+        """As an agent does it: a signal, then the wait for the end; the app before its sandbox."""
+        for made in reversed(pod):
+            self._docker.req("POST", f"/containers/{made}/kill?signal=TERM")
+            self._docker.req("POST", f"/containers/{made}/wait?condition=not-running")
 
     def restarts(self, count: int) -> list[float]:
         """An app created and started in a sandbox that is there, so many times: seconds each."""
@@ -51,12 +79,15 @@ class Bare:
 
     def remove(self) -> None:
         """Everything made so far."""
-        with ThreadPoolExecutor(WORKERS) as pool:
-            made, self._made = self._made, []
+        with ThreadPoolExecutor(max(MANY_WORKERS)) as pool:
+            made, self._made, self._pods = self._made, [], []
             list(pool.map(lambda made_id: self._docker.req("DELETE", f"/containers/{made_id}?force=1&v=1"), made))
 
     def _pod(self) -> str:
-        return self._run(self._app(self._run(self._sandbox())))
+        sandbox = self._run(self._sandbox())
+        app = self._run(self._app(sandbox))
+        self._pods.append((sandbox, app))
+        return app
 
     def _sandbox(self) -> dict[str, Any]:
         return {"Image": self._pause, "HostConfig": {"NetworkMode": "bridge", "IpcMode": "shareable"}}
@@ -77,10 +108,14 @@ class Bare:
 
     def _started(self, container: str) -> float:
         """When Docker says it started."""
+        return self._told("start", container)
 
-        def starts() -> list[dict[str, Any]]:
-            return [event for event in self._watch.ev if event["a"] == "start" and event["id"] == container]
+    def _told(self, action: str, container: str) -> float:
+        """When Docker says that happened."""
 
-        events = self._watch.wait(starts, 30)
-        assert events, f"no start of {container} was told"
+        def those() -> list[dict[str, Any]]:
+            return [event for event in self._watch.ev if event["a"] == action and event["id"] == container]
+
+        events = self._watch.wait(those, 30)
+        assert events, f"no {action} of {container} was told"
         return float(events[0]["t"])

@@ -29,6 +29,7 @@ from chronolet.node.settings import Settings
 from chronolet.ports.cgroups import Cgroups
 from chronolet.ports.kube_sinks import api_event
 from chronolet.ports.runtime import Runtime
+from chronolet.ports.spans import Span
 from chronolet_schemas import codec, kernel, podspec, registry
 from chronolet_schemas.envelope import START, Event, Position, Record
 from chronolet_schemas.prober import RawResult
@@ -81,6 +82,8 @@ class WrittenNode:
         self.kinds = kinds
         self.results: list[RawResult] = []
         """Of probes, the newest first."""
+        self.spans: dict[str, list[Span]] = {}
+        """What each living process knows of its newest calls, by its line in the list of processes."""
         started = kernel.LogStarted(run="r", node=NODE, shards={})
         self.store.begin("r", {}, self.record(f"node/{NODE}", started))
 
@@ -113,6 +116,7 @@ class WrittenNode:
             archive=lambda *_: self.archive,
             kube_events=lambda _: self.kept,
             results=lambda _: iter(self.results),
+            spans=lambda process, pod: [one for one in self.spans.get(process, ()) if one.entity == pod],
             kinds=self._kinds,
             cgroups=lambda _: self.cgroups,
             now=lambda: self.now,

@@ -1,9 +1,11 @@
 """Effects: one a subject, bounded in time, again with back-off, never for a wish that is over."""
 
+import dataclasses
 import threading
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet.kernel import effects, host
 from chronolet.kernel.decider import Effect
@@ -11,7 +13,7 @@ from chronolet.kernel.effects import Fenced
 from chronolet.kernel.kind import EffectContext, Ended, Job, Kind, Tended
 from chronolet.kernel.timers import Timer, Timers
 from chronolet_schemas import kernel
-from chronolet_schemas.envelope import Record, Signal
+from chronolet_schemas.envelope import Event, Record, Signal
 from tests.kernel import chore
 from tests.kernel.chore import Answer, Tell
 from tests.kernel.rig import Line, Rig, request
@@ -293,6 +295,54 @@ def test_a_lane_has_a_limit_of_its_own_served_in_order_and_freed_however_an_effe
     rig.wait(chore.Answered, 4)
     assert begun == ["first", "other", "instead", "fails", "late", "last"]
     release["late"].set()
+
+
+def test_a_turn_goes_to_what_follows_from_its_answer_if_that_comes_first(rig: Rig) -> None:
+    """A pod's container, before the sandbox of the pod that came next."""
+    begun: list[str] = []
+    release = threading.Event()
+
+    def run(effect: Effect, _context: EffectContext) -> Signal:
+        begun.append(effect.intent)
+        release.wait(HANG_SECONDS)
+        return Answer(intent=effect.intent)
+
+    def evolve(state: chore.Chore, event: Event) -> chore.Chore | None:
+        if isinstance(event, chore.Answered) and event.wish == "a":
+            return replace(state, wish="a next")
+        return chore.evolve(state, event)
+
+    job = Job(run, 3600.0, lambda _effect: "start", at_once=1, rank=lambda effect: (effect.intent,))
+    decider = dataclasses.replace(chore.DECIDER, evolve=evolve)
+    rig.process(chore.kind(effects={chore.OneShot: job}, decider=decider))
+    rig.send(Tell(request=request(), key="k1", wish="a"))
+    scratch.wait_until(lambda: begun == ["a"], "the first of the lane")
+    rig.send(Tell(request=request(), key="k2", wish="c"))
+    rig.send(Tell(request=request(), key="k3", wish="b"))
+    rig.wait(chore.Told, 3)
+    release.set()
+    rig.wait(chore.Answered, 4)
+    assert begun == ["a", "a next", "b", "c"]
+
+
+def test_a_host_that_fails_keeps_no_turn(rig: Rig) -> None:
+    at_work: list[str] = []
+    release = threading.Event()
+
+    def run(effect: Effect, context: EffectContext) -> Signal:
+        at_work.append(context.entity)
+        release.wait(HANG_SECONDS)
+        return Answer(intent=effect.intent)
+
+    rig.process(chore.kind(effects={chore.OneShot: Job(run, 3600.0, lambda _effect: "start", at_once=1)}))
+    rig.send(Tell(request=request(), key="a", wish="w"))
+    scratch.wait_until(lambda: at_work == ["a"], "the first of the lane")
+    rig.send(Tell(request=request(), key="bad", raises=True))
+    rig.wait(kernel.HostRestarted)
+    rig.send(Tell(request=request(), key="b", wish="w"))
+    release.set()
+    rig.wait(chore.Answered, 2)
+    assert at_work == ["a", "a", "b"], "what was under way is asked for again, in its turn"
 
 
 def test_starts_that_a_killed_process_left_begin_again_no_more_at_once_than_allowed(rig: Rig) -> None:

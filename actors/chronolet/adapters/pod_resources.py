@@ -1,42 +1,26 @@
 """PodResources v1 on a unix socket, and v1alpha1 for agents of before 2021.
 
-Comes in: a view of the node. Goes out: answers to List, Get and GetAllocatableResources. Next: monitoring agents.
-Answers to pkg/kubelet/apis/podresources/server_v1.go, server_v1alpha1.go. Importing it loads grpc.
-
-As the kubelet does it, a device has an entry of its own, and one for each of its NUMA nodes. Processors and memory are
-told only where they are a container's alone, which they never are here.
+Comes in: a view of the node. Goes out: a server. Next: `pod_resources_service`, which answers monitoring agents.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import grpc
 import structlog
 
 from chronolet.adapters import unix_sockets
-from chronolet.ports.pod_resources import (
-    ContainerResources,
-    Method,
-    NodeResources,
-    PodResources,
-    ResourceDevice,
-    UnreadableError,
-    Version,
-)
-from chronolet_schemas.protos import podresources_pb2 as api
+from chronolet.ports.pod_resources import Counted, NodeResources
+
+if TYPE_CHECKING:
+    import grpc
 
 log = structlog.get_logger("chronolet.devices")
 
 NAME = "kubelet.sock"
-
-Counted = Callable[[Version, Method, bool], None]
-"""Told of each call, and whether it failed."""
-
-_SERVICE = "PodResourcesLister"
 
 
 class GrpcPodResources:
@@ -50,66 +34,9 @@ class GrpcPodResources:
     def serve(self, stop: threading.Event) -> None:
         """Until `stop`. SocketError."""
         said = lambda: log.info("PodResources can be read", socket=str(self._socket))  # noqa: E731 - a line
-        unix_sockets.serve(self._socket, self._handlers(), said, stop)
+        unix_sockets.serve(self._socket, self._handlers, said, stop)
 
     def _handlers(self) -> Sequence[grpc.GenericRpcHandler]:
-        methods = {
-            "List": self._method("v1", "list", api.ListPodResourcesRequest, self._list),
-            "Get": self._method("v1", "get", api.GetPodResourcesRequest, self._get),
-            "GetAllocatableResources": self._method(
-                "v1", "get_allocatable", api.AllocatableResourcesRequest, self._allocatable
-            ),
-        }
-        # The messages of v1alpha1 have fewer fields, and those by the same numbers.
-        older = {"List": self._method("v1alpha1", "list", api.ListPodResourcesRequest, self._list_all)}
-        return (
-            grpc.method_handlers_generic_handler(f"v1.{_SERVICE}", methods),
-            grpc.method_handlers_generic_handler(f"v1alpha1.{_SERVICE}", older),
-        )
+        from chronolet.adapters.pod_resources_service import Service  # noqa: PLC0415 - loads grpc
 
-    def _method(self, version: Version, name: Method, asked: Any, answer: Callable[[Any, NodeResources], Any]) -> Any:
-        def handle(request: Any, context: grpc.ServicerContext) -> Any:
-            failed = True
-            try:
-                found = answer(request, self._view())
-                failed = False
-            except LookupError as error:
-                context.abort(grpc.StatusCode.NOT_FOUND, str(error.args[0]))
-            except UnreadableError as error:
-                context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
-            finally:
-                self._counted(version, name, failed)
-            return found
-
-        return grpc.unary_unary_rpc_method_handler(handle, asked.FromString, lambda said: said.SerializeToString())
-
-    def _list(self, _: api.ListPodResourcesRequest, view: NodeResources) -> api.ListPodResourcesResponse:
-        return api.ListPodResourcesResponse(pod_resources=(_pod(one) for one in view.pods if one.active))
-
-    def _list_all(self, _: api.ListPodResourcesRequest, view: NodeResources) -> api.ListPodResourcesResponse:
-        return api.ListPodResourcesResponse(pod_resources=map(_pod, view.pods))
-
-    def _get(self, request: api.GetPodResourcesRequest, view: NodeResources) -> api.GetPodResourcesResponse:
-        name, namespace = request.pod_name, request.pod_namespace
-        for one in view.pods:
-            if (one.name, one.namespace) == (name, namespace):
-                return api.GetPodResourcesResponse(pod_resources=_pod(one))
-        raise LookupError(f"pod {name} in namespace {namespace} not found")
-
-    def _allocatable(self, _: api.AllocatableResourcesRequest, view: NodeResources) -> api.AllocatableResourcesResponse:
-        return api.AllocatableResourcesResponse(devices=_devices(view.allocatable))
-
-
-def _pod(one: PodResources) -> api.PodResources:
-    return api.PodResources(name=one.name, namespace=one.namespace, containers=map(_container, one.containers))
-
-
-def _container(one: ContainerResources) -> api.ContainerResources:
-    return api.ContainerResources(name=one.name, devices=_devices(one.devices))
-
-
-def _devices(found: Iterable[ResourceDevice]) -> Iterator[api.ContainerDevices]:
-    for one in found:
-        topologies = [api.TopologyInfo(nodes=[api.NUMANode(ID=node)]) for node in one.nodes]
-        for topology in topologies or (None,):
-            yield api.ContainerDevices(resource_name=one.resource, device_ids=[one.id], topology=topology)
+        return Service(self._view, self._counted).handlers()

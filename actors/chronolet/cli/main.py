@@ -32,6 +32,7 @@ COMMANDS = (
     "events",
     "exec",
     "log",
+    "trace",
     "wait",
     "gc",
     "checkpoint",

@@ -23,6 +23,7 @@ from chronolet.ports.kube_sinks import Kept
 from chronolet.ports.pod_logs import PodLogs
 from chronolet.ports.runtime import Runtime
 from chronolet.ports.secrets import Secrets
+from chronolet.ports.spans import Span
 from chronolet_schemas.prober import RawResult
 
 ANSWER_SECONDS = 10.0
@@ -93,6 +94,13 @@ def probe_results(settings: Settings) -> Iterator[RawResult]:
     yield from kept_results(settings.redis_url, settings.node)
 
 
+def recent_spans(process: str, pod: str) -> Sequence[Span]:
+    """What a running process of the node, by its line in the list of processes, knows of its newest calls for a pod."""
+    from chronolet.adapters.recent_spans import asked  # noqa: PLC0415 - one command needs it
+
+    return asked(process.partition(" ")[2], pod)
+
+
 def linux_cgroups(settings: Settings) -> Cgroups:
     """Those of this machine."""
     from chronolet.adapters.cgroups import LinuxCgroups  # noqa: PLC0415 - most commands need none
@@ -118,5 +126,6 @@ class Services:
     kube_events: Callable[[Settings], Kept] = kept_events
     results: Callable[[Settings], Iterator[RawResult]] = probe_results
     kinds: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
+    spans: Callable[[str, str], Sequence[Span]] = recent_spans
     cgroups: Callable[[Settings], Cgroups] = linux_cgroups
     now: Callable[[], int] = wall_clock

@@ -24,6 +24,7 @@ from chronolet.kernel.ledger import ENDED_THE_PROCESS, TRIES, Input
 from chronolet.kernel.observer import Observer, Outcome
 from chronolet.kernel.suspects import BLAME_SECONDS, PAUSE_SECONDS, PAUSED_FROM, Suspects, mark_of
 from chronolet.kernel.timers import Timer, Timers
+from chronolet.kernel.workshop import Workshop
 from chronolet_schemas.envelope import START, Signal
 
 PROGRESS_SECONDS = 5.0
@@ -79,56 +80,6 @@ class EffectInput(NamedTuple):
     item: Input
 
 
-class Lane:
-    """One-shots that wait for one another only."""
-
-    def __init__(self) -> None:
-        self.active = 0
-        self.waiting: deque[Slot] = deque()
-
-
-class Workshop:
-    """Threads for one-shots: in each lane at most `limit` at work, or as many as the lane's jobs say. The rest waits
-    and is served in the order in which it came. One that ran out of time counts no more.
-    """
-
-    def __init__(self, limit: int = 16) -> None:
-        self._limit = limit
-        self._lanes: dict[tuple[str, str], Lane] = {}
-        self._lock = threading.Lock()
-
-    def submit(self, slot: Slot) -> None:
-        """Run the slot's worker, now or when there is room."""
-        with self._lock:
-            lane = self._lanes.setdefault(slot.lane, Lane())
-            if lane.active >= (slot.at_once or self._limit):
-                lane.waiting.append(slot)
-                return
-            lane.active += 1
-        slot.launch()
-
-    def withdraw(self, slot: Slot) -> bool:
-        """Whether the slot still waited; it does no more, and is never launched."""
-        with self._lock:
-            lane = self._lanes.get(slot.lane)
-            if lane is None or slot not in lane.waiting:
-                return False
-            lane.waiting.remove(slot)
-            return True
-
-    def left(self, name: tuple[str, str]) -> None:
-        """A worker of a lane has ended, or was given up."""
-        with self._lock:
-            lane = self._lanes[name]
-            slot = lane.waiting.popleft() if lane.waiting else None
-            if slot is None:
-                lane.active -= 1
-                if not lane.active:
-                    del self._lanes[name]  # lanes come and go with what they are named for
-        if slot is not None:
-            slot.launch()
-
-
 class Surroundings(NamedTuple):
     """What all effects of a host share."""
 
@@ -164,12 +115,18 @@ class Slot:
         """Names it among the suspects, while the process may end of it."""
         self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
         self.at_once = job.at_once if isinstance(job, Job) else None
+        self.rank = job.rank(effect) if isinstance(job, Job) and job.rank else ()
+        self.beside = 0
         self.cancelled = threading.Event()
         self._around = around
         self._place = f"{kind}/{key} {effect.subject}"
         self._job = job
         self._cause = cause
         self._over = threading.Lock()  # taken once, by whoever ends the slot: its worker, or its time-out
+        self._asked = time.monotonic()
+        self._turn = threading.Lock()
+        self._has_turn = False
+        self._abandoned = False
         self._deadline: Timer | None = None
         self._started = 0.0
         self._sent_at = -PROGRESS_SECONDS
@@ -209,6 +166,10 @@ class Slot:
     # -- its life ------------------------------------------------------------------------------------------------
     def launch(self) -> None:
         """Start the worker's thread, and a one-shot's time; one that is tended has no thread."""
+        self._has_turn = not self.standing
+        if self._has_turn:
+            waited = time.monotonic() - self._asked
+            self._around.observer.effect_waited(self.kind, self.key, self._cause, waited)
         if isinstance(self._job, Tended):
             self._tend(self._job)
             return
@@ -269,9 +230,11 @@ class Slot:
             return
         if self._deadline is not None:
             self._deadline.cancel()
-        if not self.standing:
-            self._around.workshop.left(self.lane)
         seconds = time.monotonic() - self._started
+        if not self.standing:
+            self._measured(result, seconds)
+            if self._abandoned or outcome in ("cancelled", "fenced", "timed_out"):
+                self.leave()
         self._around.observer.effect_done(self.kind, type(self.effect).__name__, seconds, outcome)
         if outcome in ("cancelled", "fenced"):
             self._around.deliver(SlotFreed(self))
@@ -280,6 +243,26 @@ class Slot:
         else:
             signal = result or self._failure(error, timed_out=outcome == "timed_out")
             self._around.deliver(EffectInput(self, self._input(signal, self._cause)))
+
+    def _measured(self, result: Signal | None, seconds: float) -> None:
+        if result is None or not isinstance(self._job, Job) or self._job.measure is None:
+            return
+        what = self._job.measure(self.effect, result)
+        if what and self._has_turn:
+            self._around.workshop.took(self, what, seconds)
+
+    def leave(self) -> None:
+        """Give the turn back, once: by then whatever follows from the answer is queued and can take it."""
+        with self._turn:
+            had, self._has_turn = self._has_turn, False
+        if had:
+            self._around.workshop.left(self)
+
+    def abandon(self) -> None:
+        """Its host is gone: nobody decides its answer."""
+        self._abandoned = True
+        if self._over.locked():
+            self.leave()
 
     def failed(self, error: str) -> EffectInput:
         """The effect's failure on its way to the host, in place of an answer that nobody could decide."""
@@ -389,6 +372,7 @@ class EffectRunner:
         for slots in self._slots.values():
             for slot in slots.values():
                 slot.cancel()
+                slot.abandon()
 
     def _drop_holds(self, key: str, wanted: Mapping[str, Effect]) -> None:
         """A pause is for one wish: another one about the same subject does not wait for it."""

@@ -170,11 +170,15 @@ class Host(pykka.ThreadingActor):
         else:
             self.ledger.passed(turn)
         self._trials.end()
-        for freed in settled:
-            if freed is not None:
-                self._runner.settle(freed[0], self._wanted(freed[0].key), freed[1])
-        if self._begun:
-            self._follow({*touched(turn), *turn.looked})
+        over = [freed for freed in settled if freed is not None]
+        try:
+            for slot, pause in over:
+                self._runner.settle(slot, self._wanted(slot.key), pause)
+            if self._begun:
+                self._follow({*touched(turn), *turn.looked})
+        finally:
+            for slot, _ in over:
+                slot.leave()
         self._begin_if_read()
         self._writer.snapshot_if_due()
         if self.inbox.rearm():

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
+from chronolet.kernel.pace import Pace
 from chronolet_schemas.envelope import Command, Event, Message, Position, Signal
 
 __all__ = ["Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Gather", "Job", "Kind", "Tended", "Worker"]
@@ -70,8 +71,14 @@ class Job:
     lane: Callable[[Any], str] | None = None
     """Names what a one-shot waits with when too many are at work: one of another lane, or kind, does not wait for it.
     """
-    at_once: int | None = None
+    at_once: int | Pace | None = None
     """How many of its lane are at work at a time; None: as many as in any lane. All jobs of a lane have the same."""
+    rank: Callable[[Any], tuple[Any, ...]] | None = None
+    """Its place among those of its lane that wait: the smallest is next, of the same the one that came first."""
+    measure: Callable[[Any, Signal], str] | None = None
+    """For a lane with a Pace: under which name the time that an effect took counts; empty for an answer that says
+    nothing of how long the work takes, such as a refusal.
+    """
 
 
 Ended = Callable[[BaseException], None]

@@ -25,6 +25,9 @@ class Observer:
     def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
         """The store refused a step: the shard is lost, or has to be loaded again."""
 
+    def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
+        """An effect that the entry at `cause` asked for has waited so long for its turn."""
+
     def effect_started(self, kind: str, effect: str) -> None:
         """A worker runs now. `effect` is the effect's class name."""
 

@@ -21,7 +21,7 @@ import structlog
 
 from chronolet.kernel.claims import Claims
 from chronolet.kernel.clock import Clock
-from chronolet.kernel.effects import Surroundings, Workshop
+from chronolet.kernel.effects import Surroundings
 from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.host import Services
 from chronolet.kernel.kind import Kind
@@ -35,6 +35,7 @@ from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Store, StoreBroken, StoreUnreachable
 from chronolet.kernel.supervisor import Adopt, Supervisor, Surrounding
 from chronolet.kernel.timers import Timers
+from chronolet.kernel.workshop import Workshop
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Record
 from chronolet_schemas.keys import Shard
@@ -160,7 +161,7 @@ class Process:
     def _surrounding(self) -> Surrounding:
         setup = self._setup
         around = Surroundings(
-            workshop=Workshop(setup.workers),
+            workshop=Workshop(self._timers.after, setup.workers),
             timers=self._timers,
             permit=self.lease,
             faults=setup.faults,

@@ -77,7 +77,8 @@ ADMISSION_SETTINGS: tuple[Setting, ...] = (
         "max_parallel_starts",
         "--max-parallel-starts",
         "CHRONOLET_MAX_PARALLEL_STARTS",
-        "how many sandboxes and containers are being started at a time, the others wait their turn [default: 8]",
+        "the most sandboxes and containers to start at once; fewer where the engine is measured to carry less "
+        "[default: 32]",
         number(1, 1_000),
         metavar="NUMBER",
     ),

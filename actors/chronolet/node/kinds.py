@@ -25,6 +25,7 @@ from chronolet.adapters.volumes import HostVolumes
 from chronolet.keeper import actor as keeper
 from chronolet.keeper.effects import Keeping
 from chronolet.kernel.kind import Kind
+from chronolet.kernel.pace import Pace
 from chronolet.kube_events import actor as kube_events
 from chronolet.kube_events import effects as kube_events_effects
 from chronolet.manifests import actor as manifests
@@ -46,6 +47,8 @@ from chronolet.qos import actor as qos
 from chronolet.qos import effects as qos_effects
 from chronolet_schemas.keys import shards_of
 
+HEAD_START_SECONDS = 0.5
+"""The first pod of a batch gets its sandbox as early as a single pod does, within this."""
 SHARDS: Mapping[str, int] = {
     "manifests": 1,
     "pod": pod.SHARDS,
@@ -70,7 +73,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: _manifests(parts),
         "pod": lambda: pod.kind(
-            pod_effects.jobs(_pods_outside(parts, run), settings.max_parallel_starts),
+            pod_effects.jobs(_pods_outside(parts, run), _at_once(settings)),
             settings.takes_part,
             policy(settings),
         ),
@@ -102,6 +105,14 @@ def _manifests(parts: Parts) -> Kind[Any]:
     return manifests.kind(manifests_effects.jobs(folder, settings.node, read_documents, parts.secrets))
 
 
+def _at_once(settings: Settings) -> pod_effects.AtOnce:
+    def pace(head_start_seconds: float = 0.0) -> Pace:
+        return Pace(settings.max_parallel_starts, first=os.cpu_count() or 1, head_start_seconds=head_start_seconds)
+
+    # A creation is short, and nothing is known of how long it takes beside starts: it goes by the starts' first limit.
+    return pod_effects.AtOnce(sandboxes=pace(HEAD_START_SECONDS), creations=pace(), starts=pace())
+
+
 def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
     settings = parts.settings
     return pod_effects.Outside(
@@ -124,6 +135,7 @@ def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
         kills=parts.kills,
         holding=holding(settings, parts.host),
         run=run,
+        spans=parts.metrics.spans,
     )
 
 

@@ -128,6 +128,7 @@ class _Surrounded:
 def _served(node: Node) -> HttpServer:
     settings = node.settings
     pages = {**health_pages(node.health), "/metrics": node.parts.metrics.page, **node.pages}
+    pages["/trace"] = node.parts.metrics.spans.page
     if "prober" in settings.actors:
         pages["/metrics/probes"] = node.parts.metrics.probes.page
     server = HttpServer(

@@ -29,7 +29,9 @@ from chronolet.node.gc_figures import GcFigures
 from chronolet.node.http import Answer, Query
 from chronolet.node.pod_figures import PodFigures
 from chronolet.node.probe_figures import CONTENT_TYPE, ProbeFigures
+from chronolet.node.recent_spans import RecentSpans
 from chronolet.pod.state import STATUS_UNKNOWN
+from chronolet.ports.spans import TURN, Span
 from chronolet.prober.actor import key as prober_key
 from chronolet_schemas import kube_events, pleg, pod, prober
 from chronolet_schemas.envelope import Event
@@ -48,6 +50,7 @@ class Metrics(Observer):
         # The kubelet has no `_created` series beside each counter, and nobody asks for them.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
+        self.spans = RecentSpans()
         ProcessCollector(registry=self.registry)
         self._kubelet(node)
         self._pleg()
@@ -140,6 +143,9 @@ class Metrics(Observer):
         self.effect_seconds = Histogram(
             "chronolet_effect_duration_seconds", "How long effects took", ["kind"], registry=registry
         )
+        self.effect_waits = Histogram(
+            "chronolet_effect_wait_seconds", "How long effects waited for their turn", ["kind"], registry=registry
+        )
         self.exits_unknown = Counter(
             "chronolet_container_exits_unknown_total",
             "Containers that were gone before anybody saw how they ended",
@@ -193,6 +199,14 @@ class Metrics(Observer):
     def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
         """Count it."""
         self.refused_steps.labels(str(shard), reason).inc()
+
+    def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
+        """Count it, and keep it for a while."""
+        self.effect_waits.labels(kind).observe(seconds)
+        if cause:
+            now = time.time_ns() // 1_000_000
+            took = seconds * 1000
+            self.spans.note(Span(entity=entity, cause=cause, what=TURN, at=now - round(took), milliseconds=took))
 
     def effect_started(self, kind: str, effect: str) -> None:
         """One more under way."""

@@ -1,7 +1,6 @@
 """The devices kind of this node: its workers bound to gRPC, and what of the log they and PodResources are told.
 
-Comes in: settings, the log, figures. Goes out: `Kind`, `NodeResources`. Next: `wiring`. Importing it loads no grpc:
-that takes 10 MiB, so it is loaded where the kind is hosted.
+Comes in: settings, the log, figures. Goes out: `Kind`, `NodeResources`. Next: `wiring`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
+from chronolet.adapters.pod_resources import GrpcPodResources
 from chronolet.devices import actor as devices
 from chronolet.devices import effects
 from chronolet.devices.claims import Policy
@@ -37,9 +38,6 @@ _PATIENCE_SECONDS = 5.0
 
 def kind(settings: Settings, store: Store, archive: ArchiveReader, figures: DeviceFigures) -> Kind[State]:
     """The Kind with its workers."""
-    from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins  # noqa: PLC0415 - loads grpc
-    from chronolet.adapters.pod_resources import GrpcPodResources  # noqa: PLC0415
-
     log, folder = LogReader(store, archive), settings.kubelet_dir
     outside = effects.Outside(
         plugins=GrpcDevicePlugins(folder / "device-plugins", folder / "plugins_registry"),

@@ -117,7 +117,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Beside those that every node has."""
     node_affinity: Literal["warn", "enforce"] = "warn"
     allowed_unsafe_sysctls: tuple[str, ...] = ()
-    max_parallel_starts: int = 8
+    max_parallel_starts: int = 32
     admission: tuple[str, ...] | None = None
     """None: all kinds that pods wait for."""
     log_format: Literal["text", "json"] = "text"

@@ -221,8 +221,11 @@ class Listing:
                 self._link.destroyed.clear()
             relisting.heard_of(self._link.noticed)
             self._link.noticed.clear()
-        found = relisting.relisted()
+        found = relisting.relisted(lambda early: self._send(early, context))
         self._listed_at = found.began_at
+        self._send(found, context)
+
+    def _send(self, found: signals.Relisted, context: EffectContext) -> None:
         with self._link.telling:
             ended = self._link.destroyed
             seen = tuple(one for one in found.seen if one.state == "removed" or one.id not in ended)

@@ -28,3 +28,8 @@ def worth_a_look(told: Mapping[str, Glance], listed: Mapping[str, Glance], unrea
     changed = {one.uid for known, one in listed.items() if known not in told or told[known].state != one.state}
     changed.update((told[known].uid for known in gone), unread)
     return (*(known for known, one in listed.items() if one.uid in changed), *gone)
+
+
+def without_running(ids: Sequence[str], listed: Mapping[str, Glance]) -> Sequence[str]:
+    """Of those, what does not run, or is gone: there the news is, where everything is to be told anew."""
+    return tuple(known for known in ids if known not in listed or listed[known].state != "running")

@@ -40,7 +40,7 @@ def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.Answer:
     match effect:
         case wanted.EnsureImage():
             return signals.ImageRefused(reason="ErrImagePull", message=message, **to)
-        case wanted.StartContainer() | wanted.FindContainer():
+        case wanted.CreateContainer() | wanted.StartContainer() | wanted.FindContainer():
             return signals.ContainerRefused(reason="CreateContainerError", message=message, **to)
         case wanted.PrepareHook() | wanted.RunHook():
             return lifecycle.refusal(effect, message)
@@ -65,6 +65,9 @@ def _sandbox(
 ) -> Sequence[Event]:
     who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": effect.attempt}
     match answer:
+        case signals.SandboxMade():
+            known = state.sandbox.id == answer.id
+            return _NOTHING if known else (pod.SandboxCreated(id=answer.id, **who),)
         case signals.SandboxUp():
             who |= {"ip": answer.ip, "host_ip": answer.host_ip, "started_at": answer.started_at}
             return (pod.SandboxStarted(id=answer.id, **who),)
@@ -147,6 +150,9 @@ def _start(
     state: State, effect: wanted.StartContainer | wanted.FindContainer, answer: signals.Answer, now: int
 ) -> Sequence[Event]:
     who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
+    if isinstance(effect, wanted.FindContainer) and effect.subject.startswith(wanted.CREATION):
+        return _create(state, effect, answer, now)
+    one = state.container(effect.container)
     match answer:
         case signals.ContainerUp():
             return (pod.ContainerStarted(id=answer.id, started_at=answer.started_at or now, **who),)
@@ -157,7 +163,6 @@ def _start(
                 _exited(effect, answer, answer.id, started_at, now),
             )
         case signals.ContainerRefused():
-            one = state.container(effect.container)
             failures = one.start_failures + 1 if one else 1
             wait = mount_wait_milliseconds(failures) if answer.reason == FAILED_MOUNT else _RETRY_MS
             return (
@@ -174,6 +179,17 @@ def _start(
             )
         case _:
             return _NOTHING
+
+
+def _create(
+    state: State, effect: wanted.CreateContainer | wanted.FindContainer, answer: signals.Answer, _now: int
+) -> Sequence[Event]:
+    """A creation started nothing: what it has left of a pod that is over goes with the clean-up."""
+    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
+    if isinstance(answer, signals.ContainerMade) and isinstance(effect, wanted.CreateContainer):
+        return (pod.ContainerCreated(id=answer.id, **who),)
+    message = answer.message if isinstance(answer, signals.ContainerRefused) else wanted.NOT_BEGUN
+    return (pod.ContainerCreateFailed(message=message, **who),)
 
 
 def _stop(state: State, effect: wanted.StopContainer, answer: signals.Answer, now: int) -> Sequence[Event]:
@@ -250,6 +266,7 @@ _MEANINGS: Mapping[type[Effect], Callable[[State, Any, signals.Answer, int], Seq
     wanted.FindSandbox: _sandbox,
     wanted.StopSandbox: _sandbox,
     wanted.EnsureImage: _image,
+    wanted.CreateContainer: _create,
     wanted.StartContainer: _start,
     wanted.FindContainer: _start,
     wanted.StopContainer: _stop,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import mounting, rights, signals, specs, wanted
 from chronolet.pod.given import given
-from chronolet.pod.making import found_or_made, ran, ran_after_all
+from chronolet.pod.making import found_or_made, fresh, ran, ran_after_all
 from chronolet.pod.outside import Outside
 from chronolet.pod.patience import tried_again
 from chronolet.pod.rights import ConfigRefusal
@@ -41,25 +43,35 @@ class ContainerWorker:
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
-    def start(self, effect: wanted.StartContainer, context: EffectContext) -> Signal:
+    def create(self, effect: wanted.CreateContainer, context: EffectContext) -> Signal:
+        """One try: whatever stands in the way, the start meets it again and knows what to do."""
         runtime = self._outside.fenced(context)
-        definition = specs.definition(effect.manifest, effect.container)
-        if definition is None:
-            said = f"{effect.pod}: the manifest has no container {effect.container!r}"
-            return _container_refused(effect, "CreateContainerConfigError", said)
+        spec = self._spec(runtime, effect, context)
+        if not isinstance(spec, ContainerSpec):
+            return spec
         try:
-            self._outside.keep(effect, context)
-            making = self._making(runtime, effect, definition, context)
-            spec = specs.container(effect, definition, making)
-        except (SpecRefusal, ConfigRefusal, UnknownReferenceError, TooLargeError) as refusal:
-            return _container_refused(effect, "CreateContainerConfigError", str(refusal))
-        except VolumeRefusal as refusal:
-            return _container_refused(effect, "FailedMount", str(refusal))
+            made = found_or_made(runtime, spec, lambda: runtime.create_container(spec))
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
+        if made.state != "created":
+            return _container_refused(effect, "CreateContainerError", f"container {made.id} is {made.state}")
+        self._outside.created.note(made.id, spec.labels[labels.DIGEST])
+        return signals.ContainerMade(subject=effect.subject, intent=effect.intent, id=made.id)
+
+    def start(self, effect: wanted.StartContainer, context: EffectContext) -> Signal:
+        runtime = self._outside.fenced(context)
+        try:
+            self._outside.keep(effect, context)
+        except SpecRefusal as refusal:
+            return _container_refused(effect, "CreateContainerConfigError", str(refusal))
+        spec = self._spec(runtime, effect, context)
+        if not isinstance(spec, ContainerSpec):
+            return spec
 
         def made() -> ContainerState:
-            return found_or_made(runtime, spec, lambda: runtime.create_container(spec))
+            return self._made_ahead(runtime, effect, spec) or found_or_made(
+                runtime, spec, lambda: runtime.create_container(spec)
+            )
 
         try:
             found = tried_again(runtime, context, made, made)
@@ -67,8 +79,25 @@ class ContainerWorker:
             return _container_refused(effect, "CreateContainerError", str(refusal))
         return self._run(runtime, context, effect, spec, found)
 
+    def _spec(
+        self, runtime: FencedRuntime, effect: wanted.ContainerEffect, context: EffectContext
+    ) -> ContainerSpec | Signal:
+        """What the runtime is asked to make, or why nothing is."""
+        definition = specs.definition(effect.manifest, effect.container)
+        if definition is None:
+            said = f"{effect.pod}: the manifest has no container {effect.container!r}"
+            return _container_refused(effect, "CreateContainerConfigError", said)
+        try:
+            return specs.container(effect, definition, self._making(runtime, effect, definition, context))
+        except (ConfigRefusal, UnknownReferenceError, TooLargeError) as refusal:
+            return _container_refused(effect, "CreateContainerConfigError", str(refusal))
+        except VolumeRefusal as refusal:
+            return _container_refused(effect, "FailedMount", str(refusal))
+        except Refusal as refusal:
+            return _container_refused(effect, "CreateContainerError", str(refusal))
+
     def _making(
-        self, runtime: FencedRuntime, effect: wanted.StartContainer, definition: Container, context: EffectContext
+        self, runtime: FencedRuntime, effect: wanted.ContainerEffect, definition: Container, context: EffectContext
     ) -> specs.Making:
         """All that the manifest does not say. Raises ConfigRefusal, TooLargeError, VolumeRefusal, Refusal."""
         outside = self._outside
@@ -117,6 +146,9 @@ class ContainerWorker:
                 lambda: ran_after_all(runtime, made.id, begun),
             )
         except Refusal as refusal:
+            if refusal.kind == "not_found" and made.id == effect.made_id:
+                # It was removed since it was created ahead.
+                return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: it is made again, in the next sandbox.
                 return _container_refused(effect, "CreateContainerError", _discarded(runtime, made.id, refusal))
@@ -129,22 +161,42 @@ class ContainerWorker:
             return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
         if found.state == "exited":
             return container_dead(effect, found.id, found)
+        self._outside.stop_signals.note(found.id, found.stop_signal)
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
+
+    def _made_ahead(
+        self, runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec
+    ) -> ContainerState | None:
+        """What was created ahead of this start, if it is still there and still what is wanted."""
+        if not effect.made_id:
+            return None
+        digest = spec.labels[labels.DIGEST]
+        if self._outside.created.take(effect.made_id) == digest:
+            return fresh(spec, effect.made_id)
+        found = runtime.inspect(effect.made_id)
+        if found is None or found.state not in ("created", "running", "exited"):
+            return None
+        return found if found.labels.get(labels.DIGEST) == digest else None
 
     def stop(self, effect: wanted.StopContainer, context: EffectContext) -> Signal:
         runtime = self._outside.fenced(context)
         try:
             dead = stopped(
-                runtime, context, effect.id, deadline=effect.deadline, longest_seconds=effect.grace_period_seconds
+                runtime,
+                context,
+                effect.id,
+                known_signal=self._outside.stop_signals.take(effect.id),
+                deadline=effect.deadline,
+                longest_seconds=effect.grace_period_seconds,
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
         return container_dead(effect, effect.id, dead)
 
 
-def _target(runtime: FencedRuntime, node: str, effect: wanted.StartContainer, definition: Container) -> str:
+def _target(runtime: FencedRuntime, node: str, effect: wanted.ContainerEffect, definition: Container) -> str:
     """The id of the container that an ephemeral one looks at. ConfigRefusal if it does not run."""
     name = definition.target_container_name if isinstance(definition, EphemeralContainer) else ""
     if not name:
@@ -183,7 +235,7 @@ def _code_of_failed_start(runtime: FencedRuntime, container_id: str) -> int:
 
 
 def _container_refused(
-    effect: wanted.StartContainer,
+    effect: wanted.ContainerEffect,
     reason: StartReason,
     message: str,
     *,

@@ -115,7 +115,7 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
     kinds = {one.name: kind for kind, one in definitions(event.manifest)}
     known = {one.name: replace(one, blocked="", left=None) for one in state.containers}
     others = [one for one in state.containers if one.name not in kinds]
-    left = (replace(one, kind="left", left=_plain(state.definition(one.name))) for one in others if one.alive)
+    left = (replace(one, kind="left", left=_plain(state.definition(one.name))) for one in others if one.busy)
     return replace(
         state,
         pod=event.pod,
@@ -140,6 +140,8 @@ def _sandbox(sandbox: Sandbox, event: pod.SandboxEvent) -> Sandbox:
     match event:
         case pod.SandboxStartRequested() | pod.SandboxStarted() | pod.SandboxStartFailed():
             return _sandbox_start(sandbox, event)
+        case pod.SandboxCreated():
+            return replace(sandbox, id=event.id)
         case pod.SandboxStopRequested():
             return replace(sandbox, phase="stopping", retry_at=0)
         case pod.SandboxStopFailed():
@@ -178,7 +180,9 @@ def _sandbox_start(
             )
         case _:
             failures = sandbox.failures + 1
-            return replace(sandbox, phase="failed", failures=failures, retry_at=event.retry_at, message=event.message)
+            return replace(
+                sandbox, phase="failed", id="", failures=failures, retry_at=event.retry_at, message=event.message
+            )
 
 
 def _container_event(state: State, event: pod.ContainerEvent) -> State:
@@ -220,6 +224,6 @@ def _own(state: State, event: pod.ContainerEvent) -> State:
     if before is None:
         return state
     after = evolve_container(before, event)
-    if before.kind == "left" and not after.alive:
+    if before.kind == "left" and not after.busy:
         return replace(state, containers=tuple(one for one in state.containers if one is not before))
     return replace(state, containers=tuple(after if one is before else one for one in state.containers))

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronolet.pod.probing import asked, skipped, with_result, without
-from chronolet.pod.state import POST_START_ERROR, BackOff, Container, Exit, Hook, Stop
+from chronolet.pod.state import POST_START_ERROR, Ahead, BackOff, Container, Exit, Hook, Stop
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
@@ -36,6 +36,7 @@ def _pulling(one: Container, event: pod.ImageEnsureRequested) -> Container:
         policy=event.policy,
         image_failures=one.image_failures if event.image == one.image else 0,
         id="",
+        ahead=one.ahead if one.ahead is not None and one.ahead.attempt == event.attempt else None,
         **_NO_WAIT,
     )
 
@@ -58,6 +59,21 @@ def _image_failed(one: Container, event: pod.ImageFailed) -> Container:
     )
 
 
+def _creating(one: Container, event: pod.ContainerCreateRequested) -> Container:
+    ahead = Ahead(
+        attempt=event.attempt, sandbox_id=event.sandbox_id, spec_hash=event.spec_hash, image_id=event.image_id
+    )
+    return replace(one, ahead=ahead)
+
+
+def _created(one: Container, event: pod.ContainerCreated) -> Container:
+    return replace(one, ahead=replace(one.ahead, id=event.id) if one.ahead else None)
+
+
+def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container:
+    return replace(one, ahead=replace(one.ahead, failed=True) if one.ahead else None)
+
+
 def _started(one: Container, event: pod.ContainerStarted) -> Container:
     back_off = (
         replace(one.back_off, updated_at=max(one.back_off.updated_at, event.started_at)) if one.back_off else None
@@ -67,6 +83,7 @@ def _started(one: Container, event: pod.ContainerStarted) -> Container:
         phase="running",
         attempt=event.attempt,
         id=event.id,
+        ahead=one.ahead if one.being_created else None,
         started_at=event.started_at,
         start_failures=0,
         stop=None,
@@ -81,6 +98,7 @@ def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
         return replace(
             one,
             phase="start_failed",
+            ahead=None,
             start_failures=event.failures,
             waits_from=event.failed_at,
             retry_at=event.retry_at,
@@ -101,6 +119,7 @@ def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
         one,
         phase="exited",
         id=event.id,
+        ahead=None,
         start_failures=0,
         reason=event.reason,
         message=event.message,
@@ -225,6 +244,9 @@ _CHANGES: Mapping[type[Event], Callable[[Container, Any], Container]] = {
     pod.ImageFailed: _image_failed,
     pod.ImageBackOffBegan: _image_back_off,
     pod.ContainerBlocked: _blocked,
+    pod.ContainerCreateRequested: _creating,
+    pod.ContainerCreated: _created,
+    pod.ContainerCreateFailed: _not_created,
     pod.ContainerStartRequested: _starting,
     pod.ContainerStarted: _started,
     pod.ContainerStartFailed: _start_failed,

@@ -36,7 +36,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-def given(effect: wanted.StartContainer, knows_cdi: Callable[[], bool], cdi: Cdi) -> Given:
+def given(effect: wanted.ContainerEffect, knows_cdi: Callable[[], bool], cdi: Cdi) -> Given:
     """`knows_cdi` asks the engine, which is not needed for most containers. Refusal."""
     answer = effect.devices
     if not effect.device_ids:

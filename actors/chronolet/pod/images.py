@@ -16,6 +16,7 @@ from chronolet.pod.pulling import Bytes, Turns, Watch
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.registries import Found, Keyring
 from chronolet.ports.runtime import ImageState, Refusal, Runtime
+from chronolet.ports.spans import Spans
 from chronolet.rules import image_names
 from chronolet.rules.durations import go_duration
 from chronolet.rules.image_names import ImageName
@@ -42,15 +43,16 @@ class Pulls:
     patience_seconds: float = 60.0
 
 
-def job(runtime: Runtime, pulls: Pulls) -> Job:
+def job(runtime: Runtime, pulls: Pulls, spans: Spans | None = None) -> Job:
     """The worker of EnsureImage. A lane for each image: nothing but the same image waits for pulls that hang."""
-    return Job(ImageWorker(runtime, pulls).ensure, _LONGEST_SECONDS, lane=lambda effect: f"image {effect.image}")
+    return Job(ImageWorker(runtime, pulls, spans).ensure, _LONGEST_SECONDS, lane=lambda effect: f"image {effect.image}")
 
 
 class ImageWorker:
     """The one public method is the effect."""
 
-    def __init__(self, runtime: Runtime, pulls: Pulls) -> None:
+    def __init__(self, runtime: Runtime, pulls: Pulls, spans: Spans | None = None) -> None:
+        self._spans = spans
         self._runtime = runtime
         self._keyring = pulls.keyring
         self._patience = pulls.patience_seconds
@@ -64,7 +66,7 @@ class ImageWorker:
             image = effect.image
             said = f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": {error}'
             return _refused(effect, "InvalidImageName", said)
-        runtime = FencedRuntime(self._runtime, context)
+        runtime = FencedRuntime(self._runtime, context, self._spans)
         try:
             return self._image(runtime, effect, name, context)
         except Refusal as refusal:

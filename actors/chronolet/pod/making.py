@@ -18,12 +18,12 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
     """The container of `spec.name`, in whatever state.
 
     Creating it is the test for whether it exists: that is one call in the usual case. What holds the name is ours if
-    its labels name the same pod, uid, container and attempt. Made by the same cause, it is our own earlier work. Made
-    by another one (whose answer was lost), it is gone on with if it came to run by the same definition, for one attempt
+    its labels name the same pod, uid, container and attempt. Made from the same, it is our own earlier work. Made
+    otherwise (whose answer was lost), it is gone on with if it came to run by the same definition, for one attempt
     runs once; one that was never started gives way to a new one.
     """
     try:
-        return inspected(runtime, make())
+        return fresh(spec, make())
     except Refusal as refusal:
         if refusal.kind != "conflict":
             raise
@@ -37,13 +37,18 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
         if holder.state in ("unknown", "removed"):
             raise Refusal("conflict", f"{spec.name}: container {holder.id} is paused or being removed") from conflict
         came_to_run = holder.state in ("running", "exited")
-        if _same_cause(spec, holder) or (came_to_run and _same_definition(spec, holder)):
+        if _made_from_the_same(spec, holder) or (came_to_run and _same_definition(spec, holder)):
             return holder
         if holder.state == "running":
             said = f"{spec.name}: container {holder.id} runs by another definition of the same attempt"
             raise Refusal("conflict", said)
         runtime.remove(holder.id)
-    return inspected(runtime, make())
+    return fresh(spec, make())
+
+
+def fresh(spec: SandboxSpec | ContainerSpec, container_id: str) -> ContainerState:
+    """What the runtime has just made: nobody else can have started it, so it need not be asked."""
+    return ContainerState(id=container_id, name=spec.name, labels=spec.labels, state="created")
 
 
 def ran(
@@ -99,7 +104,11 @@ def inspected(runtime: FencedRuntime, container_id: str) -> ContainerState:
     return found
 
 
-def _same_cause(spec: SandboxSpec | ContainerSpec, holder: ContainerState) -> bool:
+def _made_from_the_same(spec: SandboxSpec | ContainerSpec, holder: ContainerState) -> bool:
+    """By the same request, or, of a container, by another one for the same."""
+    digest = spec.labels.get(labels.DIGEST)
+    if digest is not None and labels.DIGEST in holder.labels:
+        return digest == holder.labels[labels.DIGEST]
     return spec.labels[labels.CAUSE] == holder.labels.get(labels.CAUSE)
 
 

@@ -38,7 +38,7 @@ _PROPAGATION: Final[Mapping[str | None, Literal["", "rslave", "rshared"]]] = {
 
 def mounts(
     outside: Outside,
-    effect: wanted.StartContainer,
+    effect: wanted.ContainerEffect,
     definition: Container,
     place: Place,
     env: Mapping[str, str],
@@ -51,7 +51,7 @@ def mounts(
 
 
 def _volumes(
-    outside: Outside, effect: wanted.StartContainer, definition: Container, place: Place, env: Mapping[str, str]
+    outside: Outside, effect: wanted.ContainerEffect, definition: Container, place: Place, env: Mapping[str, str]
 ) -> Iterator[Mount]:
     asked = pod_volumes(effect.uid, effect.manifest, place)
     paths = outside.volumes.prepare(asked)
@@ -70,7 +70,7 @@ def _volumes(
 
 def _source(
     outside: Outside,
-    effect: wanted.StartContainer,
+    effect: wanted.ContainerEffect,
     mount: VolumeMount,
     env: Mapping[str, str],
     *,
@@ -132,12 +132,14 @@ def _file(manifest: Pod, volume: DownwardAPIVolume, item: DownwardFile, place: P
     )
 
 
-def _names(outside: Outside, effect: wanted.StartContainer, definition: Container, place: Place) -> Iterator[Mount]:
+def _names(outside: Outside, effect: wanted.ContainerEffect, definition: Container, place: Place) -> Iterator[Mount]:
     """The pod's own /etc/hosts and, where it differs from the node's, resolv.conf; never over the container's own."""
     own = {mount.mount_path.rstrip("/") for mount in definition.volume_mounts}
     manifest = effect.manifest
     if HOSTS not in own:
-        content = hostnames.hosts_file(manifest, place.pod_ip, outside.host.file(HOSTS))
+        # Before the sandbox runs the pod has no address, and a container that runs already may read this file.
+        early = isinstance(effect, wanted.CreateContainer)
+        content = None if early else hostnames.hosts_file(manifest, place.pod_ip, outside.host.file(HOSTS))
         yield Mount(source=outside.volumes.pod_file(effect.uid, "etc-hosts", content), target=HOSTS)
     if RESOLV_CONF not in own and hostnames.own_resolver(manifest):
         content = hostnames.resolv_conf(manifest, _of_node(outside))

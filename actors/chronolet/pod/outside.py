@@ -14,6 +14,7 @@ import structlog
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
 from chronolet.pod.images import Pulls
+from chronolet.pod.recent import Recent
 from chronolet.ports import labels
 from chronolet.ports.cdi import Cdi
 from chronolet.ports.cgroups import CgroupRefusal, ContainerCgroups
@@ -23,6 +24,7 @@ from chronolet.ports.kernel_log import Kills, NoKills
 from chronolet.ports.pod_logs import ContainerLog, NoPodLogs, PodLogs, PodLogsRefusal, folder_of
 from chronolet.ports.requests import Requests
 from chronolet.ports.runtime import BuiltImage, ContainerState, Refusal, Runtime
+from chronolet.ports.spans import NoSpans, Spans
 from chronolet.ports.specs import KeptSpec, Specs
 from chronolet.ports.volumes import Volumes
 from chronolet.rules.cgroups import Values
@@ -54,10 +56,15 @@ class Outside:
     kills: Kills = field(default_factory=NoKills)
     holding: Holding = field(default_factory=Holding)
     run: Callable[[], str] = lambda: ""
+    spans: Spans = field(default_factory=NoSpans)
+    created: Recent = field(default_factory=Recent)
+    """The digest of each container that was created ahead of its start."""
+    stop_signals: Recent = field(default_factory=Recent)
+    """Of each container that was started."""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
         """The runtime for one run of one effect."""
-        return FencedRuntime(self.runtime, context)
+        return FencedRuntime(self.runtime, context, self.spans)
 
     def keep(
         self, effect: wanted.StartSandbox | wanted.KeepSpec | wanted.StartContainer, context: EffectContext
@@ -114,7 +121,7 @@ class Outside:
         except (CgroupRefusal, Refusal) as refusal:
             log.warning("a container runs without all that was to hold it", container=container_id, error=str(refusal))
 
-    def place(self, effect: wanted.StartContainer) -> Place:
+    def place(self, effect: wanted.ContainerEffect) -> Place:
         """Where a pod's container runs, as it may be told."""
         return Place(
             node=self.node,

@@ -8,6 +8,7 @@ before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -82,6 +83,7 @@ def _sandbox(state: State) -> Iterator[Wanted]:
             manifest=state.manifest,
             origin=_origin(state),
             cgroup_parent=state.share.parent,
+            begun_at=state.accepted_at,
         )
     elif sandbox.phase == "stopping" and not sandbox.retry_at:
         yield wanted.StopSandbox(
@@ -100,6 +102,7 @@ def _origin(state: State) -> wanted.Origin:
 
 def _containers(state: State) -> Iterator[Wanted]:
     for one in state.containers:
+        yield from _creation(state, one)
         match one.phase:
             case "pulling" if not state.over:
                 yield _ensure_image(state, one)
@@ -152,35 +155,65 @@ def _ensure_image(state: State, one: Container) -> Wanted:
 
 
 def _start(state: State, one: Container) -> Wanted:
-    wish = state.wishes.get(one.name)
+    made = one.ahead if one.ahead is not None and one.ahead.sandbox_id == state.sandbox.id else None
     return wanted.StartContainer(
         subject=f"container/{one.name}",
         intent=f"start/{state.uid}/{one.attempt}/{one.start_failures}",
-        pod=state.pod,
-        uid=state.uid,
-        container=one.name,
         attempt=one.attempt,
         sandbox_id=state.sandbox.id,
-        sandbox_ip=state.sandbox.ip,
         spec_hash=one.spec_hash,
         image_id=one.image_id,
-        manifest=state.manifest,
-        origin=_origin(state),
-        cgroup_parent=state.share.parent,
-        devices=wish.answer if wish else Answer(),
-        device_ids=wish.devices if wish else {},
+        made_id=made.id if made else "",
+        **_making(state, one),
     )
+
+
+def _creation(state: State, one: Container) -> Iterator[Wanted]:
+    """An attempt is created ahead of its start, beside whatever else is done with the container."""
+    asked = one.ahead
+    if asked is None or not asked.asked:
+        return
+    subject = f"{wanted.CREATION}{one.name}"
+    if state.over:
+        yield _found(state, one, subject, f"find/{state.uid}/ahead/{asked.attempt}", asked.attempt)
+        return
+    yield wanted.CreateContainer(
+        subject=subject,
+        intent=f"create/{state.uid}/{asked.attempt}/{asked.sandbox_id}",
+        attempt=asked.attempt,
+        sandbox_id=asked.sandbox_id,
+        spec_hash=asked.spec_hash,
+        image_id=asked.image_id,
+        **_making(state, one),
+    )
+
+
+def _making(state: State, one: Container) -> dict[str, Any]:
+    """What every attempt of a container is made from, of the fields of `wanted.ContainerEffect`."""
+    wish = state.wishes.get(one.name)
+    return {
+        "pod": state.pod,
+        "uid": state.uid,
+        "container": one.name,
+        "sandbox_ip": state.sandbox.ip,
+        "begun_at": state.accepted_at,
+        "manifest": state.manifest,
+        "origin": _origin(state),
+        "cgroup_parent": state.share.parent,
+        "devices": wish.answer if wish else Answer(),
+        "device_ids": wish.devices if wish else {},
+    }
 
 
 def _find(state: State, one: Container) -> Wanted:
     """A pod that is over begins no start; one that was begun may have worked."""
+    intent = f"find/{state.uid}/{one.attempt}/{one.start_failures}"
+    return _found(state, one, f"container/{one.name}", intent, one.attempt)
+
+
+def _found(state: State, one: Container, subject: str, intent: str, attempt: int) -> Wanted:
     return wanted.FindContainer(
-        subject=f"container/{one.name}",
-        intent=f"find/{state.uid}/{one.attempt}/{one.start_failures}",
-        pod=state.pod,
-        uid=state.uid,
-        container=one.name,
-        attempt=one.attempt,
+        subject=subject, intent=intent, pod=state.pod, uid=state.uid, container=one.name, attempt=attempt
     )
 
 

@@ -13,6 +13,8 @@ passed over.
     image_failed    ImageEnsureRequested           pulling          the image was changed, or no pull had been tried
     image_back_off  BackOffContinued               image_back_off
     image_back_off  ImageEnsureRequested           pulling
+    image_ready     ContainerCreateRequested       image_ready      while its sandbox starts
+    stopping        ContainerCreateRequested       stopping         the next attempt, for a restart that comes at once
     image_ready     ContainerStartRequested        starting
     image_ready     ImageEnsureRequested           pulling          the image was changed
     starting        ContainerStarted               running
@@ -40,6 +42,7 @@ passed over.
 
     sandbox         event                          to
     absent          SandboxStartRequested          starting
+    starting        SandboxCreated                 starting
     starting        SandboxStarted                 running
     starting        SandboxStartFailed             failed
     failed          SandboxStartRequested          starting
@@ -59,11 +62,20 @@ from chronolet_schemas.envelope import Event
 
 CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
     pod.ImageEnsureRequested: frozenset(
-        ("waiting", "pulling", "image_failed", "image_back_off", "image_ready", "start_failed", "backing_off")
+        (
+            "waiting",
+            "pulling",
+            "image_failed",
+            "image_back_off",
+            "image_ready",
+            "start_failed",
+            "backing_off",
+        )
     ),
     pod.ImageReady: frozenset(("pulling",)),
     pod.ImageFailed: frozenset(("pulling",)),
     pod.ImageBackOffBegan: frozenset(("image_failed",)),
+    pod.ContainerCreateRequested: frozenset(("image_ready", "stopping")),
     pod.ContainerStartRequested: frozenset(("image_ready",)),
     pod.ContainerStarted: frozenset(("starting", "exited", "backing_off")),
     pod.ContainerStartFailed: frozenset(("starting",)),
@@ -84,6 +96,7 @@ CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
 
 SANDBOX: dict[type[Event], frozenset[SandboxPhase]] = {
     pod.SandboxStartRequested: frozenset(("absent", "failed", "dead")),
+    pod.SandboxCreated: frozenset(("starting",)),
     pod.SandboxStarted: frozenset(("starting",)),
     pod.SandboxStartFailed: frozenset(("starting",)),
     pod.SandboxStopRequested: frozenset(("running", "stopping")),

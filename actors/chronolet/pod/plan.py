@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chronolet.pod import acceptance, admission, probing, pull_secrets
+from chronolet.pod import acceptance, admission, ahead, probing, pull_secrets
 from chronolet.pod.actions import Actions, pod_actions
 from chronolet.pod.deadline import DEADLINE_EXCEEDED, DEADLINE_MESSAGE, deadline_passed
 from chronolet.pod.lifecycle import begins
@@ -49,7 +49,7 @@ def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]
     yield from strays(state, now)
     yield from stops(state, termination.reason, now)
     yield from admission.given_up(state, now)
-    if state.strays or any(one.alive for one in state.containers):
+    if state.strays or any(one.busy for one in state.containers):
         return
     yield from admission.released(state)
     match state.sandbox.phase:
@@ -68,7 +68,7 @@ def _failed(state: State, now: int) -> Iterator[Event]:
     """Nothing is started any more; what is dead stays to be looked at."""
     yield from stops(state, "PodFailed", now)
     yield from admission.given_up(state, now)
-    if not any(one.alive for one in state.containers):
+    if not any(one.busy for one in state.containers):
         yield from admission.released(state)
         if state.sandbox.phase in ("running", "stopping"):
             yield from _sandbox_stop(state, now, finished=True)
@@ -85,6 +85,7 @@ def _living(state: State, now: int) -> Iterator[Event]:
 def _acting(state: State, actions: Actions, now: int) -> Iterator[Event]:
     sandbox = state.sandbox
     if sandbox.phase == "starting":
+        yield from ahead.steps(state, _first_to_start(state))
         return
     if sandbox.phase == "stopping":
         yield from _sandbox_stop(state, now, finished=_finished(actions))
@@ -93,6 +94,12 @@ def _acting(state: State, actions: Actions, now: int) -> Iterator[Event]:
         yield from _kill(state, actions, now)
         return
     yield from _containers(state, actions, now)
+
+
+def _first_to_start(state: State) -> Sequence[str]:
+    """The containers that start as soon as a sandbox runs that nothing has run in yet."""
+    init = state.of_kind("init", "sidecar")
+    return [one.name for one in (init[:1] or state.of_kind("app")) if one.exit is None]
 
 
 def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
@@ -108,6 +115,7 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         ready = in_turn or one.kind == "ephemeral"
         if one.name in actions.to_kill or one.phase == "stopping" or _outdated(state, one):
             yield from stop(state, one, _why(state, one), now)
+            yield from ahead.successor(state, one)
         elif one.phase == "running" and one.reason == POST_START_ERROR:
             yield from stop(state, one, "FailedPostStartHook", now)
         elif one.name in to_start and not one.blocked and (ready or one.phase != "image_ready"):
@@ -141,7 +149,7 @@ def _holds_up(one: Container) -> bool:
 def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
     """The sandbox is not what it should be, or nobody needs it any more: stop what runs in it, then make the next."""
     sandbox = state.sandbox
-    if any(one.alive for one in state.containers):
+    if any(one.busy for one in state.containers):
         yield from _stops_of_whole(state, now)
     elif sandbox.phase == "running":
         yield from _sandbox_stop(state, now, finished=_finished(actions))

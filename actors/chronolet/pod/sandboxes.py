@@ -62,7 +62,10 @@ class SandboxWorker:
             return _refused(effect, str(refusal))
 
         def started() -> ContainerState:
-            return ran(runtime, found_or_made(runtime, spec, make))
+            made = found_or_made(runtime, spec, make)
+            if made.state == "created":
+                context.send(signals.SandboxMade(subject=effect.subject, intent=effect.intent, id=made.id))
+            return ran(runtime, made)
 
         try:
             found = tried_again(runtime, context, started, started)
@@ -71,6 +74,7 @@ class SandboxWorker:
             return _refused(effect, str(refusal))
         if found.state == "exited":
             return _sandbox_down(effect, found.id, found)
+        outside.stop_signals.note(found.id, found.stop_signal)
         # On the node's network the pod's address is the node's.
         host_ip = outside.host.address()
         return signals.SandboxUp(
@@ -96,14 +100,17 @@ class SandboxWorker:
             runtime.import_image(reference, built)
 
     def _discard(self, runtime: FencedRuntime, name: str, written: Mapping[str, str]) -> None:
-        """Remove a sandbox of ours that would not start, and what the network keeps of it. What cannot be removed now
-        is found by the next try.
+        """Remove a sandbox of ours that would not start, the containers that were created for it, and what the network
+        keeps of it. What cannot be removed now is found by the next try.
 
         The kubelet's next sandbox has another name, and so does its endpoint; ours is the same attempt again.
         """
         try:
             left = runtime.inspect(name)
             if left is not None and left.state != "running" and labels.differing(written, left.labels) is None:
+                for one in runtime.list(labels.of_uid(written[labels.NODE], written[labels.POD_UID])):
+                    if one.state == "created" and one.id != left.id:
+                        runtime.remove(one.id)
                 runtime.remove(left.id)
                 runtime.forget_endpoint(name)
         except Refusal:
@@ -114,7 +121,12 @@ class SandboxWorker:
         grace = effect.grace_period_seconds
         try:
             dead = stopped(
-                runtime, context, effect.id, deadline=milliseconds_now() + grace * 1000, longest_seconds=grace
+                runtime,
+                context,
+                effect.id,
+                known_signal=self._outside.stop_signals.take(effect.id),
+                deadline=milliseconds_now() + grace * 1000,
+                longest_seconds=grace,
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))

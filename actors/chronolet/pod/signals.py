@@ -23,6 +23,12 @@ class SpecKept(Answer, frozen=True, kw_only=True):
     """The changed spec is on the disk."""
 
 
+class SandboxMade(Answer, frozen=True, kw_only=True):
+    """Progress of StartSandbox: the sandbox exists, and is started next."""
+
+    id: str
+
+
 class SandboxUp(Answer, frozen=True, kw_only=True):
     """The sandbox runs. `ip` is empty where the runtime gives none; `host_ip` is the node's own address."""
 
@@ -83,6 +89,12 @@ class ImageRefused(Answer, frozen=True, kw_only=True):
 
     reason: Literal["ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"]
     message: str
+
+
+class ContainerMade(Answer, frozen=True, kw_only=True):
+    """The container exists and was never started."""
+
+    id: str
 
 
 class ContainerUp(Answer, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ Answers to: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go, kuberuntime_containe
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal
@@ -81,7 +82,7 @@ def sandbox(
     )
 
 
-def container(effect: wanted.StartContainer, definition: Container, making: Making) -> ContainerSpec:
+def container(effect: wanted.ContainerEffect, definition: Container, making: Making) -> ContainerSpec:
     """One container. Raises UnknownReferenceError, TooLargeError."""
     owner = labels.Owner(
         pod=effect.pod,
@@ -96,7 +97,7 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
     given = making.given
     env = {**given.env, **environment(effect.manifest, definition, making.place, given.env)}
     rights = making.granted.rights
-    return ContainerSpec(
+    wanted_spec = ContainerSpec(
         name=_name(owner),
         labels={**given.labels, **labels.written(making.node, owner)},
         sandbox_id=effect.sandbox_id,
@@ -132,6 +133,14 @@ def container(effect: wanted.StartContainer, definition: Container, making: Maki
         stop_signal=definition.lifecycle.stop_signal if definition.lifecycle else "",
         held=container_limits.beside(needs(spec), definition.name, making.holding),
     )
+    return msgspec.structs.replace(wanted_spec, labels={**wanted_spec.labels, labels.DIGEST: _digest(wanted_spec)})
+
+
+def _digest(spec: ContainerSpec) -> str:
+    """Stands for all that a container is made from, but for which request made it: 16 hexadecimal digits."""
+    labelled = {name: value for name, value in spec.labels.items() if name != labels.CAUSE}
+    plain = msgspec.json.encode(msgspec.structs.replace(spec, labels=labelled), order="sorted")
+    return hashlib.sha256(plain).hexdigest()[:16]
 
 
 def environment(
@@ -148,7 +157,7 @@ def environment(
     return expansion.environment(definition.env, resolved)
 
 
-def _processes(effect: wanted.StartContainer, target_id: str) -> str:
+def _processes(effect: wanted.ContainerEffect, target_id: str) -> str:
     spec = effect.manifest.spec
     if spec.host_pid:
         return "host"

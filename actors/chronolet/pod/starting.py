@@ -34,7 +34,7 @@ def advance(state: State, one: Container, now: int) -> Iterator[Event]:
     changed_while_waiting = one.phase == "backing_off" and one.spec_hash != wanted and now < one.retry_at
     if one.phase == "exited" or changed_while_waiting:
         yield _restart(state, one, wanted, now)
-    elif one.phase == "image_ready" and same_image:
+    elif one.phase == "image_ready" and same_image and not one.being_created:
         yield _start(state, one, wanted, now)
     elif one.phase == "image_failed" and one.reason in PULL_FAILED and same_image:
         # One that is never to be pulled, or whose name is none, keeps its reason: only a pull has a back-off.

@@ -94,6 +94,24 @@ class Stop(Record, frozen=True, kw_only=True):
     pre_stop: LifecycleHandler | None = None
 
 
+class Ahead(Record, frozen=True, kw_only=True):
+    """The creation of an attempt ahead of its start, for this sandbox. It is under way until `id` or `failed` is
+    set.
+    """
+
+    attempt: int
+    sandbox_id: str
+    spec_hash: str
+    image_id: str
+    id: str = ""
+    failed: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Nobody knows yet what becomes of it."""
+        return not self.id and not self.failed
+
+
 class BackOff(Record, frozen=True, kw_only=True):
     """A container's crash loop: how long the next restart waits, and when that was last changed."""
 
@@ -122,7 +140,8 @@ class Container(Record, frozen=True, kw_only=True):
     `reason` and `message` say why it waits. `blocked` is why it may not start as it is written. `spec_hash` is what the
     attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait, told of once more
     at `tell_again_at`; `waited_seconds` is how long the last restart was put off. `post_start` is the hook to be asked
-    for when it runs; `hook` is the one under way. `left` is what the spec said of one that it no longer has.
+    for when it runs; `hook` is the one under way. `ahead` is the creation of the attempt that starts next. `left` is
+    what the spec said of one that it no longer has.
     """
 
     name: str
@@ -146,6 +165,7 @@ class Container(Record, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     blocked: str = ""
+    ahead: Ahead | None = None
     post_start: LifecycleHandler | None = None
     hook: Hook | None = None
     stop: Stop | None = None
@@ -171,6 +191,16 @@ class Container(Record, frozen=True, kw_only=True):
     def alive(self) -> bool:
         """It runs, or may run by the time anybody looks."""
         return self.phase in ("starting", "running", "stopping")
+
+    @property
+    def busy(self) -> bool:
+        """It is alive, or being created: what comes after its end waits."""
+        return self.alive or self.being_created
+
+    @property
+    def being_created(self) -> bool:
+        """An attempt of it is being created ahead of its start."""
+        return self.ahead is not None and self.ahead.asked
 
 
 class Sandbox(Record, frozen=True, kw_only=True):

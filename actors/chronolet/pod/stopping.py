@@ -19,20 +19,31 @@ _AFTER_KILL_SECONDS = 20.0
 
 
 def stopped(
-    runtime: FencedRuntime, context: EffectContext, container_id: str, *, deadline: int, longest_seconds: float
+    runtime: FencedRuntime,
+    context: EffectContext,
+    container_id: str,
+    *,
+    known_signal: str,
+    deadline: int,
+    longest_seconds: float,
 ) -> ContainerState | None:
     """The container when it is dead, None if there is none (or it never ran). `deadline` in milliseconds.
 
     The wall clock may have jumped since the deadline was set, so no wait is longer than `longest_seconds`. A repeat
     sends the signal again, also after the deadline (of a stop in which we were killed): whether the first one came
     through cannot be known. With no seconds at all it is KILL at once. `Refusal` if even KILL did not help.
+
+    `known_signal`: what it is stopped with, if that is known of a container that ran; else the runtime is asked.
     """
-    found = runtime.inspect(container_id)
-    if found is None or found.state in ("exited", "created"):
-        return found if found is not None and found.state == "exited" else None
+    stop_signal = known_signal
+    if not stop_signal:
+        found = runtime.inspect(container_id)
+        if found is None or found.state in ("exited", "created"):
+            return found if found is not None and found.state == "exited" else None
+        stop_signal = found.stop_signal
     left = min(max(deadline / 1000 - time.time(), MINIMUM_GRACE_SECONDS), longest_seconds)
     if left > 0:
-        runtime.kill(container_id, found.stop_signal)
+        runtime.kill(container_id, stop_signal)
         if _died(runtime, context, container_id, left):
             return runtime.inspect(container_id)
     runtime.kill(container_id, "KILL")

@@ -4,9 +4,9 @@ Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` retur
 them and answer with one of `signals`. A worker that is started again finds its own earlier work by deterministic names
 and labels, and answers as if it had just done it.
 
-Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `hook/<name>`, `exit/<id>` for the
-last word of a dead container, `stray/<id>` for one that is not its pod's current attempt, `spec` for what is kept of
-it, `pod` for the clean-up.
+Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for one created
+ahead of its start, `hook/<name>`, `exit/<id>` for the last word of a dead container, `stray/<id>` for one that
+is not its pod's current attempt, `spec` for what is kept of it, `pod` for the clean-up.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Origin(Message, frozen=True, kw_only=True):
     accepted_at: int = 0
 
 
+CREATION = "create/"
+"""How the subject of a creation ahead of a start begins."""
 NOT_BEGUN = "the end of its pod was requested before it was started"
 """What is said of a start that does not happen any more."""
 
@@ -43,8 +45,8 @@ class PodEffect(Effect, frozen=True, kw_only=True):
 
 
 class StartSandbox(PodEffect, frozen=True, kw_only=True):
-    """Keep the pod's manifest, create and start the sandbox. Answers: SandboxUp, SandboxDown (found dead),
-    SandboxRefused.
+    """Keep the pod's manifest, create and start the sandbox. Sends SandboxMade when it is created. Answers: SandboxUp,
+    SandboxDown (found dead), SandboxRefused.
 
     A sandbox of this attempt that could not be started is to be removed by the worker before it answers SandboxRefused,
     for the next try uses the same name.
@@ -55,6 +57,8 @@ class StartSandbox(PodEffect, frozen=True, kw_only=True):
     manifest: Pod
     origin: Origin = Origin()
     cgroup_parent: str = ""
+    begun_at: int = 0
+    """When the pod was accepted: the oldest pod gets its turn first."""
 
 
 class KeepSpec(PodEffect, frozen=True, kw_only=True):
@@ -92,13 +96,10 @@ class EnsureImage(PodEffect, frozen=True, kw_only=True):
     secrets: tuple[PullSecret, ...] = ()
 
 
-class StartContainer(PodEffect, frozen=True, kw_only=True):
-    """Create and start a container of `manifest` in the sandbox. Answers: ContainerUp, ContainerDead (it ran and is
-    dead by now), ContainerRefused.
+class ContainerEffect(PodEffect, frozen=True, kw_only=True):
+    """About one container of `manifest`: all that is needed to create it in the sandbox.
 
-    The worker keeps the manifest, which may have changed, and makes the pod's volumes first (they belong to `uid`). It
-    starts only what an inspect calls `created`. `device_ids` are the container's devices by resource, `devices` what
-    their plugins want it to be started with.
+    `device_ids` are the container's devices by resource, `devices` what their plugins want it to be started with.
     """
 
     container: str
@@ -112,6 +113,28 @@ class StartContainer(PodEffect, frozen=True, kw_only=True):
     cgroup_parent: str = ""
     devices: Answer = Answer()
     device_ids: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    begun_at: int = 0
+    """As with StartSandbox."""
+
+
+class CreateContainer(ContainerEffect, frozen=True, kw_only=True):
+    """Create the container while its sandbox is being started, or while the previous attempt is being stopped, and do
+    not start it. Answers: ContainerMade, ContainerRefused (the start tries again, and reports what it meets).
+
+    The worker makes the pod's volumes first. It writes no file that names the pod's address, which may not be known.
+    """
+
+
+class StartContainer(ContainerEffect, frozen=True, kw_only=True):
+    """Create and start the container. Answers: ContainerUp, ContainerDead (it ran and is dead by now),
+    ContainerRefused.
+
+    The worker keeps the manifest, which may have changed, and makes the pod's volumes first (they belong to `uid`). It
+    starts only what it has just created, or what an inspect calls `created`. `made_id` is what was created ahead of
+    the start; what is to be made otherwise by now gives way to a new container.
+    """
+
+    made_id: str = ""
 
 
 class FindSandbox(PodEffect, frozen=True, kw_only=True):
@@ -200,6 +223,7 @@ Wanted = (
     | KeepSpec
     | StopSandbox
     | EnsureImage
+    | CreateContainer
     | StartContainer
     | FindContainer
     | StopContainer

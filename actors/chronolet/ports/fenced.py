@@ -1,11 +1,14 @@
 """The runtime as one effect may use it: the lease is checked before each call, and crash points stand around it.
 
-Comes in: the calls of an effect's worker. Goes out: the same calls to a `Runtime`. Next: the runtime's adapter.
+Comes in: the calls of an effect's worker. Goes out: the same calls to a `Runtime`, and how long each took. Next: the
+runtime's adapter.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.ports.runtime import (
@@ -20,6 +23,7 @@ from chronolet.ports.runtime import (
     Runtime,
     SandboxSpec,
 )
+from chronolet.ports.spans import NoSpans, Span, Spans
 from chronolet.ports.streams import Stream
 from chronolet.rules.registry_keys import Credential
 
@@ -27,40 +31,54 @@ from chronolet.rules.registry_keys import Credential
 class FencedRuntime:
     """A `Runtime` for one run of one effect. Raises what the runtime raises, and the kernel's own `Fenced`."""
 
-    def __init__(self, runtime: Runtime, context: EffectContext) -> None:
+    def __init__(self, runtime: Runtime, context: EffectContext, spans: Spans | None = None) -> None:
         self._runtime = runtime
         self._context = context
+        self._spans = spans or NoSpans()
+
+    @contextmanager
+    def _call(self, name: str) -> Iterator[None]:
+        """One call: fenced before, measured, however it ends."""
+        self._context.fence(name)
+        at, began = time.time_ns() // 1_000_000, time.monotonic()
+        try:
+            yield
+        finally:
+            took = (time.monotonic() - began) * 1000
+            self._spans.note(
+                Span(entity=self._context.entity, cause=self._context.cause, what=name, at=at, milliseconds=took)
+            )
 
     def create_sandbox(self, spec: SandboxSpec) -> str:
-        self._context.fence("docker.create")
-        created = self._runtime.create_sandbox(spec)
+        with self._call("docker.create"):
+            created = self._runtime.create_sandbox(spec)
         self._context.done("docker.create")
         return created
 
     def create_container(self, spec: ContainerSpec) -> str:
-        self._context.fence("docker.create")
-        created = self._runtime.create_container(spec)
+        with self._call("docker.create"):
+            created = self._runtime.create_container(spec)
         self._context.done("docker.create")
         return created
 
     def start(self, container_id: str) -> None:
-        self._context.fence("docker.start")
-        self._runtime.start(container_id)
+        with self._call("docker.start"):
+            self._runtime.start(container_id)
         self._context.done("docker.start")
 
     def kill(self, container_id: str, signal: str) -> None:
-        self._context.fence("docker.kill")
-        self._runtime.kill(container_id, signal)
+        with self._call("docker.kill"):
+            self._runtime.kill(container_id, signal)
         self._context.done("docker.kill")
 
     def remove(self, container_id: str) -> None:
-        self._context.fence("docker.remove")
-        self._runtime.remove(container_id)
+        with self._call("docker.remove"):
+            self._runtime.remove(container_id)
         self._context.done("docker.remove")
 
     def remove_dead(self, container_id: str) -> None:
-        self._context.fence("docker.remove")
-        self._runtime.remove_dead(container_id)
+        with self._call("docker.remove"):
+            self._runtime.remove_dead(container_id)
         self._context.done("docker.remove")
 
     def forget_endpoint(self, name: str) -> None:
@@ -77,56 +95,56 @@ class FencedRuntime:
         opened: Callable[[Stream], None] = lambda _: None,
         silence_seconds: float = 120.0,
     ) -> ImageState:
-        self._context.fence("docker.pull")
-        pulled = self._runtime.pull(
-            reference, progress, credential=credential, opened=opened, silence_seconds=silence_seconds
-        )
+        with self._call("docker.pull"):
+            pulled = self._runtime.pull(
+                reference, progress, credential=credential, opened=opened, silence_seconds=silence_seconds
+            )
         self._context.done("docker.pull")
         return pulled
 
     def import_image(self, reference: str, image: BuiltImage) -> None:
-        self._context.fence("docker.import")
-        self._runtime.import_image(reference, image.archive, image.changes)
+        with self._call("docker.import"):
+            self._runtime.import_image(reference, image.archive, image.changes)
         self._context.done("docker.import")
 
     def create_exec(self, container_id: str, command: Sequence[str]) -> str:
-        self._context.fence("docker.exec_create")
-        created = self._runtime.create_exec(container_id, command)
+        with self._call("docker.exec_create"):
+            created = self._runtime.create_exec(container_id, command)
         self._context.done("docker.exec_create")
         return created
 
     def run_exec(self, exec_id: str, timeout_seconds: float = 0.0) -> ExecResult:
-        self._context.fence("docker.exec_start")
-        result = self._runtime.run_exec(exec_id, timeout_seconds, cancelled=self._context.cancelled)
+        with self._call("docker.exec_start"):
+            result = self._runtime.run_exec(exec_id, timeout_seconds, cancelled=self._context.cancelled)
         self._context.done("docker.exec_start")
         return result
 
     # What changes nothing has no crash point behind it.
 
     def engine(self) -> Engine:
-        self._context.fence("docker.version")
-        return self._runtime.engine()
+        with self._call("docker.version"):
+            return self._runtime.engine()
 
     def inspect(self, container_id_or_name: str) -> ContainerState | None:
-        self._context.fence("docker.inspect")
-        return self._runtime.inspect(container_id_or_name)
+        with self._call("docker.inspect"):
+            return self._runtime.inspect(container_id_or_name)
 
     def wait(self, container_id: str, timeout_seconds: float) -> bool:
-        self._context.fence("docker.wait")
-        return self._runtime.wait(container_id, timeout_seconds)
+        with self._call("docker.wait"):
+            return self._runtime.wait(container_id, timeout_seconds)
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
-        self._context.fence("docker.list")
-        return self._runtime.list(labels)
+        with self._call("docker.list"):
+            return self._runtime.list(labels)
 
     def image(self, reference: str) -> ImageState | None:
-        self._context.fence("docker.image")
-        return self._runtime.image(reference)
+        with self._call("docker.image"):
+            return self._runtime.image(reference)
 
     def inspect_exec(self, exec_id: str) -> ExecState | None:
-        self._context.fence("docker.exec_inspect")
-        return self._runtime.inspect_exec(exec_id)
+        with self._call("docker.exec_inspect"):
+            return self._runtime.inspect_exec(exec_id)
 
     def logs(self, container_id: str, tail: int) -> Iterator[tuple[str, bytes]]:
-        self._context.fence("docker.logs")
-        return self._runtime.logs(container_id, follow=False, tail=tail, since=None, timestamps=False)
+        with self._call("docker.logs"):
+            return self._runtime.logs(container_id, follow=False, tail=tail, since=None, timestamps=False)

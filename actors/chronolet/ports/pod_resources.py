@@ -7,12 +7,16 @@ them from the log. Source: k8s.io/kubelet/pkg/apis/podresources/v1.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import msgspec
 
 Method = Literal["list", "get", "get_allocatable"]
 Version = Literal["v1", "v1alpha1"]
+
+Counted = Callable[[Version, Method, bool], None]
+"""Told of each call, and whether it failed."""
 
 
 class ResourceDevice(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ contract suite.
 
 Every container carries labels by which it is found again: `io.kubernetes.pod.name|namespace|uid`,
 `io.kubernetes.container.name`, `chronolet/node`, `chronolet/attempt`, `chronolet/cause` (the log position
-that asked for it), `chronolet/run` (that log), `chronolet/spec-hash`.
+that asked for it), `chronolet/run` (that log), `chronolet/spec-hash`; a container but for sandboxes also
+`chronolet/digest` (of all that it was made from).
 """
 
 from __future__ import annotations

@@ -73,5 +73,7 @@ class Volumes(Protocol):
     def last_words(self, uid: str, container: str, attempt: int, limit: int) -> bytes:
         """The end of what it wrote, at most that many bytes; empty if there is no file."""
 
-    def pod_file(self, uid: str, name: str, content: str) -> str:
-        """The path of a file of the pod's own with this content; who has it mounted sees a change of it."""
+    def pod_file(self, uid: str, name: str, content: str | None) -> str:
+        """The path of a file of the pod's own with this content; who has it mounted sees a change of it. None: only
+        the path, nothing is written.
+        """

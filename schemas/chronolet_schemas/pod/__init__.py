@@ -31,6 +31,9 @@ from chronolet_schemas.pod.base import (
 from chronolet_schemas.pod.containers import (
     BackOffContinued,
     ContainerBlocked,
+    ContainerCreated,
+    ContainerCreateFailed,
+    ContainerCreateRequested,
     ContainerExited,
     ContainerStarted,
     ContainerStartFailed,
@@ -79,6 +82,7 @@ from chronolet_schemas.pod.probing import (
 )
 from chronolet_schemas.pod.sandboxes import (
     SandboxBlocked,
+    SandboxCreated,
     SandboxExited,
     SandboxStarted,
     SandboxStartFailed,
@@ -98,6 +102,9 @@ __all__ = [
     "CleanupFailed",
     "CleanupRequested",
     "ContainerBlocked",
+    "ContainerCreateFailed",
+    "ContainerCreateRequested",
+    "ContainerCreated",
     "ContainerEvent",
     "ContainerExited",
     "ContainerProbed",
@@ -140,6 +147,7 @@ __all__ = [
     "PullSecretsChanged",
     "RestartScheduled",
     "SandboxBlocked",
+    "SandboxCreated",
     "SandboxEvent",
     "SandboxExited",
     "SandboxStartFailed",

@@ -18,6 +18,38 @@ class ContainerBlocked(ContainerEvent, frozen=True, kw_only=True):
     message: str
 
 
+class CreationEvent(ContainerEvent, frozen=True, kw_only=True):
+    """About the creation of a container ahead of its start, which goes on beside whatever else is done with it."""
+
+    def subject(self) -> str:
+        return f"create/{self.container}"
+
+
+@registered
+class ContainerCreateRequested(CreationEvent, frozen=True, kw_only=True):
+    """Intent: create the container ahead of its start, and do not start it: for the sandbox `sandbox_id`, which is
+    still being started, or as the next attempt of a container that is being stopped.
+    """
+
+    sandbox_id: str
+    spec_hash: str
+    image_id: str
+
+
+@registered
+class ContainerCreated(CreationEvent, frozen=True, kw_only=True):
+    """The container exists and was never started."""
+
+    id: str
+
+
+@registered
+class ContainerCreateFailed(CreationEvent, frozen=True, kw_only=True):
+    """The container was not created ahead of its start. The start creates it, and reports what stands in the way."""
+
+    message: str
+
+
 @registered
 class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
     """Intent: create and start the container in the sandbox `sandbox_id`. `spec_hash` is its definition's.

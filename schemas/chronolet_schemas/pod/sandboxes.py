@@ -22,6 +22,13 @@ class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
 
 
 @registered
+class SandboxCreated(SandboxEvent, frozen=True, kw_only=True):
+    """The runtime has made the sandbox `id` and starts it next: containers may be created for it meanwhile."""
+
+    id: str
+
+
+@registered
 class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
     """The sandbox runs. `ip` is empty where the runtime gives none; `host_ip` is the node's own address.
 

@@ -8,7 +8,7 @@ from chronolet.kernel.kind import Effect
 from chronolet.pod import signals, wanted
 
 
-def good_answer(effect: Effect, at: int) -> signals.Answer:
+def good_answer(effect: Effect, at: int) -> signals.Answer:  # noqa: C901 - a table
     """What a worker says when all goes well."""
     answer: signals.Answer
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
@@ -19,6 +19,9 @@ def good_answer(effect: Effect, at: int) -> signals.Answer:
             answer = signals.SandboxDown(id=effect.id, **to)
         case wanted.EnsureImage():
             answer = signals.ImagePresent(image_id="i", pulled=False, **to)
+        case wanted.CreateContainer():
+            name = f"{effect.container}-{effect.uid}-{effect.attempt}"
+            answer = signals.ContainerMade(id=name, **to)
         case wanted.StartContainer() | wanted.FindContainer():
             answer = signals.ContainerUp(id=f"{effect.container}-{effect.uid}-{effect.attempt}", started_at=at, **to)
         case wanted.StopContainer():
@@ -47,6 +50,8 @@ def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.Answer | None:
         case wanted.StartContainer() | wanted.FindContainer() if made:
             name = f"{effect.container}-{effect.uid}-{effect.attempt}"
             return signals.ContainerDead(id=name, exit_code=1, reason="Error", started_at=at, **to)
+        case wanted.CreateContainer():
+            return signals.ContainerRefused(reason="CreateContainerError", message="no", **to)
         case wanted.StartContainer() | wanted.FindContainer():
             return signals.ContainerRefused(reason="RunContainerError", message="no", id="x" * (at % 2), **to)
         case wanted.StopContainer():

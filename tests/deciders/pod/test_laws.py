@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from chronolet.kernel.kind import Due
-from chronolet.pod import decider, signals
+from chronolet.pod import decider, signals, wanted
 from chronolet.pod.status import plain_status
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.podspec import (
@@ -80,7 +80,9 @@ def step(life: Life, data: st.DataObject) -> None:
     life.at += data.draw(st.sampled_from((0, 1, 900, 11_000, 400_000)))
     uid = data.draw(st.sampled_from(("u1", "u2")))
     what = data.draw(
-        st.sampled_from(("good", "good", "good", "bad", "raise", "wake", "apply", "withdraw", "up", "die", "probe"))
+        st.sampled_from(
+            ("good", "good", "good", "bad", "raise", "made", "wake", "apply", "withdraw", "up", "die", "probe")
+        )
     )
     effects = sorted(life.effects)
     if what in ("good", "bad", "raise") and effects:
@@ -92,6 +94,8 @@ def step(life: Life, data: st.DataObject) -> None:
             life.fail(effect.subject)
         else:
             life.when(answer)
+    elif what == "made" and isinstance(start := life.effects.get("sandbox"), wanted.StartSandbox):
+        life.answer("sandbox", signals.SandboxMade, id=f"sandbox-{start.uid}-{start.attempt}")
     elif what == "wake" and life.due is not None:
         life.wake()
     elif what == "apply":

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from chronolet.pod import signals
 from chronolet.pod.actor import kind
 from chronolet.pod.decider import DECIDER, decider
 from chronolet.pod.probing import resolved
@@ -184,6 +185,7 @@ def test_a_failed_liveness_probe_restarts_by_back_off() -> None:
     stop = life.only(pod.ContainerStopRequested)
     assert (stop.reason, stop.grace_period_seconds) == ("LivenessFailed", 30)
     life.tells(("Killing", "Container app failed liveness probe, will be restarted"))
+    life.answer("create/app", signals.ContainerMade, id="app-1")
     life.stopped(code=137)
     assert life.kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
     life.start()

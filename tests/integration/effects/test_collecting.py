@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from chronolet.adapters import unix_sockets
+from chronolet.adapters import grpc_sockets
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.pod_resources import GrpcPodResources
@@ -152,7 +152,7 @@ def register_again(log: Log, folder: Path, resource: str, times: int) -> list[de
     request = api.RegisterRequest(
         version="v1beta1", endpoint=f"{resource.replace('.', '_').replace('/', '_')}.sock", resource_name=resource
     )
-    with unix_sockets.channel(str(folder / "kubelet.sock")) as channel:
+    with grpc_sockets.channel(str(folder / "kubelet.sock")) as channel:
         register = channel.unary_unary(
             "/v1beta1.Registration/Register", api.RegisterRequest.SerializeToString, api.Empty.FromString
         )

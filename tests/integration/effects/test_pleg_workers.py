@@ -169,6 +169,26 @@ def test_what_only_the_log_knows_is_confirmed_gone(world: World) -> None:
     assert seen == {sandbox.id: "running", lost: "removed"}
 
 
+def test_what_does_not_run_is_told_early_where_everything_is_told_anew(world: World) -> None:
+    manifest = pod(container("-c", "exit 3"))
+    sandbox = world.sandbox(manifest)
+    up = world.run(start_container(manifest, sandbox.id))
+    assert world.runtime.wait(up.id, HANG_SECONDS)
+    lost = "f" * 64
+    early: list[signals.Relisted] = []
+    with relisting.Relisting(world.runtime, NODE, known=(sandbox.id, lost)) as listing:
+        late = listing.relisted(early.append)
+        assert [({one.id: one.state for one in each.seen}, each.count) for each in (*early, late)] == [
+            ({up.id: "exited", lost: "removed"}, 2),
+            ({sandbox.id: "running"}, 2),
+        ]
+        assert listing.relisted(early.append).seen == ()
+        assert len(early) == 1, "nothing is told early where only changes are told"
+        listing.distrust()
+        assert [one.id for one in listing.relisted(early.append).seen] == [sandbox.id]
+        assert [one.id for one in early[1].seen] == [up.id]
+
+
 def test_an_engine_that_dies_is_told_and_followed_again_and_its_dead_are_found(
     world: World, docker_engine: PrivateDocker
 ) -> None:

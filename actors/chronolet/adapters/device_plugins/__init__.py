@@ -1,1 +1,1 @@
-"""Device plugins over gRPC on unix sockets: see `ports.device_plugins`. `plugins` has the whole, and loads grpc."""
+"""Device plugins over gRPC on unix sockets: see `ports.device_plugins`. `plugins` has the whole."""

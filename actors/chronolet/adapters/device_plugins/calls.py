@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import grpc
 import grpc.aio
 
-from chronolet.adapters import unix_sockets
+from chronolet.adapters import grpc_sockets
+from chronolet.adapters.unix_sockets import SocketError
 from chronolet.ports.device_plugins import PluginRefusal, RefusalKind
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found
@@ -52,9 +53,9 @@ NOTIFY = Method(
 def channel(socket: str) -> Iterator[grpc.Channel]:
     """A connection of its own. PluginRefusal where the path cannot be one."""
     try:
-        with unix_sockets.channel(socket) as opened:
+        with grpc_sockets.channel(socket) as opened:
             yield opened
-    except unix_sockets.SocketError as error:
+    except SocketError as error:
         raise PluginRefusal("failed", str(error)) from error
 
 

@@ -19,8 +19,9 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from chronolet.adapters import unix_sockets
+from chronolet.adapters import grpc_sockets
 from chronolet.adapters.device_plugins import calls, wire
+from chronolet.adapters.unix_sockets import SocketError
 from chronolet.ports.device_plugins import Following, Listing, PluginRefusal
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
@@ -82,12 +83,12 @@ class _Stream:
     async def _followed(self) -> PluginRefusal:
         await self._allowed()
         try:
-            async with unix_sockets.async_channel(self._socket) as channel:
+            async with grpc_sockets.async_channel(self._socket) as channel:
                 await self._connected(channel)
                 await self._listed(channel)
         except PluginRefusal as refusal:
             return refusal
-        except unix_sockets.SocketError as error:
+        except SocketError as error:
             return PluginRefusal("failed", str(error))
         except grpc.RpcError as error:
             return calls.refusal(error)

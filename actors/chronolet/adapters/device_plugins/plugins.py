@@ -1,4 +1,4 @@
-"""`DevicePlugins` over gRPC.
+"""`DevicePlugins` over gRPC, which is loaded for the first plugin.
 
 Comes in: folders, sockets, requests. Goes out: what plugins say, `PluginRefusal`. Next: the workers of devices.
 """
@@ -7,25 +7,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from chronolet.adapters.device_plugins import calls, lists, registry, wire
+from chronolet.adapters.device_plugins import registry
+from chronolet.adapters.device_plugins.patience import Patience
 from chronolet.adapters.device_plugins.watcher import Watch
 from chronolet.ports.device_plugins import Following, Register
 from chronolet_schemas.devices import Answer, PluginOptions
-from chronolet_schemas.protos import deviceplugin_pb2 as api
 
-
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How long plugins may take, in seconds. The kubelet bounds the first and the last only."""
-
-    connect: float = 10.0
-    options: float = 10.0
-    preferred: float = 10.0
-    allocate: float = 60.0
-    pre_start: float = 30.0
+if TYPE_CHECKING:
+    from chronolet.adapters.device_plugins.plugin_calls import PluginCalls
 
 
 class GrpcDevicePlugins:
@@ -35,7 +28,6 @@ class GrpcDevicePlugins:
         self._folder = folder.absolute()
         self._watched = watched.absolute()
         self._patience = patience or Patience()
-        self._streams = lists.Streams(self._patience.connect)
 
     def serve(self, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
         registry.serve(self._folder, register, opened, stop)
@@ -44,18 +36,22 @@ class GrpcDevicePlugins:
         Watch(self._watched, register, left, stop).run()
 
     def options(self, socket: str) -> PluginOptions:
-        # Some register a moment before they serve: theirs is no death, and no silence.
-        return wire.options(calls.ask(socket, calls.OPTIONS, api.Empty(), self._patience.options, patient=True))
+        return self._calls.options(socket)
 
     def follow(self, socket: str, following: Following) -> Callable[[], None]:
-        return self._streams.follow(socket, following)
+        return self._calls.follow(socket, following)
 
     def preferred(self, socket: str, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:
-        request = wire.preference(available, must_include, size)
-        return wire.preferred(calls.ask(socket, calls.PREFERRED, request, self._patience.preferred))
+        return self._calls.preferred(socket, available, must_include, size)
 
     def allocate(self, socket: str, devices: Sequence[str]) -> Sequence[Answer]:
-        return wire.answers(calls.ask(socket, calls.ALLOCATE, wire.allocation(devices), self._patience.allocate))
+        return self._calls.allocate(socket, devices)
 
     def pre_start(self, socket: str, devices: Sequence[str]) -> None:
-        calls.ask(socket, calls.PRE_START, api.PreStartContainerRequest(devices_ids=devices), self._patience.pre_start)
+        self._calls.pre_start(socket, devices)
+
+    @cached_property
+    def _calls(self) -> PluginCalls:
+        from chronolet.adapters.device_plugins.plugin_calls import PluginCalls  # noqa: PLC0415 - loads grpc
+
+        return PluginCalls(self._patience)

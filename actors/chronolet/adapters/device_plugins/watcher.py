@@ -20,11 +20,9 @@ from pathlib import Path
 import structlog
 
 from chronolet.adapters import unix_sockets
-from chronolet.adapters.device_plugins import calls, wire
 from chronolet.adapters.inotify import Bell
 from chronolet.adapters.unix_sockets import Identity, identity
 from chronolet.ports.device_plugins import PluginRefusal, Register
-from chronolet_schemas.protos import pluginregistration_pb2 as api
 
 log = structlog.get_logger("chronolet.devices")
 
@@ -93,6 +91,9 @@ class Watch:
 
     def _introduced(self, socket: str) -> str:
         """Where the plugin is, empty for one that may not register. PluginRefusal if it does not answer."""
+        from chronolet.adapters.device_plugins import calls, wire  # noqa: PLC0415 - loads grpc
+        from chronolet_schemas.protos import pluginregistration_pb2 as api  # noqa: PLC0415
+
         info: api.PluginInfo = calls.ask(socket, calls.INFO, api.InfoRequest(), _ASK_SECONDS)
         if info.type == wire.DEVICE_PLUGIN:
             asked = wire.found_registering(info, socket, str(self._folder))

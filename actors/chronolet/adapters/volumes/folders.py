@@ -101,8 +101,10 @@ class HostVolumes:
         except OSError as error:
             raise VolumeRefusal(_said(error)) from error
 
-    def pod_file(self, uid: str, name: str, content: str) -> str:
+    def pod_file(self, uid: str, name: str, content: str | None) -> str:
         path = self._folder(uid) / _part(name)
+        if content is None:
+            return str(path)
         try:
             path.parent.mkdir(_PODS_MODE, parents=True, exist_ok=True)
             # In place: a container has this very file mounted, not the name.
@@ -171,7 +173,8 @@ def _give(folder: Path, mode: int, group: int | None) -> None:
 def _write(folder: Path, file: VolumeFile, group: int | None) -> None:
     path = folder.joinpath(*(_part(name) for name in file.path.split("/")))
     path.parent.mkdir(_MADE_FOLDER_MODE, parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    # By thread: two containers of a pod may be prepared at the same time.
+    unfinished = path.with_name(f".{path.name}.unfinished.{threading.get_native_id()}")
     unfinished.write_text(file.content, encoding="utf-8")
     if group is not None:
         os.chown(unfinished, -1, group)

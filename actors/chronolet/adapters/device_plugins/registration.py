@@ -1,0 +1,31 @@
+"""The service behind the registration socket.
+
+Comes in: Register calls of plugins. Goes out: `Registering`. Next: `registry`, which loads this when the first plugin
+connects. Answers to pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go. Importing it loads grpc.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import grpc
+
+from chronolet.adapters.device_plugins import wire
+from chronolet.ports.device_plugins import Register
+from chronolet_schemas.protos import deviceplugin_pb2 as api
+
+
+def handler(folder: Path, register: Register, stop: threading.Event) -> grpc.GenericRpcHandler:
+    """Its one method. A call that comes after `stop` is refused, so that the plugin asks again."""
+
+    def handle(request: api.RegisterRequest, context: grpc.ServicerContext) -> api.Empty:
+        if stop.is_set():
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the node is going: register again when its socket is new")
+        problem = register(wire.registering(request, str(folder)))
+        if problem:
+            context.abort(grpc.StatusCode.UNKNOWN, problem)
+        return api.Empty()
+
+    method = grpc.unary_unary_rpc_method_handler(handle, api.RegisterRequest.FromString, api.Empty.SerializeToString)
+    return grpc.method_handlers_generic_handler("v1beta1.Registration", {"Register": method})

@@ -1,0 +1,98 @@
+"""How many one-shots of a lane are worth running at a time, found out from how long they take.
+
+Comes in: the end of each one-shot: what it was, how long it took, how many ran beside it. Goes out: the limit. Next:
+`workshop`.
+
+Little's law: the work that a server carries at once is its throughput times the time that one job takes on an idle
+server. Below that many jobs the server idles; above it each job only takes longer, and the first of a batch comes
+later. The limit is three tenths more than what was carried while jobs were waiting. So it grows while the server can
+carry more, and shrinks where the server has slowed down.
+
+How long a job takes on an idle server is the median of those that ran alone. The first of a batch may have a head
+start: nothing runs beside it for so long, or until it has ended. Where no job ran alone for ten minutes although jobs
+wait all the time, the limit goes down to one until some have.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable
+
+GAIN = 1.3
+LEAST = 2
+"""One that is served and one that is ready to be."""
+MEMORY_SECONDS = 600.0
+ENOUGH = 3
+"""So many durations on an idle server make a median."""
+_KEPT = 15
+
+
+class Pace:
+    """A limit between `least` and `most`; `first` before anything is known. The caller serialises the calls."""
+
+    def __init__(
+        self,
+        most: int,
+        first: int,
+        *,
+        least: int = LEAST,
+        head_start_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.head_start_seconds = head_start_seconds
+        """How long at most the first of a batch is at work by itself, so that it is served as early as a single one."""
+        self._most = most
+        self._least = min(least, most)
+        self._limit = min(max(first, self._least), most)
+        self._clock = clock
+        self._alone: dict[str, deque[tuple[float, float]]] = {}
+        self._measures_anew = False
+        self._window_began: float | None = None
+        self._done = 0
+        self._work = 0.0
+
+    @property
+    def limit(self) -> int:
+        """How many may be at work now."""
+        return 1 if self._measures_anew else self._limit
+
+    def ended(self, what: str, seconds: float, *, beside: int, waiting: bool) -> None:
+        """A job of this name has done its work in so long, with at most `beside` others at a time. `waiting`: it is the
+        limit that keeps others from running.
+        """
+        now = self._clock()
+        known = self._alone.setdefault(what, deque(maxlen=_KEPT))
+        if not beside:
+            known.append((now, seconds))
+        usual = self._usual(known, now, waiting=waiting)
+        if not waiting or usual is None or self._measures_anew:
+            self._window_began = None
+        elif self._window_began is None:
+            self._begin(now)
+        else:
+            self._count(usual, now)
+
+    def _usual(self, known: deque[tuple[float, float]], now: float, *, waiting: bool) -> float | None:
+        """How long such a job takes on an idle server; None where nobody knows."""
+        fresh = [seconds for at, seconds in known if now - at < MEMORY_SECONDS]
+        if len(fresh) >= ENOUGH:
+            self._measures_anew = False
+            return statistics.median(fresh)
+        # What was known is out of date. What never was known is not worth holding up a first batch.
+        self._measures_anew = waiting and len(known) >= ENOUGH
+        return None
+
+    def _begin(self, now: float) -> None:
+        self._window_began, self._done, self._work = now, 0, 0.0
+
+    def _count(self, usual: float, now: float) -> None:
+        assert self._window_began is not None  # noqa: S101 - for the type checker
+        self._done += 1
+        self._work += usual
+        elapsed = now - self._window_began
+        if self._done >= 2 * self._limit and elapsed > 0:
+            carried = self._work / elapsed
+            self._limit = min(self._most, max(self._least, round(carried * GAIN)))
+            self._begin(now)

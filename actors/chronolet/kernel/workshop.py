@@ -1,0 +1,139 @@
+"""Turns of one-shots: how many of a lane are at work at a time, and which of those that wait is next.
+
+Comes in: slots that are to be launched. Goes out: calls of their `launch`, now or when there is room. Next: `effects`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from chronolet.kernel.pace import Pace
+from chronolet.kernel.timers import Timer
+
+LaneName = tuple[str, str]
+
+
+class Waiting(Protocol):
+    """A one-shot, as its lane sees it."""
+
+    lane: LaneName
+    at_once: int | Pace | None
+    """How many of the lane are at work at a time; None: as many as in any lane."""
+    rank: tuple[Any, ...]
+    """Its place among those that wait: the smallest is next, of the same the one that came first."""
+    beside: int
+    """How many of its lane were at work when it was launched."""
+
+    def launch(self) -> None:
+        """Start it. It calls `Workshop.left` once, when its turn is over."""
+
+
+class Lane:
+    """One-shots that share a limit."""
+
+    def __init__(self) -> None:
+        self.active = 0
+        self.waiting: list[tuple[tuple[Any, ...], int, Waiting]] = []
+        self.head_start: Timer | None = None
+        """Runs while the first of a batch is at work by itself."""
+
+
+class Workshop:
+    """At most `limit` of each lane at work, or as many as its jobs say. `after` calls back in so many seconds."""
+
+    def __init__(self, after: Callable[[float, Callable[[], None]], Timer], limit: int = 16) -> None:
+        self._after = after
+        self._limit = limit
+        self._lanes: dict[LaneName, Lane] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def submit(self, slot: Waiting) -> None:
+        """Launch the slot, now or in its turn."""
+        with self._lock:
+            lane = self._lanes.get(slot.lane)
+            if lane is None:
+                lane = self._lanes[slot.lane] = Lane()
+                self._give_head_start(lane, slot)
+            heapq.heappush(lane.waiting, (slot.rank, next(self._numbers), slot))
+            ready = self._ready(lane)
+        self._launch(ready)
+
+    def withdraw(self, slot: Waiting) -> bool:
+        """Whether the slot still waited; then it is never launched."""
+        with self._lock:
+            lane = self._lanes.get(slot.lane)
+            entry = next((one for one in lane.waiting if one[2] is slot), None) if lane else None
+            if lane is None or entry is None:
+                return False
+            lane.waiting.remove(entry)
+            heapq.heapify(lane.waiting)
+            return True
+
+    def took(self, slot: Waiting, what: str, seconds: float) -> None:
+        """How long the slot's work took, for a lane that goes by that; called before its turn is over."""
+        if isinstance(slot.at_once, Pace):
+            with self._lock:
+                lane = self._lanes[slot.lane]
+                beside = max(slot.beside, lane.active - 1)
+                slot.at_once.ended(what, seconds, beside=beside, waiting=bool(lane.waiting))
+
+    def left(self, slot: Waiting) -> None:
+        """The slot's turn is over."""
+        with self._lock:
+            lane = self._lanes[slot.lane]
+            lane.active -= 1
+            self._end_head_start(lane)
+            ready = self._ready(lane)
+            if not lane.active:
+                del self._lanes[slot.lane]  # lanes come and go with what they are named for
+        self._launch(ready)
+
+    def _give_head_start(self, lane: Lane, slot: Waiting) -> None:
+        if not isinstance(slot.at_once, Pace) or not slot.at_once.head_start_seconds:
+            return
+
+        def over() -> None:
+            with self._lock:
+                self._end_head_start(lane)
+                ready = self._ready(lane)
+            self._launch(ready)
+
+        lane.head_start = self._after(slot.at_once.head_start_seconds, over)
+
+    def _end_head_start(self, lane: Lane) -> None:
+        if lane.head_start is not None:
+            lane.head_start.cancel()
+            lane.head_start = None
+
+    def _ready(self, lane: Lane) -> list[Waiting]:
+        ready = []
+        while lane.waiting and lane.active < (1 if lane.head_start else self._room(lane.waiting[0][2])):
+            slot = heapq.heappop(lane.waiting)[2]
+            slot.beside = lane.active
+            ready.append(slot)
+            lane.active += 1
+        return ready
+
+    def _launch(self, ready: list[Waiting]) -> None:
+        for number, one in enumerate(ready):
+            try:
+                one.launch()
+            except RuntimeError:  # no more threads: what cannot begin now waits for the end of something
+                self._put_back(ready[number + 1 :])
+                raise
+
+    def _put_back(self, slots: list[Waiting]) -> None:
+        with self._lock:
+            for slot in slots:
+                lane = self._lanes[slot.lane]
+                lane.active -= 1
+                heapq.heappush(lane.waiting, (slot.rank, next(self._numbers), slot))
+
+    def _room(self, slot: Waiting) -> int:
+        limit = slot.at_once.limit if isinstance(slot.at_once, Pace) else slot.at_once
+        return limit or self._limit

@@ -1,0 +1,184 @@
+"""Connections that wait for their server, and are passed on to it."""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from chronolet.adapters import unix_sockets
+from chronolet.adapters.relay import BACKLOG, Relay
+from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
+
+MANY = 200
+
+ALONE = """
+import sys, threading
+from pathlib import Path
+from chronolet.adapters import unix_sockets
+from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
+from chronolet.adapters.pod_resources import GrpcPodResources
+from chronolet.ports.pod_resources import NodeResources
+
+folder, stop = Path(sys.argv[1]), threading.Event()
+resources = GrpcPodResources(folder / "pod-resources", NodeResources, lambda *_: None)
+plugins = GrpcDevicePlugins(folder / "device-plugins", folder / "watched")
+opened = threading.Event()
+serving = [
+    threading.Thread(target=resources.serve, args=(stop,)),
+    threading.Thread(target=plugins.serve, args=(lambda _: "", opened.set, stop)),
+    threading.Thread(target=plugins.watch, args=(lambda _: "", lambda _: None, stop)),
+]
+for one in serving:
+    one.start()
+opened.wait()
+while unix_sockets.identity(folder / "pod-resources/kubelet.sock") is None:
+    pass
+print("grpc" in sys.modules, "google.protobuf" in sys.modules, file=sys.stderr)
+stop.set()
+for one in serving:
+    one.join()
+print("grpc" in sys.modules, "google.protobuf" in sys.modules, file=sys.stderr)
+"""
+
+
+class Backwards(socketserver.StreamRequestHandler):
+    """Answers with what came, the wrong way round, when the client has said all."""
+
+    def handle(self) -> None:
+        self.wfile.write(self.rfile.read()[::-1])
+
+
+class Server:
+    """Started in its own time; counts its starts and stops."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.may_start = threading.Event()
+        self.starts = self.stops = 0
+
+    def start(self) -> Callable[[], None]:
+        assert self.may_start.wait(HANG_SECONDS)
+        self.starts += 1
+        server = socketserver.ThreadingUnixStreamServer(str(self.path), Backwards)
+        server.daemon_threads, server.block_on_close = True, False
+        server.socket.listen(BACKLOG)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def stop() -> None:
+            self.stops += 1
+            server.shutdown()
+            server.server_close()
+
+        return stop
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    found = scratch.create("relay")
+    yield found
+    subprocess.run(["rm", "-r", str(found)], check=True)
+
+
+@contextmanager
+def relayed(folder: Path, start: Callable[[], Callable[[], None]]) -> Iterator[tuple[Relay, str]]:
+    path = str(folder / "front")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(BACKLOG)
+        with Relay(listener, folder / "behind", start) as relay:
+            yield relay, path
+
+
+def ask(path: str, said: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(HANG_SECONDS)
+        client.connect(path)
+        client.sendall(said)
+        client.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: client.recv(65536), b""))
+
+
+def test_whoever_comes_before_the_server_is_there_is_answered(folder: Path) -> None:
+    server = Server(folder / "behind")
+    with relayed(folder, server.start) as (relay, path), ThreadPoolExecutor(MANY) as clients:
+        asked = [clients.submit(ask, path, b"%d" % number) for number in range(MANY)]
+        server.may_start.set()
+        assert [one.result() for one in asked] == [(b"%d" % number)[::-1] for number in range(MANY)]
+        assert relay.failed is None
+    assert (server.starts, server.stops) == (1, 1)
+
+
+def test_much_is_passed_on_whole(folder: Path) -> None:
+    server = Server(folder / "behind")
+    server.may_start.set()
+    said = bytes(range(256)) * 40_000
+    with relayed(folder, server.start) as (_, path):
+        assert ask(path, said) == said[::-1]
+
+
+def test_nothing_is_started_for_nobody(folder: Path) -> None:
+    server = Server(folder / "behind")
+    with relayed(folder, server.start):
+        pass
+    assert (server.starts, server.stops) == (0, 0)
+
+
+def test_a_server_that_is_being_started_at_the_end_is_stopped(folder: Path) -> None:
+    server = Server(folder / "behind")
+    with relayed(folder, server.start) as (_, path):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(path)
+        scratch.wait_until(lambda: any("asyncio" in one.name for one in threading.enumerate()), "the start")
+        threading.Timer(0.2, server.may_start.set).start()
+    client.close()
+    assert (server.starts, server.stops) == (1, 1)
+
+
+def test_a_server_that_cannot_be_started_is_told_of(folder: Path) -> None:
+    def fails() -> Callable[[], None]:
+        raise OSError("no room")
+
+    with relayed(folder, fails) as (relay, path):
+        assert ask(path, b"anybody?") == b""
+        scratch.wait_until(lambda: relay.failed is not None, "the failure")
+        assert str(relay.failed) == "no room"
+
+
+def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", 0.05)
+    path = folder / "kubelet.sock"
+
+    def no_handlers() -> list[object]:
+        raise OSError("no memory")
+
+    failed: list[unix_sockets.SocketError] = []
+
+    def serve() -> None:
+        try:
+            unix_sockets.serve(path, no_handlers, lambda: None, threading.Event())  # type: ignore[arg-type]
+        except unix_sockets.SocketError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    scratch.wait_until(lambda: unix_sockets.identity(path) is not None, "the socket")
+    ask(str(path), b"")
+    thread.join(HANG_SECONDS)
+    assert [str(one) for one in failed] == [f"{path}: nobody can be answered there: no memory"]
+
+
+def test_neither_socket_loads_grpc_before_somebody_connects(folder: Path) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", ALONE, str(folder)], check=True, capture_output=True, text=True, timeout=HANG_SECONDS
+    )
+    assert found.stderr.splitlines() == ["False False"] * 2, found.stderr

@@ -1,0 +1,241 @@
+"""Containers are created ahead of their start: while their sandbox starts, or the attempt before them is stopped."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronolet.pod import signals, wanted
+from chronolet_schemas import pod, podspec, prober
+from chronolet_schemas.podspec import EnvVar, EnvVarSource
+from chronolet_schemas.podspec.container import ObjectFieldSelector
+from tests.deciders.pod.life import POD, RAW, Life, container, manifest, running
+
+MADE = "sandbox-0"
+
+
+def made(*containers: podspec.Container, **spec: object) -> Life:
+    """A pod whose sandbox is created and not yet running."""
+    life = Life().apply(manifest(*containers, **spec))
+    return life.answer("sandbox", signals.SandboxMade, id=MADE)
+
+
+def created(name: str = "app") -> Life:
+    life = made(container(name)).image_there(name)
+    return life.answer(f"create/{name}", signals.ContainerMade, id=f"{name}-ahead")
+
+
+def test_a_container_is_created_while_its_sandbox_starts_and_started_when_that_runs() -> None:
+    life = made()
+    assert life.kinds == ["SandboxCreated", "ImageEnsureRequested"]
+    assert life.image_there().kinds == ["ImageReady", "ContainerCreateRequested"]
+    create = life.effects["create/app"]
+    assert isinstance(create, wanted.CreateContainer)
+    assert (create.sandbox_id, create.sandbox_ip, create.image_id) == (MADE, "", "sha256:1")
+    assert isinstance(life.effects["sandbox"], wanted.StartSandbox), "its start goes on"
+
+    life.answer("create/app", signals.ContainerMade, id="app-ahead")
+    life.then(pod.ContainerCreated(pod=POD, uid="u1", container="app", attempt=0, id="app-ahead"))
+    assert list(life.effects) == ["sandbox"]
+    assert life.sandbox_up().kinds == ["SandboxStarted", "ContainerStartRequested"]
+    start = life.effects["container/app"]
+    assert isinstance(start, wanted.StartContainer)
+    assert (start.made_id, start.sandbox_ip) == ("app-ahead", "10.1.0.2")
+    life.up().tells(("Created", "Container created"), ("Started", "Container started"))
+    assert life.state.container("app").ahead is None
+
+
+def test_the_sandbox_is_reported_as_created_once() -> None:
+    assert made().answer("sandbox", signals.SandboxMade, id=MADE).facts == ()
+
+
+def test_a_sandbox_that_runs_waits_for_a_creation_that_is_under_way() -> None:
+    life = made(container("app"), container("log")).image_there().image_there("log")
+    assert life.sandbox_up().kinds == ["SandboxStarted"]
+    assert isinstance(life.effects["create/app"], wanted.CreateContainer)
+    life.answer("create/log", signals.ContainerMade, id="log-ahead")
+    assert life.kinds == ["ContainerCreated"], "containers start in the spec's order"
+    life.answer("create/app", signals.ContainerMade, id="app-ahead")
+    assert life.kinds == ["ContainerCreated", "ContainerStartRequested"]
+    assert life.up().kinds == ["ContainerStarted", "ContainerStartRequested"]
+
+
+@pytest.mark.parametrize("failed", ["refused", "raised"])
+def test_what_cannot_be_created_ahead_is_left_to_the_start(failed: str) -> None:
+    life = made().image_there()
+    if failed == "refused":
+        life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message="no")
+    else:
+        life.fail("create/app", "no")
+    life.then(pod.ContainerCreateFailed(pod=POD, uid="u1", container="app", attempt=0, message="no")).tells()
+    assert list(life.effects) == ["sandbox"], "it is not tried again before the start"
+    assert life.sandbox_up().kinds == ["SandboxStarted", "ContainerStartRequested"]
+    start = life.effects["container/app"]
+    assert isinstance(start, wanted.StartContainer)
+    assert start.made_id == ""
+
+
+@pytest.mark.parametrize("path", ["status.podIP", "status.podIPs"])
+def test_what_has_to_know_the_pods_address_is_not_created_before_there_is_one(path: str) -> None:
+    source = EnvVarSource(field_ref=ObjectFieldSelector(field_path=path))
+    own = (EnvVar(name="PLAIN", value="1"), EnvVar(name="IP", value_from=source))
+    life = made(container(env=own)).image_there()
+    assert life.kinds == ["ImageReady"]
+    assert life.sandbox_up().kinds == ["SandboxStarted", "ContainerStartRequested"]
+
+
+def test_other_fields_do_not_keep_it_waiting() -> None:
+    source = EnvVarSource(field_ref=ObjectFieldSelector(field_path="metadata.name"))
+    life = made(container(env=(EnvVar(name="NAME", value_from=source),))).image_there()
+    assert life.kinds == ["ImageReady", "ContainerCreateRequested"]
+
+
+def test_only_the_first_init_container_is_created_ahead() -> None:
+    life = made(init_containers=(container("one"), container("two")))
+    assert [event.container for event in life.facts if isinstance(event, pod.ImageEnsureRequested)] == ["one"]
+
+
+def test_what_may_not_start_is_not_created() -> None:
+    life = made(container("odd", **RAW))
+    assert "ImageEnsureRequested" not in life.kinds
+
+
+def test_a_creation_for_a_sandbox_that_failed_is_not_used() -> None:
+    life = created().answer("sandbox", signals.SandboxRefused, message="no room")
+    assert life.state.sandbox.id == ""
+    assert life.wake().kinds == ["SandboxStartRequested"]
+    assert life.answer("sandbox", signals.SandboxMade, id="sandbox-again").kinds == [
+        "SandboxCreated",
+        "ContainerCreateRequested",
+    ]
+    life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message="no")
+    life.answer("sandbox", signals.SandboxUp, id="sandbox-again", ip="10.1.0.3", started_at=life.at)
+    assert life.kinds == ["SandboxStarted", "ContainerStartRequested"]
+    start = life.effects["container/app"]
+    assert isinstance(start, wanted.StartContainer)
+    assert start.made_id == ""
+
+
+def test_a_changed_image_is_looked_for_anew() -> None:
+    life = created().apply(manifest(container(image="busybox:2")))
+    life.sandbox_up()
+    assert life.kinds == ["SandboxStarted", "ImageEnsureRequested"]
+
+
+def test_the_end_of_a_pod_waits_for_a_creation_that_is_under_way() -> None:
+    life = made().image_there().withdraw()
+    find = life.effects["create/app"]
+    assert isinstance(find, wanted.FindContainer), "nothing is created any more, but something may have been"
+    life.answer("sandbox", signals.SandboxRefused, message=wanted.NOT_BEGUN)
+    assert "pod" not in life.effects
+    life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message=wanted.NOT_BEGUN)
+    assert life.kinds == ["ContainerCreateFailed", "CleanupRequested"]
+
+
+def test_a_pod_that_is_over_starts_nothing_that_was_created() -> None:
+    life = created().withdraw()
+    assert list(life.effects) == ["sandbox"]
+    life.answer("sandbox", signals.SandboxRefused, message=wanted.NOT_BEGUN)
+    assert list(life.effects) == ["pod"]
+
+
+def test_a_sandbox_that_dies_at_once_is_made_anew_when_the_creation_has_ended() -> None:
+    life = made().image_there()
+    life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
+    assert life.kinds == ["SandboxStarted", "SandboxExited"]
+    life.answer("create/app", signals.ContainerMade, id="app-ahead")
+    assert life.kinds == ["ContainerCreated"]
+    assert life.wake().kinds == ["SandboxStartRequested"]
+
+
+# -- the next attempt of one that is being stopped ------------------------------------------------------------------
+
+
+def failing(probe: prober.ProbeName = "Liveness", *, restart_policy: podspec.RestartPolicy = "Always") -> Life:
+    """A container that a probe has just failed."""
+    checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
+    field = {"Liveness": "liveness_probe", "Startup": "startup_probe"}[probe]
+    life = running(container(**{field: checked}), restart_policy=restart_policy)
+    return fails(life, probe)
+
+
+def fails(life: Life, probe: prober.ProbeName = "Liveness") -> Life:
+    one = life.state.container("app")
+    return life.when(
+        prober.ResultChanged(
+            pod=POD,
+            uid="u1",
+            container="app",
+            attempt=one.attempt,
+            probe=probe,
+            id=one.id,
+            started_at=one.started_at,
+            result="failure",
+        )
+    )
+
+
+@pytest.mark.parametrize("probe", ["Liveness", "Startup"])
+def test_the_successor_of_one_that_failed_a_probe_is_created_while_that_is_stopped(probe: prober.ProbeName) -> None:
+    life = failing(probe)
+    assert life.kinds == ["ContainerProbed", "ContainerStopRequested", "ContainerCreateRequested"]
+    create = life.effects["create/app"]
+    assert isinstance(create, wanted.CreateContainer)
+    assert (create.attempt, create.sandbox_id, create.image_id) == (1, "sandbox-0", "sha256:1")
+    assert isinstance(life.effects["container/app"], wanted.StopContainer), "beside it"
+
+    life.answer("create/app", signals.ContainerMade, id="app-next")
+    assert life.kinds == ["ContainerCreated"]
+    assert life.dies(code=137).kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
+    life.image_there()
+    start = life.effects["container/app"]
+    assert isinstance(start, wanted.StartContainer)
+    assert (start.attempt, start.made_id) == (1, "app-next")
+
+
+def test_a_successor_is_not_started_before_its_creation_has_ended() -> None:
+    life = failing().dies(code=137)
+    assert life.image_there().kinds == ["ImageReady"]
+    life.answer("create/app", signals.ContainerMade, id="app-next")
+    assert life.kinds == ["ContainerCreated", "ContainerStartRequested"]
+
+
+def test_one_that_has_to_wait_has_no_successor_yet() -> None:
+    life = failing()
+    life.answer("create/app", signals.ContainerMade, id="app-next").dies(code=137).start()
+    assert fails(life).kinds == ["ContainerProbed", "ContainerStopRequested"]
+    assert life.dies(code=137).only(pod.RestartScheduled).back_off_seconds == 10
+
+
+def test_one_that_is_not_started_again_has_no_successor() -> None:
+    assert failing(restart_policy="Never").kinds == ["ContainerProbed", "ContainerStopRequested"]
+
+
+def test_a_pod_that_ends_while_a_successor_is_created_waits_for_that() -> None:
+    life = failing().withdraw()
+    assert isinstance(life.effects["create/app"], wanted.FindContainer)
+    life.stopped(code=137)
+    assert list(life.effects) == ["create/app"]
+    life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message=wanted.NOT_BEGUN)
+    assert list(life.effects) == ["sandbox"]
+
+
+def test_a_container_that_is_taken_out_stays_known_until_its_creation_has_ended() -> None:
+    life = failing().apply(manifest(container("other")))
+    life.dies(code=137)
+    assert "create/app" in life.effects
+    life.answer("create/app", signals.ContainerMade, id="app-next")
+    assert life.state.container("app") is None
+
+
+def test_a_long_grace_has_no_successor_created() -> None:
+    """A collector would take it before the container has ended."""
+    checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
+    life = fails(running(container(liveness_probe=checked), termination_grace_period_seconds=61))
+    assert life.kinds == ["ContainerProbed", "ContainerStopRequested"]
+
+
+def test_somebody_starts_the_dead_container_again_while_its_successor_is_created() -> None:
+    life = failing().dies(code=137)
+    life.runs("app-0", started_at=life.at + 5_000)
+    assert life.state.container("app").phase in ("pulling", "running")
+    assert "create/app" in life.effects, "what comes of it is awaited"

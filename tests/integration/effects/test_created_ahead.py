@@ -1,0 +1,149 @@
+"""Containers created on a real engine for a sandbox that does not run yet, and what their start makes of them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from chronolet.pod import signals, wanted
+from chronolet_schemas.podspec import ContainerPort, Pod
+from tests.integration.effects.support import (
+    OBEDIENT,
+    Context,
+    World,
+    container,
+    pod,
+    start_container,
+    start_sandbox,
+)
+from tests.support.docker import PrivateDocker
+
+MANIFEST = pod(container(*OBEDIENT))
+
+
+def create(manifest: Pod, sandbox_id: str) -> wanted.CreateContainer:
+    start = start_container(manifest, sandbox_id)
+    shared = {name: getattr(start, name) for name in wanted.ContainerEffect.__struct_fields__}
+    return wanted.CreateContainer(**{**shared, "intent": f"create/{sandbox_id}"})
+
+
+def start(manifest: Pod, sandbox: Any, made: signals.ContainerMade) -> wanted.StartContainer:
+    return replace(start_container(manifest, sandbox.id, sandbox_ip=sandbox.ip), made_id=made.id)
+
+
+def while_it_starts(world: World, manifest: Pod, act: Callable[[str], None]) -> Any:
+    """The sandbox's start, and what is done between its creation and that."""
+    context = Context()
+
+    def made() -> None:
+        ((signal, _),) = context.sent
+        assert isinstance(signal, signals.SandboxMade)
+        act(signal.id)
+
+    context.at["before docker.start"] = made
+    return world.run(start_sandbox(manifest), context)
+
+
+def created_ahead(world: World, manifest: Pod = MANIFEST) -> tuple[Any, signals.ContainerMade]:
+    """A sandbox that runs, and the container that was created while it did not."""
+    found: list[signals.ContainerMade] = []
+
+    def act(sandbox_id: str) -> None:
+        answer = world.run(create(manifest, sandbox_id), Context(cause="5-5"))
+        assert isinstance(answer, signals.ContainerMade), answer
+        found.append(answer)
+
+    up = while_it_starts(world, manifest, act)
+    assert isinstance(up, signals.SandboxUp), up
+    return up, found[0]
+
+
+def test_what_was_created_for_a_sandbox_that_did_not_run_yet_is_started(
+    world: World, docker_engine: PrivateDocker
+) -> None:
+    sandbox, made = created_ahead(world)
+    hosts = Path(docker_engine.api().inspect_container(made.id)["HostConfig"]["Binds"][-1].partition(":")[0])
+    assert not hosts.exists(), "the pod has no address yet to be written there"
+    context = Context()
+    up = world.run(start(MANIFEST, sandbox, made), context)
+    assert isinstance(up, signals.ContainerUp), up
+    assert up.id == made.id
+    assert "after docker.create" not in context.points
+    assert f"{sandbox.ip}\tweb" in hosts.read_text()
+    raw = docker_engine.api().inspect_container(up.id)
+    assert raw["HostConfig"]["NetworkMode"] == f"container:{sandbox.id}"
+
+
+def test_no_death_of_a_creation_makes_two(world: World) -> None:
+    sandbox = world.sandbox(MANIFEST)
+
+    def make() -> wanted.CreateContainer:
+        for one in world.ours():
+            if one.id != sandbox.id:
+                world.runtime.remove(one.id)
+        return create(MANIFEST, sandbox.id)
+
+    def check(answer: Any) -> None:
+        assert isinstance(answer, signals.ContainerMade), answer
+        assert {one.id for one in world.ours()} == {answer.id, sandbox.id}
+
+    assert world.run_through_every_death(make, check) >= 4
+
+
+def test_no_death_of_the_start_starts_another(world: World) -> None:
+    sandbox = world.sandbox(MANIFEST)
+
+    def make() -> wanted.StartContainer:
+        for one in world.ours():
+            if one.id != sandbox.id:
+                world.runtime.remove(one.id)
+        made = world.run(create(MANIFEST, sandbox.id))
+        return start(MANIFEST, sandbox, made)
+
+    def check(answer: Any) -> None:
+        assert isinstance(answer, signals.ContainerUp), answer
+        assert {one.id for one in world.ours()} == {answer.id, sandbox.id}
+
+    assert world.run_through_every_death(make, check) >= 4
+
+
+def test_another_definition_replaces_what_was_created(world: World, docker_engine: PrivateDocker) -> None:
+    sandbox, made = created_ahead(world)
+    changed = pod(container(*OBEDIENT, working_dir="/tmp"))
+    up = world.run(start(changed, sandbox, made))
+    assert isinstance(up, signals.ContainerUp), up
+    assert up.id != made.id
+    assert docker_engine.api().inspect_container(up.id)["Config"]["WorkingDir"] == "/tmp"
+    assert {one.id for one in world.ours()} == {up.id, sandbox.id}
+
+
+def test_what_was_removed_meanwhile_is_created_by_the_start(world: World) -> None:
+    sandbox, made = created_ahead(world)
+    world.runtime.remove(made.id)
+    up = world.run(start(MANIFEST, sandbox, made))
+    assert isinstance(up, signals.ContainerUp), up
+    assert {one.id for one in world.ours()} == {up.id, sandbox.id}
+
+
+def test_nothing_is_left_of_a_sandbox_that_cannot_be_started(world: World, docker_engine: PrivateDocker) -> None:
+    with docker_engine.namespace.call(lambda: socket.create_server(("0.0.0.0", 8099))):
+        manifest = pod(container(*OBEDIENT, ports=(ContainerPort(container_port=80, host_port=8099),)))
+
+        def act(sandbox_id: str) -> None:
+            assert isinstance(world.run(create(manifest, sandbox_id)), signals.ContainerMade)
+
+        answer = while_it_starts(world, manifest, act)
+    assert isinstance(answer, signals.SandboxRefused), answer
+    assert world.ours() == []
+
+
+def test_what_runs_already_is_not_created_again(world: World) -> None:
+    sandbox = world.sandbox(MANIFEST)
+    up = world.run(start_container(MANIFEST, sandbox.id))
+    answer = world.run(create(MANIFEST, sandbox.id))
+    assert isinstance(answer, signals.ContainerRefused), answer
+    assert {one.id for one in world.ours()} == {up.id, sandbox.id}

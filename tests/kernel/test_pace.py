@@ -1,0 +1,107 @@
+"""How many jobs a lane runs at a time, by what the server was measured to carry."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+
+from chronolet.kernel.pace import ENOUGH, GAIN, LEAST, MEMORY_SECONDS, Pace
+
+
+class Server:
+    """Serves `carries` jobs at once at full speed, and more of them more slowly; `alone` seconds for one by itself,
+    and up to `spread` times as long by chance.
+    """
+
+    def __init__(self, carries: float, *, most: int = 64, first: int = 4, least: int = LEAST) -> None:
+        self.carries = carries
+        self.alone = 0.2
+        self.spread = 1.0
+        self.now = 0.0
+        self.chance = Random(5)
+        self.pace = Pace(most, first, least=least, clock=lambda: self.now)
+
+    def idles(self, jobs: int = ENOUGH) -> None:
+        """Jobs one after the other."""
+        for _ in range(jobs):
+            self._job(1, waiting=False)
+
+    def works(self, jobs: int, *, waiting: bool = True) -> int:
+        """Jobs as many at a time as may be; the limit after them."""
+        for _ in range(jobs):
+            self._job(self.pace.limit, waiting=waiting)
+        return self.pace.limit
+
+    def _job(self, at_once: int, *, waiting: bool) -> None:
+        seconds = self.alone * self.chance.uniform(1.0, self.spread) * max(1.0, at_once / self.carries)
+        self.now += seconds / at_once
+        self.pace.ended("start", seconds, beside=at_once - 1, waiting=waiting)
+
+
+@pytest.mark.parametrize("carries", [2, 5, 20])
+def test_the_limit_comes_to_rest_a_little_above_what_the_server_carries(carries: int) -> None:
+    server = Server(carries)
+    server.idles()
+    assert math.floor(carries * GAIN) <= server.works(1000) <= math.ceil(carries * GAIN)
+
+
+@pytest.mark.parametrize("spread", [2.0, 3.0])
+def test_jobs_of_uneven_length_do_not_bring_it_down(spread: float) -> None:
+    server = Server(8)
+    server.spread = spread
+    server.idles(15)
+    assert 8 <= server.works(1000) <= 16
+
+
+def test_a_first_batch_goes_by_the_first_limit() -> None:
+    assert Server(20).works(1000) == 4
+
+
+def test_it_grows_only_while_jobs_wait() -> None:
+    server = Server(20)
+    server.idles()
+    assert server.works(1000, waiting=False) == 4
+
+
+def test_it_stays_between_its_bounds() -> None:
+    server = Server(50, most=16)
+    server.idles()
+    assert server.works(1000) == 16
+    server = Server(0.5, least=4)
+    server.idles()
+    assert server.works(50) == 4
+    server = Server(8, most=1, first=8)
+    server.idles()
+    assert server.works(100) == 1
+
+
+def test_it_shrinks_when_the_server_slows_down_and_grows_again() -> None:
+    server = Server(8)
+    server.idles()
+    server.works(1000)
+    server.carries = 2
+    assert server.works(200) == round(2 * GAIN)
+    server.carries = 8
+    assert server.works(1000) == round(8 * GAIN)
+
+
+def test_a_server_that_has_become_slower_for_good_is_measured_anew_however_busy_it_is() -> None:
+    server = Server(4)
+    server.idles()
+    server.works(200)
+    server.alone *= 10
+    limits = set()
+    while server.now < 3 * MEMORY_SECONDS:
+        limits.add(server.works(1))
+    assert 1 in limits
+    assert server.works(200) == round(4 * GAIN)
+
+
+def test_jobs_of_another_name_are_measured_by_their_own_time() -> None:
+    server = Server(4)
+    for _ in range(10):
+        server.pace.ended("quick", 0.001, beside=0, waiting=False)
+    server.idles()
+    assert server.works(500) == round(4 * GAIN)

@@ -1,0 +1,137 @@
+"""Turns: the order in which they come, and that each is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chronolet.kernel.pace import Pace
+from chronolet.kernel.timers import Timer
+from chronolet.kernel.workshop import Workshop
+
+
+class Clock:
+    """Rings when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._timers: list[Timer] = []
+
+    def after(self, seconds: float, action: Callable[[], None]) -> Timer:
+        self.seconds.append(seconds)
+        self._timers.append(Timer(action))
+        return self._timers[-1]
+
+    def ring(self) -> None:
+        timers, self._timers = self._timers, []
+        for timer in timers:
+            if timer.action is not None:
+                timer.action()
+
+
+class Piece:
+    """A one-shot that only says when it is launched."""
+
+    def __init__(self, name: str, launched: list[str], *, at_once: int | Pace | None = 1, rank: Any = ()) -> None:
+        self.name = name
+        self.lane = ("pod", "start")
+        self.at_once = at_once
+        self.rank = rank
+        self.beside = 0
+        self._launched = launched
+
+    def launch(self) -> None:
+        self._launched.append(self.name)
+
+
+def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> None:
+    launched: list[str] = []
+    workshop = Workshop(Clock().after)
+    ranks = {"now": 9, "late": 8, "second": 1, "first": 0, "third": 1}
+    pieces = [Piece(name, launched, rank=(rank,)) for name, rank in ranks.items()]
+    for piece in pieces:
+        workshop.submit(piece)
+    assert launched == ["now"]
+    for _ in range(4):
+        workshop.left(next(piece for piece in pieces if piece.name == launched[-1]))
+    assert launched == ["now", "first", "second", "third", "late"]
+
+
+def test_what_is_withdrawn_is_never_launched() -> None:
+    launched: list[str] = []
+    workshop = Workshop(Clock().after)
+    pieces = [Piece(name, launched) for name in ("a", "b", "c")]
+    for piece in pieces:
+        workshop.submit(piece)
+    assert workshop.withdraw(pieces[1])
+    assert not workshop.withdraw(pieces[1])
+    assert not workshop.withdraw(pieces[0])
+    workshop.left(pieces[0])
+    assert launched == ["a", "c"]
+
+
+def test_a_limit_that_grows_lets_several_begin() -> None:
+    launched: list[str] = []
+    now = [0.0]
+    pace = Pace(8, first=2, clock=lambda: now[0])
+    workshop = Workshop(Clock().after)
+    for _ in range(3):
+        alone = Piece("alone", [], at_once=pace)
+        workshop.submit(alone)
+        workshop.took(alone, "start", 0.4)
+        workshop.left(alone)
+    pieces = [Piece(str(number), launched, at_once=pace) for number in range(40)]
+    for piece in pieces:
+        workshop.submit(piece)
+    assert len(launched) == 2
+    for piece in pieces[:20]:
+        now[0] += 0.1
+        workshop.took(piece, "start", 0.4)
+        workshop.left(piece)
+    assert len(launched) == 20 + pace.limit
+    assert pace.limit == 5, "four were carried at once"
+
+
+def test_the_first_of_a_batch_has_a_head_start() -> None:
+    launched: list[str] = []
+    clock = Clock()
+    pace = Pace(8, first=2, head_start_seconds=0.5)
+    workshop = Workshop(clock.after)
+    pieces = [Piece(str(number), launched, at_once=pace) for number in range(4)]
+    for piece in pieces:
+        workshop.submit(piece)
+    assert launched == ["0"]
+    assert clock.seconds == [0.5]
+    clock.ring()
+    assert launched == ["0", "1"]
+    workshop.left(pieces[0])
+    assert launched == ["0", "1", "2"]
+
+
+def test_a_head_start_ends_with_the_first_job() -> None:
+    launched: list[str] = []
+    clock = Clock()
+    workshop = Workshop(clock.after)
+    pieces = [Piece(str(number), launched, at_once=Pace(8, first=2, head_start_seconds=0.5)) for number in range(4)]
+    for piece in pieces:
+        workshop.submit(piece)
+    workshop.left(pieces[0])
+    assert launched == ["0", "1", "2"]
+    clock.ring()
+    assert launched == ["0", "1", "2"]
+
+
+def test_only_a_lane_that_was_idle_gives_a_head_start() -> None:
+    launched: list[str] = []
+    clock = Clock()
+    pace = Pace(8, first=2, head_start_seconds=0.5)
+    workshop = Workshop(clock.after)
+    first, second, third = (Piece(str(number), launched, at_once=pace) for number in range(3))
+    workshop.submit(first)
+    clock.ring()
+    workshop.submit(second)
+    assert launched == ["0", "1"]
+    workshop.left(first)
+    workshop.left(second)
+    workshop.submit(third)
+    assert clock.seconds == [0.5, 0.5]
