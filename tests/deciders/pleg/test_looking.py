@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronolet.pleg.looking import Glance, worth_a_look
+from chronolet.pleg.looking import Glance, without_running, worth_a_look
 
 WEB = {"a": Glance(uid="web", state="running"), "b": Glance(uid="web", state="exited")}
 DB = {"c": Glance(uid="db", state="running")}
@@ -24,3 +24,7 @@ def test_what_is_not_listed_any_more_and_the_rest_of_its_pod() -> None:
 
 def test_pods_that_could_not_be_inspected() -> None:
     assert worth_a_look(WEB | DB, WEB | DB, {"db"}) == ("c",)
+
+
+def test_what_does_not_run_or_is_gone_is_the_news_of_a_first_listing() -> None:
+    assert without_running(("a", "b", "gone"), WEB) == ("b", "gone")
