@@ -194,6 +194,12 @@ def _create(
 
 def _stop(state: State, effect: wanted.StopContainer, answer: signals.Answer, now: int) -> Sequence[Event]:
     match answer:
+        case signals.ProcessEnded() if effect.with_pod:
+            return (
+                pod.ContainerProcessEnded(
+                    pod=state.pod, uid=effect.uid, container=effect.container, attempt=effect.attempt, id=answer.id
+                ),
+            )
         case signals.ContainerDead():
             one = state.container(effect.container)
             started_at = one.started_at if one is not None and one.id == effect.id else 0

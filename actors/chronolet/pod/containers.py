@@ -6,6 +6,7 @@ Comes in: `wanted.StartContainer`, `StopContainer`. Goes out: calls to the runti
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 from msgspec.structs import replace
@@ -161,7 +162,7 @@ class ContainerWorker:
             return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
         if found.state == "exited":
             return container_dead(effect, found.id, found)
-        self._outside.stop_signals.note(found.id, found.stop_signal)
+        self._outside.begun.note(found.id, found)
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
@@ -182,14 +183,22 @@ class ContainerWorker:
 
     def stop(self, effect: wanted.StopContainer, context: EffectContext) -> Signal:
         runtime = self._outside.fenced(context)
+
+        def process_ended() -> None:
+            context.send(signals.ProcessEnded(subject=effect.subject, intent=effect.intent, id=effect.id))
+
+        def watched(running: ContainerState) -> AbstractContextManager[None]:
+            return self._outside.processes.watched(running.pid, running.id, process_ended)
+
         try:
             dead = stopped(
                 runtime,
                 context,
                 effect.id,
-                known_signal=self._outside.stop_signals.take(effect.id),
+                known=self._outside.begun.take(effect.id),
                 deadline=effect.deadline,
                 longest_seconds=effect.grace_period_seconds,
+                watched=watched if effect.with_pod else lambda _: nullcontext(),
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))

@@ -221,6 +221,10 @@ def _stop_failed(one: Container, event: pod.ContainerStopFailed) -> Container:
     return replace(one, stop=refused(one.stop, event))
 
 
+def _process_ended(one: Container, _event: pod.ContainerProcessEnded) -> Container:
+    return replace(one, stop=replace(one.stop, process_ended=True) if one.stop else None)
+
+
 def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
     """The stop that was asked for, with the tries of the one before."""
     return Stop(
@@ -230,6 +234,7 @@ def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
         tries=before.tries if before else 0,
         held=before.held if before else event.held,
         pre_stop=before.pre_stop if before else event.pre_stop,
+        process_ended=before.process_ended if before else False,
     )
 
 
@@ -260,6 +265,7 @@ _CHANGES: Mapping[type[Event], Callable[[Container, Any], Container]] = {
     pod.HookEnded: _hook_ended,
     pod.ExitRead: _exit_read,
     pod.ContainerStopFailed: _stop_failed,
+    pod.ContainerProcessEnded: _process_ended,
     pod.ProbingRequested: lambda one, event: replace(one, probing=asked(one.probing, event)),
     pod.ProbingSkipped: lambda one, event: replace(one, probing=skipped(one.probing, event)),
     pod.ProbingWithdrawn: lambda one, event: replace(one, probing=without(one.probing, event.probe)),

@@ -22,6 +22,7 @@ from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.host import Host
 from chronolet.ports.kernel_log import Kills, NoKills
 from chronolet.ports.pod_logs import ContainerLog, NoPodLogs, PodLogs, PodLogsRefusal, folder_of
+from chronolet.ports.processes import NoProcesses, Processes
 from chronolet.ports.requests import Requests
 from chronolet.ports.runtime import BuiltImage, ContainerState, Refusal, Runtime
 from chronolet.ports.spans import NoSpans, Spans
@@ -57,10 +58,11 @@ class Outside:
     holding: Holding = field(default_factory=Holding)
     run: Callable[[], str] = lambda: ""
     spans: Spans = field(default_factory=NoSpans)
-    created: Recent = field(default_factory=Recent)
+    processes: Processes = field(default_factory=NoProcesses)
+    created: Recent[str] = field(default_factory=Recent)
     """The digest of each container that was created ahead of its start."""
-    stop_signals: Recent = field(default_factory=Recent)
-    """Of each container that was started."""
+    begun: Recent[ContainerState] = field(default_factory=Recent)
+    """Each container as it was when it had been started."""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
         """The runtime for one run of one effect."""

@@ -229,6 +229,7 @@ def _stop(state: State, subject: str, one: Container | Stray, stop: Stop) -> Wan
         id=one.id,
         grace_period_seconds=stop.grace_period_seconds,
         deadline=stop.deadline,
+        with_pod=state.over and isinstance(one, Container),
     )
 
 

@@ -26,6 +26,7 @@ passed over.
     stopping        ContainerStopRequested         stopping         refused before, or to end sooner than asked before
     stopping        ContainerStopReleased          stopping         its hook has ended, its turn has come
     stopping        ContainerStopFailed            stopping
+    stopping        ContainerProcessEnded          stopping         with its pod: the sandbox's turn has come
     stopping        ContainerExited                exited
     running         HookRequested, -Prepared, -Ended    running     postStart
     stopping        HookRequested, -Prepared, -Ended    stopping    preStop
@@ -82,6 +83,7 @@ CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
     pod.ContainerStopRequested: frozenset(("running", "stopping")),
     pod.ContainerStopReleased: frozenset(("stopping",)),
     pod.ContainerStopFailed: frozenset(("stopping",)),
+    pod.ContainerProcessEnded: frozenset(("stopping",)),
     pod.HookRequested: frozenset(("running", "stopping")),
     pod.HookPrepared: frozenset(("running", "stopping")),
     pod.HookEnded: frozenset(("running", "stopping")),

@@ -45,18 +45,24 @@ def _successor(state: State, now: int) -> Sequence[Event]:
 
 
 def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]:
-    """Containers first, then the sandbox, then everything that is left."""
+    """Containers first, then the sandbox, then everything that is left. The sandbox goes when the processes of all have
+    ended, while the runtime still tidies up after them.
+    """
     yield from strays(state, now)
     yield from stops(state, termination.reason, now)
     yield from admission.given_up(state, now)
-    if state.strays or any(one.busy for one in state.containers):
+    if state.strays or any(one.uses_sandbox for one in state.containers):
         return
-    yield from admission.released(state)
+    busy = any(one.busy for one in state.containers)
+    if not busy:
+        yield from admission.released(state)
     match state.sandbox.phase:
         case "starting":
             return
         case "running" | "stopping":
             yield from _sandbox_stop(state, now)
+        case _ if busy:
+            return
         case _ if any(one.exit is not None and not one.exit.read for one in state.containers):
             return  # their messages lie where the clean-up would find them
         case _:
@@ -70,8 +76,9 @@ def _failed(state: State, now: int) -> Iterator[Event]:
     yield from admission.given_up(state, now)
     if not any(one.busy for one in state.containers):
         yield from admission.released(state)
-        if state.sandbox.phase in ("running", "stopping"):
-            yield from _sandbox_stop(state, now, finished=True)
+    in_use = any(one.uses_sandbox for one in state.containers)
+    if state.sandbox.phase in ("running", "stopping") and not in_use:
+        yield from _sandbox_stop(state, now, finished=True)
 
 
 def _living(state: State, now: int) -> Iterator[Event]:

@@ -1,34 +1,37 @@
 """What this process knows of containers that it has just made or started, so that it need not ask the runtime.
 
-Comes in: an id and what is known. Goes out: the same, or an empty text where it was never known or is forgotten; then
-the runtime is asked. Next: `containers`, `sandboxes`, which look here before they inspect.
+Comes in: an id and what is known. Goes out: the same, or None where it was never known or is forgotten; then the
+runtime is asked. Next: `containers`, `sandboxes`, which look here before they inspect.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 MOST = 1_000
 """The oldest are forgotten first: most containers end by themselves, and nobody says so here."""
 
 
-class Recent:
-    """A text for each of the newest ids, for any thread."""
+class Recent(Generic[T]):
+    """What is known of each of the newest ids, for any thread."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._known: OrderedDict[str, str] = OrderedDict()
+        self._known: OrderedDict[str, T] = OrderedDict()
         self._lock = threading.Lock()
 
-    def note(self, container_id: str, text: str) -> None:
+    def note(self, container_id: str, what: T) -> None:
         """Known from now on."""
         with self._lock:
-            self._known[container_id] = text
+            self._known[container_id] = what
             if len(self._known) > self._most:
                 self._known.popitem(last=False)
 
-    def take(self, container_id: str) -> str:
+    def take(self, container_id: str) -> T | None:
         """What is known, once."""
         with self._lock:
-            return self._known.pop(container_id, "")
+            return self._known.pop(container_id, None)

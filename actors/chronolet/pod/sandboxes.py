@@ -74,7 +74,7 @@ class SandboxWorker:
             return _refused(effect, str(refusal))
         if found.state == "exited":
             return _sandbox_down(effect, found.id, found)
-        outside.stop_signals.note(found.id, found.stop_signal)
+        outside.begun.note(found.id, found)
         # On the node's network the pod's address is the node's.
         host_ip = outside.host.address()
         return signals.SandboxUp(
@@ -124,7 +124,7 @@ class SandboxWorker:
                 runtime,
                 context,
                 effect.id,
-                known_signal=self._outside.stop_signals.take(effect.id),
+                known=self._outside.begun.take(effect.id),
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
             )

@@ -104,6 +104,12 @@ class ContainerUp(Answer, frozen=True, kw_only=True):
     started_at: int
 
 
+class ProcessEnded(Answer, frozen=True, kw_only=True):
+    """Progress of StopContainer: the container's process has ended. The runtime says how when it has tidied up."""
+
+    id: str
+
+
 class ContainerDead(Answer, frozen=True, kw_only=True):
     """The container ran and is dead. `reason`: Completed, Error, OOMKilled, ContainerStatusUnknown."""
 

@@ -83,6 +83,7 @@ class Stop(Record, frozen=True, kw_only=True):
     """A stop that was asked for. `retry_at` is set after a refusal, until it is asked for again.
 
     Held, it waits: for the hook `pre_stop`, which is to be asked for yet, for the hook at hand, or for its turn.
+    `process_ended`: it has done its work, and the runtime has yet to say how the container ended.
     """
 
     grace_period_seconds: int
@@ -92,6 +93,7 @@ class Stop(Record, frozen=True, kw_only=True):
     retry_at: int = 0
     held: bool = False
     pre_stop: LifecycleHandler | None = None
+    process_ended: bool = False
 
 
 class Ahead(Record, frozen=True, kw_only=True):
@@ -196,6 +198,11 @@ class Container(Record, frozen=True, kw_only=True):
     def busy(self) -> bool:
         """It is alive, or being created: what comes after its end waits."""
         return self.alive or self.being_created
+
+    @property
+    def uses_sandbox(self) -> bool:
+        """It is busy, and has a process or may get one."""
+        return self.busy and not (self.phase == "stopping" and self.stop is not None and self.stop.process_ended)
 
     @property
     def being_created(self) -> bool:

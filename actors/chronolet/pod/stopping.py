@@ -7,6 +7,8 @@ pkg/kubelet/kuberuntime/kuberuntime_container.go (killContainer).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod.termination import MINIMUM_GRACE_SECONDS
@@ -23,9 +25,10 @@ def stopped(
     context: EffectContext,
     container_id: str,
     *,
-    known_signal: str,
+    known: ContainerState | None,
     deadline: int,
     longest_seconds: float,
+    watched: Callable[[ContainerState], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> ContainerState | None:
     """The container when it is dead, None if there is none (or it never ran). `deadline` in milliseconds.
 
@@ -33,23 +36,26 @@ def stopped(
     sends the signal again, also after the deadline (of a stop in which we were killed): whether the first one came
     through cannot be known. With no seconds at all it is KILL at once. `Refusal` if even KILL did not help.
 
-    `known_signal`: what it is stopped with, if that is known of a container that ran; else the runtime is asked.
+    `known`: the container as it was when it had been started, where that is known; else the runtime is asked. It is
+    stopped within `watched`.
     """
-    stop_signal = known_signal
-    if not stop_signal:
-        found = runtime.inspect(container_id)
-        if found is None or found.state in ("exited", "created"):
-            return found if found is not None and found.state == "exited" else None
-        stop_signal = found.stop_signal
+    found = known or runtime.inspect(container_id)
+    if found is None or found.state in ("exited", "created"):
+        return found if found is not None and found.state == "exited" else None
     left = min(max(deadline / 1000 - time.time(), MINIMUM_GRACE_SECONDS), longest_seconds)
-    if left > 0:
+    with watched(found):
+        _end(runtime, context, container_id, found.stop_signal, left)
+    return runtime.inspect(container_id)
+
+
+def _end(runtime: FencedRuntime, context: EffectContext, container_id: str, stop_signal: str, grace: float) -> None:
+    if grace > 0:
         runtime.kill(container_id, stop_signal)
-        if _died(runtime, context, container_id, left):
-            return runtime.inspect(container_id)
+        if _died(runtime, context, container_id, grace):
+            return
     runtime.kill(container_id, "KILL")
     if not _died(runtime, context, container_id, _AFTER_KILL_SECONDS):
         raise Refusal("failed", f"container {container_id} still runs {_AFTER_KILL_SECONDS:.0f} s after KILL")
-    return runtime.inspect(container_id)
 
 
 def _died(runtime: FencedRuntime, context: EffectContext, container_id: str, seconds: float) -> bool:

@@ -155,6 +155,7 @@ class FindContainer(PodEffect, frozen=True, kw_only=True):
 class StopContainer(PodEffect, frozen=True, kw_only=True):
     """TERM, and KILL at `deadline` (milliseconds; a repeat after a restart gets what is left of the grace).
 
+    `with_pod`: the sandbox goes next. Then it sends ProcessEnded as soon as the kernel has that, where it can be seen.
     Answers: ContainerDead (with exit code and times by an inspect; reason ContainerStatusUnknown if it is not there),
     StopRefused.
     """
@@ -164,6 +165,7 @@ class StopContainer(PodEffect, frozen=True, kw_only=True):
     id: str
     grace_period_seconds: int
     deadline: int
+    with_pod: bool = False
 
 
 class PrepareHook(PodEffect, frozen=True, kw_only=True):

@@ -170,6 +170,15 @@ class ContainerStopReleased(ContainerEvent, frozen=True, kw_only=True):
 
 
 @registered
+class ContainerProcessEnded(ContainerEvent, frozen=True, kw_only=True):
+    """The process of a container that is being stopped with its pod has ended; the sandbox is stopped now. How it ended
+    ContainerExited says, when the runtime does.
+    """
+
+    id: str
+
+
+@registered
 class ContainerStopFailed(ContainerEvent, frozen=True, kw_only=True):
     """The runtime refused to stop the container; tried again at `retry_at`."""
 

@@ -55,7 +55,7 @@ def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.Answer | None:
         case wanted.StartContainer() | wanted.FindContainer():
             return signals.ContainerRefused(reason="RunContainerError", message="no", id="x" * (at % 2), **to)
         case wanted.StopContainer():
-            return signals.StopRefused(message="no", **to)
+            return signals.ProcessEnded(id=effect.id, **to) if made else signals.StopRefused(message="no", **to)
         case wanted.PrepareHook():
             return signals.HookRefused(message="no", **to)
         case wanted.RunHook():

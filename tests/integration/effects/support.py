@@ -19,6 +19,7 @@ from chronolet.adapters.host import LinuxHost
 from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.kept_specs import SpecFiles
 from chronolet.adapters.pod_logs import PodLogFolders
+from chronolet.adapters.processes import HostProcesses
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.effects import Fenced
 from chronolet.kernel.kind import Effect
@@ -138,6 +139,7 @@ class World:
             cgroups=self.cgroups,
             holding=self.holding,
             run=lambda: RUN,
+            processes=HostProcesses(),
         )
         self.jobs = effects.jobs(outside)
 
@@ -210,7 +212,9 @@ def start_container(
     )
 
 
-def stop_container(container_id: str, *, grace: int, deadline: int, attempt: int = 0) -> wanted.StopContainer:
+def stop_container(
+    container_id: str, *, grace: int, deadline: int, attempt: int = 0, with_pod: bool = False
+) -> wanted.StopContainer:
     return wanted.StopContainer(
         subject="container/app",
         intent=f"stop/{attempt}",
@@ -221,6 +225,7 @@ def stop_container(container_id: str, *, grace: int, deadline: int, attempt: int
         id=container_id,
         grace_period_seconds=grace,
         deadline=deadline,
+        with_pod=with_pod,
     )
 
 

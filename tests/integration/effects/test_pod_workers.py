@@ -348,6 +348,25 @@ def test_an_obedient_container_ends_with_its_own_code(world: World) -> None:
     assert answer.finished_at >= up.started_at
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_the_end_of_a_process_is_told_before_its_container_is_dead(world: World, known: bool) -> None:
+    up = started(world, *OBEDIENT)
+    if not known:
+        world = World(world.runtime, world.root)  # another agent, which has not started it
+    context = Context()
+    answer = world.run(stop_container(up.id, grace=3600, deadline=now() + HOUR, with_pod=True), context)
+    assert (answer.exit_code, answer.reason) == (4, "Error")
+    assert [signal for signal, _ in context.sent] == [
+        signals.ProcessEnded(subject="container/app", intent="stop/0", id=up.id)
+    ]
+
+
+def test_of_a_container_that_goes_without_its_pod_nothing_is_told_early(world: World) -> None:
+    context = Context()
+    world.run(stop_container(started(world, *OBEDIENT).id, grace=3600, deadline=now() + HOUR), context)
+    assert context.sent == []
+
+
 def test_a_deaf_container_is_killed_at_its_deadline(world: World) -> None:
     up = started(world, *DEAF)
     began = now()
