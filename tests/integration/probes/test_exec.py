@@ -7,12 +7,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
 from chronolet.adapters.fake_runtime import FakeRuntime, Program
-from chronolet.adapters.probes import probing, threads
+from chronolet.adapters.probes import execs, probing, threads
 from chronolet.adapters.probes.execs import MARK
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE, Probing
 from chronolet.ports.probes import MAY_NOT, Attempt, ExecTarget, Reading
@@ -49,6 +50,14 @@ def in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def begun_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late an attempt's thread comes to run its command, the time is not up before; and commands are killed
+    until they have ended.
+    """
+    monkeypatch.setattr(execs, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep))
+
+
+@pytest.fixture
 def long_places(monkeypatch: pytest.MonkeyPatch, runtime: FakeRuntime) -> None:
     """What computes keeps its place until it ends. Before `probes`."""
     monkeypatch.setattr(probing, "EXEC_LONGEST_SECONDS", 3600.0)
@@ -56,7 +65,7 @@ def long_places(monkeypatch: pytest.MonkeyPatch, runtime: FakeRuntime) -> None:
 
 
 def at_work(runtime: FakeRuntime) -> Sequence[str]:
-    return [one for one, state in runtime.execs.all.items() if state.started and state.exit_code is None]
+    return [one for one, state in list(runtime.execs.all.items()) if state.started and state.exit_code is None]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +82,7 @@ def test_the_exit_code_decides(probes: Probes, container: str, command: str, exp
     assert (reading.result, reading.output, reading.code) == expected
 
 
-@pytest.mark.usefixtures("in_its_own_words")
+@pytest.mark.usefixtures("begun_in_time", "in_its_own_words")
 def test_a_command_whose_time_is_up_is_killed(probes: Probes, runtime: FakeRuntime, container: str) -> None:
     # The first kill is refused: it is tried again.
     runtime.refuse("kill_exec", Refusal("unavailable", "away"))
@@ -84,7 +93,7 @@ def test_a_command_whose_time_is_up_is_killed(probes: Probes, runtime: FakeRunti
     wait_until(lambda: not at_work(runtime), "the end of the command")
 
 
-@pytest.mark.usefixtures("in_its_own_words")
+@pytest.mark.usefixtures("begun_in_time", "in_its_own_words")
 def test_of_a_command_that_the_engine_does_not_speak_of_nobody_knows_whether_it_ended(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
@@ -133,11 +142,11 @@ def test_more_than_the_machine_can_run_wait_for_their_turn(
         began.extend(one.began for one in attempts)
         attempts[-1].cancel()
 
-    asked = time.monotonic()
     probes.prober.soon(begin)
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE and len(began) == total, "as many as may run")
     assert began == [number < EXECS_AT_ONCE for number in range(total)]
-    wait_until(lambda: time.monotonic() > asked + 1.2, "more than the time of the others")
+    running = time.monotonic()
+    wait_until(lambda: time.monotonic() > running + 1.2, "more than the time of the others")
     assert len(runtime.execs.all) == EXECS_AT_ONCE
     for one in at_work(runtime):
         runtime.execs.all[one].end(0)
@@ -170,15 +179,14 @@ def test_commands_that_hang_hold_nobody_up(
     probes.prober.soon(begin)
     reading = found.get(timeout=HANG_SECONDS)
     assert (reading.result, reading.output) == ("success", "fine\n")
-    assert len(at_work(runtime)) == EXECS_AT_ONCE, "those that hang have their time"
+    # The first place that is free is for the other one, be the last of those that hang begun or not.
+    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "those that hang, which have their time")
     probes.cancel(attempts)
     wait_until(lambda: not at_work(runtime), "the end of all commands")
 
 
-@pytest.mark.usefixtures("in_its_own_words")
-def test_nobody_has_two_commands_at_once(
-    probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("begun_in_time", "in_its_own_words")
+def test_nobody_has_two_commands_at_once(probes: Probes, runtime: FakeRuntime, container: str) -> None:
     """While an engine that hangs keeps the thread of one whose time is up, its next attempt waits."""
     release, killing = threading.Event(), threading.Event()
 
@@ -187,7 +195,6 @@ def test_nobody_has_two_commands_at_once(
         release.wait(HANG_SECONDS)
         raise Refusal("unavailable", "away")
 
-    monkeypatch.setattr(runtime, "kill_exec", hang)
     found: queue.Queue[Reading] = queue.Queue()
     attempts: list[Attempt] = []
     target = ExecTarget(container_id=container, command=LASTS)
@@ -195,16 +202,17 @@ def test_nobody_has_two_commands_at_once(
     def begin() -> None:
         attempts.append(probes.prober.begin(target, 0.2, found.put, lambda: True, who="one"))
 
-    probes.prober.soon(begin)
-    assert found.get(timeout=HANG_SECONDS).result == "failure"
-    assert killing.wait(HANG_SECONDS)
-    probes.prober.soon(begin)
-    other = ExecTarget(container_id=container, command=("well",))
-    probes.prober.soon(lambda: probes.prober.begin(other, HANG_SECONDS, found.put, lambda: True, who="other"))
-    assert found.get(timeout=HANG_SECONDS).result == "success", "others are not concerned"
-    assert [one.began for one in attempts] == [True, False]
-    assert len(runtime.execs.all) == 2
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as hanging:
+        hanging.setattr(runtime, "kill_exec", hang)
+        probes.prober.soon(begin)
+        assert found.get(timeout=HANG_SECONDS).result == "failure"
+        assert killing.wait(HANG_SECONDS)
+        probes.prober.soon(begin)
+        other = ExecTarget(container_id=container, command=("well",))
+        probes.prober.soon(lambda: probes.prober.begin(other, HANG_SECONDS, found.put, lambda: True, who="other"))
+        assert found.get(timeout=HANG_SECONDS).result == "success", "others are not concerned"
+        assert [one.began for one in attempts] == [True, False]
+        assert len(runtime.execs.all) == 2
     release.set()
     assert found.get(timeout=HANG_SECONDS).result == "failure", "its turn came when the former had ended"
 
@@ -281,6 +289,7 @@ def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: Fa
     assert found.empty()
 
 
+@pytest.mark.usefixtures("begun_in_time")
 @pytest.mark.parametrize(
     ("begins", "expected"),
     [(True, ("failure", 'command "lasts" timed out')), (False, ("error", "it did not end within 200ms"))],
@@ -319,7 +328,7 @@ def test_a_runtime_that_hangs_while_a_command_runs(
     release.set()
 
 
-@pytest.mark.usefixtures("in_its_own_words")
+@pytest.mark.usefixtures("begun_in_time", "in_its_own_words")
 def test_a_command_that_is_begun_too_late_says_nothing_of_the_container_and_is_killed(
     probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
