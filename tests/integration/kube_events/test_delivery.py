@@ -76,8 +76,10 @@ def test_a_sink_that_is_down_is_given_up_for_what_is_too_much(redis_server: Priv
         events.wait_settled("redis")
         scratch.wait_until(lambda: events.balance("webhook")["given up: tries"] > 0, "a post given up by tries")
         found = events.balance("webhook")
-        assert found["given up: backlog"] >= 480
-        assert found["failed"] >= 11
+        by_tries = found["given up: tries"]
+        assert found["failed"] >= 11 * by_tries, "each was tried twelve times"
+        # The slower the events come, the more of them have been tried to the end by now.
+        assert found["given up: backlog"] == found["given up"] - by_tries
         assert 0 < found["posted"] - found["given up"] <= 100  # that many wait
         assert len(events.stream()) == 600
 
@@ -104,6 +106,7 @@ def test_a_sink_that_hangs_holds_up_no_other(redis_server: PrivateRedis, tmp_pat
         for begin in range(0, 300, 10):
             events.record(*(recorded(number) for number in range(begin, begin + 10)))
         events.wait_settled("redis")
+        scratch.wait_until(lambda: webhook.requests > 0, "the request that hangs")
         found = events.balance("webhook")
         assert (webhook.met["hang"], webhook.requests) == (1, 1)
         assert (found["posted"], found["delivered"], found["given up"]) == (300, 0, 0)
