@@ -238,7 +238,7 @@ def test_plugins_register_again_when_the_socket_is_made_anew(desk: Desk) -> None
             plugin.wait_for("registered")  # its answer is on its way before the socket goes
         with desk.at_work():
             desk.next()
-        plugin.wait_for("registered", times=2)
+            plugin.wait_for("registered", times=2)
         assert desk.opened == 2
 
 
