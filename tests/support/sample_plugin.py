@@ -37,10 +37,15 @@ class SamplePlugin:
             self.said.append(line.rstrip("\n"))
 
     def do(self, command: str) -> None:
-        """A command, done when this returns."""
+        """A command, done when this returns. One that ends it may end it before it can say so."""
         before = self.count(f"did {command}")
         self.write(command)
-        scratch.wait_until(lambda: self.count(f"did {command}") > before, f"{command}; it said {self.said}")
+
+        def done() -> bool:
+            ended = command == "stop" and self.process.poll() is not None
+            return ended or self.count(f"did {command}") > before
+
+        scratch.wait_until(done, f"{command}; it said {self.said}")
 
     def write(self, line: str) -> None:
         """A line on its standard input."""
