@@ -227,9 +227,7 @@ def test_dead_containers_and_left_over_logs_go_and_nothing_else(node: Node, smal
     node.journal.wait_for_event(container_gc.RunFinished)
     foreign = node.docker.create_container(BUSYBOX, ["true"], name="foreign")["Id"]
     odd = node.docker.create_container(BUSYBOX, ["true"], name="odd", labels={labels.NODE: node.name})["Id"]
-    for one in (foreign, odd):
-        node.docker.start(one)
-        node.docker.wait(one)
+    run_to_the_end(node, foreign, odd)
     logs = node.root / "logs"
     (logs / "pods" / "default_gone_u9").mkdir(parents=True)
     os.utime(logs / "pods" / "default_gone_u9", (0, 0))  # so long ago that no news of its pod can be on its way
@@ -337,10 +335,20 @@ def of_nobody(node: Node, count: int) -> set[str]:
     made = [
         node.docker.create_container(BUSYBOX, ["true"], labels={labels.NODE: node.name})["Id"] for _ in range(count)
     ]
+    run_to_the_end(node, *made)
+    return set(made)
+
+
+def run_to_the_end(node: Node, *made: str) -> None:
+    """Until the engine lists them as dead: it tells whoever waits for an end a moment before."""
     for one in made:
         node.docker.start(one)
         node.docker.wait(one)
-    return set(made)
+
+    def dead() -> set[str]:
+        return {one["Id"] for one in node.docker.containers(all=True, filters={"status": "exited"})}
+
+    wait_until(lambda: dead() >= set(made), "their ends, by Docker's list")
 
 
 @pytest.mark.parametrize("victim", ["agent", "redis"])
