@@ -92,6 +92,8 @@ def test_the_events_from_apply_through_a_liveness_restart_and_a_crash_loop_to_de
         web = pod("web", shell("app", RUNS, livenessProbe=probe), terminationGracePeriodSeconds=1)
         assert node.chronolet("apply", "-f", node.aside("web.yaml", web)).status == 0
         wait_for_attempt(node, 0)
+        # A watch that begins later finds what was counted meanwhile, and none of the counts before.
+        node.journal.wait_for("the watch", lambda: ("Started", 1) in watching.told())
         node.docker.exec_start(node.docker.exec_create(node.running("web")["app"]["Id"], ["touch", "/tmp/sick"])["Id"])
         wait_for_attempt(node, 1)
         kill_between_probes(node, proxy)
