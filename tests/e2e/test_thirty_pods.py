@@ -56,6 +56,7 @@ def thirty_pods(node: Node) -> None:
     for name in HOOKED:
         node.journal.wait_for_event(pods.HookEnded, pod=f"default/{name}", hook="PostStart", outcome="Succeeded")
     for name in LOOPING:
+        node.journal.wait_for_event(pods.ContainerStarted, pod=f"default/{name}", container="beside")
         # Held back for so long the next time: this time a slow agent may have come to it when the wait was over.
         node.journal.wait_for_event(pods.RestartScheduled, pod=f"default/{name}", attempt=1, next_back_off_seconds=20)
 
