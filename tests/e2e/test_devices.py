@@ -363,6 +363,11 @@ def test_what_plugins_do_wrong_is_told_and_harms_no_other(node: Node) -> None:
         node.write("fine.yaml", a_pod("fine", wants(good, 1)))
         node.wait_until_running("fine")
         one.do("usual")
+        # Its answer would be none, if it came behind the next command; it may have been given up for its time.
+        node.journal.wait_for(
+            "the end of the call that hung",
+            lambda: node.all_run("hangs") or node.journal.events(pods.DevicesRefused, pod="default/hangs"),
+        )
         one.do("answers 0")
         node.write("answers0.yaml", a_pod("answers0", wants(bad, 1)))
         refused = node.journal.wait_for_event(devices.DevicesRefused, pod="default/answers0")
