@@ -290,7 +290,7 @@ def test_the_listing_is_asked_for_as_soon_as_the_stream_stands() -> None:
         wait_until(lambda: len(work.sent(signals.RelistFailed)) == 1, "the first listing")
         work.start(FOLLOW)
         wait_until(lambda: len(work.sent(signals.StreamBroken)) == 1, "the refused stream")
-        # A refused stream asks for a listing, too: one that came late would be taken for that of the stream that stands.
+        # A refused stream asks for a listing, too: one that came late would be taken for the one that is meant.
         wait_until(lambda: len(work.sent(signals.RelistFailed)) > 1, "the listing that the refused stream asked for")
         fake.come_up()
         wait_until(lambda: bool(work.sent(signals.Relisted)), "the listing that was asked for")
