@@ -93,6 +93,11 @@ def standing(runtime: Runtime, *wishes: Effect, steady_seconds: float = 3600) ->
         work.stop()
 
 
+def wait_for_end(world: World, container_id: str) -> None:
+    """Until the engine lists it as dead: it tells whoever waits for an end a moment before."""
+    wait_until(lambda: {one.id: one.state for one in world.ours()}[container_id] == "exited", "its end, by the list")
+
+
 def test_a_life_is_noticed_with_its_cause(world: World) -> None:
     manifest = pod(container("-c", "exit 3"))
     with standing(world.runtime, FOLLOW) as work:
@@ -137,7 +142,7 @@ def test_the_first_listing_tells_everything_in_detail_and_the_next_only_what_cha
     manifest = pod(container("-c", "exit 3"))
     sandbox = world.sandbox(manifest)
     up = world.run(start_container(manifest, sandbox.id))
-    assert world.runtime.wait(up.id, HANG_SECONDS)
+    wait_for_end(world, up.id)
     with relisting.Relisting(world.runtime, NODE) as listing:
         first = listing.relisted()
         assert first.count == 2
@@ -153,7 +158,7 @@ def test_the_first_listing_tells_everything_in_detail_and_the_next_only_what_cha
         assert dead.finished_at > dead.started_at - 10 > 0
         assert listing.relisted().seen == ()
         world.runtime.kill(sandbox.id)
-        assert world.runtime.wait(sandbox.id, HANG_SECONDS)
+        wait_for_end(world, sandbox.id)
         world.runtime.remove(up.id)
         second = {one.id: one for one in listing.relisted().seen}
         assert {key: one.state for key, one in second.items()} == {sandbox.id: "exited", up.id: "removed"}
@@ -173,7 +178,7 @@ def test_what_does_not_run_is_told_early_where_everything_is_told_anew(world: Wo
     manifest = pod(container("-c", "exit 3"))
     sandbox = world.sandbox(manifest)
     up = world.run(start_container(manifest, sandbox.id))
-    assert world.runtime.wait(up.id, HANG_SECONDS)
+    wait_for_end(world, up.id)
     lost = "f" * 64
     early: list[signals.Relisted] = []
     with relisting.Relisting(world.runtime, NODE, known=(sandbox.id, lost)) as listing:
