@@ -112,7 +112,7 @@ def test_readyz_names_what_is_missing_and_healthz_does_not_mind(here: Place) -> 
     agent = here.start(actors=ALL, port=free_port(), **PATIENT)
     agent.wait_for_line("own redis-server")
     here.wait_until(lambda: checks(agent) == {"pleg": "pleg has yet to be successful"}, "all but Docker")
-    assert agent.get("/readyz/redis") == (200, "ok")
+    here.wait_until(lambda: agent.get("/readyz/redis") == (200, "ok"), "Redis, which may stand still for a moment")
     assert agent.get("/healthz") == (200, "ok")
 
 
