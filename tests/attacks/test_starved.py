@@ -13,6 +13,7 @@ import redis
 from chronolet_schemas import pod as pods
 from chronolet_schemas import prober
 from tests.attacks.probed import PERIOD, probed, wait_for_probes
+from tests.attacks.stalled import starts
 from tests.e2e.node import Node, pod, running_node, shell
 from tests.support.docker import PrivateDocker
 from tests.support.frozen import no_descriptor_left
@@ -69,9 +70,12 @@ def test_an_agent_that_can_open_nothing_loses_nothing(node: Node) -> None:
         node.kill_process("dies", "app")
         node.write("late.yaml", pod("late"))
         wait_for_periods(node, 4)  # more than a liveness probe may fail
-    node.journal.wait_for("the restart", lambda: node.restarts("dies") == [1])
+    node.journal.wait_for("the restart", lambda: len(starts(node, "dies")) > 1)
     node.wait_until_running("dies", "late", "lives")
     wait_for_probes(node, "lives", more=1)
+    # A start for which the agent could open nothing has failed: that is an attempt, too.
+    assert len(starts(node, "dies")) == 2
+    assert node.restarts("dies") == starts(node, "dies")[1:]
     assert (node.runs, node.pid, node.started_at("lives")) == (True, agent, before)
     assert len(node.journal.events(pods.ContainerExited, pod="default/dies")) == 1
     assert not node.journal.events(prober.ProbeFailed, pod="default/lives")
