@@ -267,11 +267,11 @@ def test_what_waits_too_long_for_its_turn_says_so(world: World) -> None:
     computes = Probe(exec=ExecAction(command=("computes",)), timeout_seconds=3600)
     container = running(world.runtime)
     total = world.execs_at_once + 1
-    asked = time.monotonic()
     contexts = [world.begin(computes, period=100, id=container, container=f"c{number}") for number in range(total)]
     wait_until(lambda: any(context.sent for context in contexts), "the first word of all")
     (late,) = [one for context in contexts for one in context.sent if isinstance(one, ProbeLate)]
-    wait_until(lambda: time.monotonic() > asked + 1, "a while")
+    waiting = time.monotonic()
+    wait_until(lambda: time.monotonic() > waiting + 1, "a while")
 
     def all_had_their_turn() -> bool:
         for one in at_work(world.runtime):
@@ -327,7 +327,7 @@ def test_one_that_fails_is_told_to_the_kernel(world: World, monkeypatch: pytest.
     world.begin(http(serve(says(OK)).port))
     wait_until(lambda: bool(world.errors), "the failure")
     assert str(world.errors[0]) == "a defect"
-    assert not pykka.ActorRegistry.get_by_class(ProbeWorker)
+    wait_until(lambda: not pykka.ActorRegistry.get_by_class(ProbeWorker), "its end")
 
 
 def test_three_hundred_workers_add_no_thread(world: World, serve: Serve) -> None:
@@ -339,7 +339,7 @@ def test_three_hundred_workers_add_no_thread(world: World, serve: Serve) -> None
     now = time.time_ns() // 1_000_000
     for _ in range(300):
         world.begin(http(server.port), period=60_000, from_at=now + 60_000)
-    assert threads() == before
+    assert threads() <= before
 
 
 def threads() -> int:
