@@ -1,60 +1,30 @@
-"""`chronolet trace`: what took longest comes first, then every step, wait and call."""
+"""`chronolet trace`: every step, wait and call below the first line, and what it says where it cannot tell all.
+
+What the first line names is tested in tests/history/test_culprits.py.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
+import msgspec
 import pytest
 
+from chronolet.adapters import recent_spans
+from chronolet.cli.trace import MOST_SHOWN
+from chronolet.node.recent_spans import MOST, RecentSpans
 from chronolet.ports.spans import TURN, Span
 from chronolet_schemas import pod
-from chronolet_schemas.envelope import Position
-from chronolet_schemas.prober import RawResult
+from chronolet_schemas.envelope import Record
 from tests.cli.histories import APP, UID, WEB, accepted
+from tests.cli.started import FIRST, IMAGE, PROCESS, SANDBOX, Started
 from tests.cli.written import NOON, WrittenNode
 
-PROCESS = "pod,pleg 127.0.0.1:10255"
-FIRST: dict[str, Any] = {**APP, "attempt": 0}
-SANDBOX: dict[str, Any] = {"pod": "default/web", "uid": UID, "attempt": 0}
-
-
-class Started:
-    """A pod's start, step by step."""
-
-    def __init__(self) -> None:
-        self.node = WrittenNode()
-        self.node.store.renew("p", PROCESS, 3_600_000)
-        self.node.write(WEB, accepted())
-
-    def after(self, milliseconds: int, *events: Any) -> Position:
-        self.node.now += milliseconds
-        return self.node.write(WEB, *events)
-
-    def called(self, cause: Position, what: str, at: int, milliseconds: float) -> None:
-        spans = self.node.spans.setdefault(PROCESS, [])
-        span = Span(entity="default/web", cause=str(cause), what=what, at=NOON + at, milliseconds=milliseconds)
-        spans.append(span)
-
-    def sandbox(self, milliseconds: int = 200) -> Position:
-        asked = self.after(4, pod.SandboxStartRequested(**SANDBOX, spec_hash="s", requested_at=NOON))
-        self.after(milliseconds, pod.SandboxStarted(**SANDBOX, id="box", started_at=NOON))
-        return asked
-
-    def image(self, *, pulled_for: int = 0) -> None:
-        self.after(0, pod.ImageEnsureRequested(**FIRST, image="busybox:1", policy="IfNotPresent"))
-        ready = pod.ImageReady(**FIRST, image="busybox:1", image_id="i", pulled=pulled_for > 0, milliseconds=pulled_for)
-        self.after(pulled_for + 5, ready)
-
-    def container(self, milliseconds: int = 100) -> Position:
-        asked = self.after(1, pod.ContainerStartRequested(**FIRST, sandbox_id="b", spec_hash="", requested_at=NOON))
-        self.after(milliseconds, pod.ContainerStarted(**FIRST, id="c", started_at=NOON))
-        return asked
-
-    def traced(self, *options: str) -> list[str]:
-        said = self.node.run("trace", "pod/web", *options)
-        assert (said.status, said.err) == (0, ""), said.err
-        return said.out.splitlines()
+WITHOUT = "the steps are those of the log, without single calls to the engine"
 
 
 def test_each_step_wait_and_call_has_a_line_under_what_took_longest() -> None:
@@ -66,7 +36,7 @@ def test_each_step_wait_and_call_has_a_line_under_what_took_longest() -> None:
     start.image()
     start.container()
     assert start.traced() == [
-        "default/web took 0.306 s to start, 0.200 s of it (65 %) starting the sandbox",
+        "default/web took 0.306 s to start, 0.200 s of it (65 %) starting the sandbox: docker.start took 0.130 s",
         "  +   0.000 s     0.200 s   65 %  starting the sandbox",
         "  +   0.000 s     0.000 s    0 %    turn",
         "  +   0.001 s     0.060 s   20 %    docker.create",
@@ -76,114 +46,252 @@ def test_each_step_wait_and_call_has_a_line_under_what_took_longest() -> None:
     ]
 
 
-def test_a_slow_pull_is_named() -> None:
+def test_what_goes_on_says_so() -> None:
     start = Started()
-    start.node.spans[PROCESS] = [Span(entity="default/web", cause="1-1", what="docker.list", at=0, milliseconds=1.0)]
-    start.sandbox()
-    start.image(pulled_for=11_700)
-    start.container()
-    assert start.traced()[0] == (
-        "default/web took 12.006 s to start, 11.705 s of it (97 %) getting image busybox:1 for container app: "
-        "pulled in 11.7 s"
-    )
-
-
-def test_a_full_queue_is_named() -> None:
-    start = Started()
-    asked = start.sandbox(9_000)
-    start.called(asked, TURN, 4, 8_800.0)
-    start.image()
-    start.container()
-    assert start.traced()[0] == (
-        "default/web took 9.106 s to start, 8.800 s of it (97 %) waiting for a turn before starting the sandbox: "
-        "as many starts as the engine carries were under way"
-    )
-
-
-def test_a_late_probe_is_named_before_the_start() -> None:
-    start = Started()
-    start.sandbox()
-    start.image()
-    start.called(start.container(), "docker.start", 210, 90.0)
-    start.node.results = [
-        _result(at=NOON + 9_000, late=0.4),
-        _result(at=NOON + 5_000, late=2_300.0, stalled=2_100.0),
-        _result(at=NOON + 4_000, late=9_000.0, uid="another"),
-        _result(at=NOON - 4_000, late=9_000.0),
+    asked = start.after(4, pod.SandboxStartRequested(**SANDBOX, spec_hash="s", requested_at=NOON))
+    start.waits(asked, "docker.start")
+    start.node.now += 9_000
+    assert start.traced()[1:] == [
+        "  +   0.000 s     9.000 s  100 %  starting the sandbox, not over",
+        "  +   0.000 s     9.000 s  100 %    docker.start, not over",
     ]
-    assert start.traced()[0] == (
-        "default/web: the liveness probe of container app began 2.300 s late: "
-        "agent or machine stood still for 2.100 s meanwhile"
-    )
-
-
-def test_a_start_that_goes_on_says_for_how_long_and_why() -> None:
-    start = Started()
-    start.after(2, pod.DevicesRequested(**_devices(), role="app", resources={"a/b": 1}, requested_at=NOON))
-    start.after(3, pod.DevicesAwaited(**_devices(), reason="r", message="no plugin of a/b", said_at=NOON))
-    start.node.now += 60_000
-    said = start.node.run("trace", "web")
-    assert said.out.splitlines() == [
-        (
-            "default/web has been starting for 60.003 s, 60.003 s of it (100 %) getting devices for container app: "
-            "no plugin of a/b"
-        ),
-        "  +   0.000 s    60.003 s  100 %  getting devices for container app, not over  (no plugin of a/b)",
-    ]
-    assert said.err == "note: no running agent could be asked what single calls to the engine took\n"
-
-
-def test_a_restart_is_traced_from_its_back_off_on() -> None:
-    start = Started()
-    start.sandbox()
-    start.image()
-    start.container()
-    exited = pod.ContainerExited(**FIRST, id="c", exit_code=1, reason="Error", started_at=NOON, finished_at=NOON)
-    start.after(60_000, exited)
-    restart = pod.RestartScheduled(**FIRST, at=NOON, back_off_seconds=10, next_back_off_seconds=20)
-    start.after(1, restart)
-    start.after(10_000, pod.ImageEnsureRequested(**FIRST, image="busybox:1", policy="IfNotPresent"))
-    start.after(5, pod.ImageReady(**FIRST, image="busybox:1", image_id="i", pulled=False))
-    start.called(start.container(), "docker.start", 210, 90.0)
-    lines = start.traced()
-    assert lines[0] == (
-        "default/web took 10.106 s to start, 10.000 s of it (99 %) waiting out the back-off of container app"
-    )
-    assert len(lines) == 5
 
 
 def test_as_json() -> None:
     start = Started()
     start.called(start.sandbox(), "docker.create", 5, 60.0)
+    start.image()
+    start.container()
     (line,) = start.traced("-o", "json")
     found = json.loads(line)
-    assert (found["pod"], found["ended"] - found["began"]) == ("default/web", 200)
-    assert found["steps"][0]["spans"][0]["what"] == "docker.create"
+    assert (found["pod"], found["ended"] - found["began"], found["milliseconds"]) == ("default/web", 306, 306)
+    assert found["steps"][0]["spans"][0] == {
+        "entity": "default/web",
+        "cause": found["steps"][0]["spans"][0]["cause"],
+        "what": "docker.create",
+        "at": NOON + 5,
+        "milliseconds": 60.0,
+    }
 
 
 @pytest.mark.parametrize("name", ["nobody", "pod/nobody"])
 def test_a_pod_that_never_was(name: str) -> None:
     said = WrittenNode().run("trace", name)
-    assert said.status == 1
-    assert said.err == 'error: pods "nobody" not found: the log has no start of default/nobody\n'
-
-
-def _devices() -> dict[str, Any]:
-    return {"pod": "default/web", "uid": UID, "container": "app"}
-
-
-def _result(*, at: int, late: float, stalled: float = 0.0, uid: str = UID) -> RawResult:
-    return RawResult(
-        pod="default/web",
-        uid=uid,
-        container="app",
-        probe="Liveness",
-        id="c",
-        outcome="success",
-        code="200",
-        at=str(at),
-        milliseconds="3.0",
-        late_milliseconds=str(late),
-        output="",
-        stalled_milliseconds=str(stalled),
+    assert (said.status, said.out) == (1, "")
+    assert said.err == (
+        'error: pods "nobody" not found: the log of node node-1 has nothing of default/nobody; '
+        "`chronolet get pods -A` lists its pods, -n names a namespace\n"
     )
+
+
+def test_another_type_than_a_pod() -> None:
+    said = Started().node.run("trace", "node/web")
+    assert said.status == 2
+    assert "found 'node/web', expected TYPE/NAME such as pod/web." in said.err
+
+
+def test_both_spellings_and_a_namespace() -> None:
+    start = Started()
+    start.whole()
+    start.node.write("pod/data/db", accepted("db", "data"))
+    assert start.node.run("trace", "web").out == start.node.run("trace", "pod/web").out
+    assert start.node.run("trace", "db", "-n", "data").out.startswith("data/db: nothing of its start has begun")
+
+
+def test_a_removed_pod_shows_its_last_start_and_says_that_it_is_gone() -> None:
+    start = Started()
+    start.whole()
+    start.after(1_000, pod.TerminationRequested(pod="default/web", uid=UID, reason="Deleted", **_grace()))
+    start.after(2_000, pod.PodEnded(pod="default/web", uid=UID))
+    start.node.now += 4_000
+    said = start.said()
+    assert said.out.startswith("default/web took 0.306 s to start")
+    assert said.err == "note: default/web is gone since 4.000 s: this is its last start\n"
+
+
+def test_of_two_pods_of_one_name_the_newer_one_counts() -> None:
+    start = Started()
+    start.sandbox(9_000)
+    start.after(0, pod.PodEnded(pod="default/web", uid=UID))
+    start.after(1, msgspec.structs.replace(accepted(), uid="another"))
+    asked = pod.SandboxStartRequested(**{**SANDBOX, "uid": "another"}, spec_hash="s", requested_at=NOON)
+    start.after(1, asked)
+    start.node.now += 100
+    assert len(start.traced()) == 2
+
+
+def test_entries_that_cannot_be_decoded_are_passed_over_and_counted() -> None:
+    start = Started()
+    with start.node.server.changed:
+        start.node.server.append(Record("pod.SandboxStarted", WEB, "sandbox", "pod#1", "", b"\xc1"))
+        start.node.server.append(Record("pod.ComesLater", WEB, "sandbox", "pod#1", "", b"\x80"))
+        start.node.server.append(Record("pod.SandboxStarted", "pod/default/db", "sandbox", "pod#1", "", b"\xc1"))
+    start.whole()
+    said = start.said()
+    assert (said.status, len(said.out.splitlines())) == (0, 4)
+    assert said.err.startswith("note: 2 entries of the log (the newest: #")
+
+
+def test_a_pod_of_many_restarts_shows_the_last_one() -> None:
+    start = Started()
+    start.whole()
+    for attempt in range(300):
+        exited = pod.ContainerExited(
+            **APP, attempt=attempt, id="c", exit_code=1, reason="Error", started_at=NOON, finished_at=NOON
+        )
+        waits = {"at": NOON, "back_off_seconds": 10, "next_back_off_seconds": 20}
+        start.after(1_000, exited, pod.RestartScheduled(**APP, attempt=attempt, **waits))
+        start.node.now += 10_000
+        start.image(attempt=attempt + 1)
+        start.container(attempt=attempt + 1)
+    lines = start.traced()
+    assert len(lines) == 4
+    assert lines[0].startswith("default/web took 10.106 s to start, 10.000 s of it (99 %) waiting out the back-off")
+
+
+def test_of_very_many_steps_the_last_ones_are_shown() -> None:
+    start = Started()
+    for _ in range(MOST_SHOWN):
+        start.asks_image()
+        failed = {"reason": "ErrImagePull", "message": "denied", "failures": 1, "waits_from": NOON, "retry_at": NOON}
+        start.after(1_000, pod.ImageFailed(**FIRST, image=IMAGE, **failed))
+        start.after(0, pod.ImageBackOffBegan(**FIRST, image=IMAGE, retry_at=NOON))
+        start.node.now += 9_000
+    lines = start.traced()
+    assert lines[0] == (
+        "default/web has been starting for 600.000 s, 540.000 s of it (90 %) waiting out the back-off of image "
+        "busybox:1 for container app, 60 times: ErrImagePull: denied"
+    )
+    assert lines[1] == f"  ... {MOST_SHOWN} earlier steps; `-o json` has all"
+    assert len(lines) == MOST_SHOWN + 2
+    assert len(json.loads(start.traced("-o", "json")[0])["steps"]) == 2 * MOST_SHOWN
+
+
+def test_as_many_spans_as_an_agent_keeps() -> None:
+    start = Started()
+    start.whole()
+    asked = start.container()
+    for number in range(MOST):
+        start.called(asked, "docker.inspect", 300 + number, 1.0)
+    lines = start.traced()
+    assert sum(line.endswith("docker.inspect") for line in lines) == MOST
+
+
+# -- what the agents know ---------------------------------------------------------------------------------------------
+
+
+def test_no_agent() -> None:
+    start = Started()
+    start.node.store.renew("p", PROCESS, 0)
+    start.whole()
+    said = start.said()
+    assert said.out.startswith("default/web took 0.306 s to start")
+    assert said.err == f"note: no agent of the node runs: {WITHOUT}\n"
+
+
+@pytest.mark.parametrize(
+    ("process", "note"),
+    [
+        (PROCESS, "the agent at http://127.0.0.1:10255/trace did not answer with spans"),
+        ("pod", "an agent of the node serves no pages (its --port is 0)"),
+    ],
+)
+def test_an_agent_that_does_not_tell(process: str, note: str) -> None:
+    start = Started()
+    start.whole()
+    start.node.store.renew("p", process, 24 * 3_600_000)
+    start.node.spans = {}
+    assert start.said().err == f"note: {note}: {WITHOUT}\n"
+
+
+def test_an_agent_that_was_started_since() -> None:
+    start = Started()
+    start.whole()
+    start.node.spans = {PROCESS: []}
+    assert start.said().err == (
+        f"note: the agent knows no calls of this start, which was before its own or is too long ago: {WITHOUT}\n"
+    )
+
+
+def test_of_two_agents_the_one_that_knows_is_enough() -> None:
+    start = Started()
+    start.called(start.sandbox(), "docker.create", 5, 60.0)
+    start.image()
+    start.container()
+    start.node.store.renew("q", "manifests 127.0.0.1:10256", 24 * 3_600_000)
+    start.node.spans["manifests 127.0.0.1:10256"] = []
+    assert [line for line in start.traced() if "docker.create" in line]
+
+
+def test_of_two_agents_the_one_that_is_silent_is_named() -> None:
+    start = Started()
+    start.called(start.sandbox(), "docker.create", 5, 60.0)
+    start.node.store.renew("q", "manifests 127.0.0.1:10256", 24 * 3_600_000)
+    said = start.said()
+    assert "docker.create" in said.out
+    assert said.err == f"note: the agent at http://127.0.0.1:10256/trace did not answer with spans: {WITHOUT}\n"
+
+
+# -- the ring and its page --------------------------------------------------------------------------------------------
+
+
+def test_the_ring_keeps_the_newest_and_what_goes_on() -> None:
+    ring = RecentSpans(most=2)
+    going_on = _span("turn", over=False)
+    ring.begin(going_on)
+    for what in ("a", "b", "c"):
+        ring.note(_span(what))
+    assert [one.what for one in ring.of("default/web")] == ["b", "c", "turn"]
+    ring.note(_span("turn"))
+    assert [(one.what, one.over) for one in ring.of("")] == [("c", True), ("turn", True)]
+    assert ring.of("default/db") == []
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[str, list[bytes]]]:
+    """An address, and the one answer that it gives to everything."""
+    bodies = [b""]
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(bodies[0])
+
+        def log_message(self, *_: Any) -> None:
+            """Tests are silent."""
+
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"127.0.0.1:{server.server_address[1]}", bodies
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_page_is_read_as_it_was_written(served: tuple[str, list[bytes]]) -> None:
+    address, bodies = served
+    ring = RecentSpans()
+    ring.note(_span("docker.create"))
+    ring.begin(_span("turn", over=False))
+    bodies[0] = ring.page({"entity": ["default/web"]}).body
+    assert recent_spans.asked(address, "default/web") == ring.of("default/web")
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'[{"what": 1}]', b'{"a": 1}'])
+def test_another_page_is_no_answer(served: tuple[str, list[bytes]], body: bytes) -> None:
+    address, bodies = served
+    bodies[0] = body
+    assert recent_spans.asked(address, "default/web") is None
+
+
+@pytest.mark.parametrize("address", ["", "127.0.0.1:1", "nonsense"])
+def test_nobody_there_is_no_answer(address: str) -> None:
+    assert recent_spans.asked(address, "default/web") is None
+
+
+def _span(what: str, *, over: bool = True) -> Span:
+    return Span(entity="default/web", cause="1-1", what=what, at=NOON, milliseconds=1.0 if over else 0.0, over=over)
+
+
+def _grace() -> dict[str, int]:
+    return {"grace_period_seconds": 2, "deadline": NOON}

@@ -83,7 +83,8 @@ class WrittenNode:
         self.results: list[RawResult] = []
         """Of probes, the newest first."""
         self.spans: dict[str, list[Span]] = {}
-        """What each living process knows of its newest calls, by its line in the list of processes."""
+        """What each living process knows of its newest calls, by its line in the list of them; without: silent.
+        """
         started = kernel.LogStarted(run="r", node=NODE, shards={})
         self.store.begin("r", {}, self.record(f"node/{NODE}", started))
 
@@ -116,7 +117,7 @@ class WrittenNode:
             archive=lambda *_: self.archive,
             kube_events=lambda _: self.kept,
             results=lambda _: iter(self.results),
-            spans=lambda process, pod: [one for one in self.spans.get(process, ()) if one.entity == pod],
+            spans=self._spans,
             kinds=self._kinds,
             cgroups=lambda _: self.cgroups,
             now=lambda: self.now,
@@ -129,6 +130,10 @@ class WrittenNode:
             post = view.take(at, event)
             if post is not None:
                 self.kept.entries.append((at, api_event(post, NODE)))
+
+    def _spans(self, process: str, pod: str) -> Sequence[Span] | None:
+        known = self.spans.get(process)
+        return None if known is None else [one for one in known if one.entity == pod]
 
     def _kinds(self, names: Sequence[str]) -> Sequence[Kind[Any]]:
         if self.kinds is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from chronolet.kernel.observer import Queue
 from chronolet.kernel.pace import Pace
 from chronolet.kernel.timers import Timer
 from chronolet.kernel.workshop import Workshop
@@ -33,12 +34,16 @@ class Piece:
     """A one-shot that only says when it is launched."""
 
     def __init__(self, name: str, launched: list[str], *, at_once: int | Pace | None = 1, rank: Any = ()) -> None:
-        self.name = name
+        self.name = self.key = name
+        self.queues: list[Queue] = []
         self.lane = ("pod", "start")
         self.at_once = at_once
         self.rank = rank
         self.beside = 0
         self._launched = launched
+
+    def queued(self, queue: Queue) -> None:
+        self.queues.append(queue)
 
     def launch(self) -> None:
         self._launched.append(self.name)
@@ -55,6 +60,23 @@ def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> 
     for _ in range(4):
         workshop.left(next(piece for piece in pieces if piece.name == launched[-1]))
     assert launched == ["now", "first", "second", "third", "late"]
+
+
+def test_one_that_has_to_wait_learns_what_stands_before_it() -> None:
+    launched: list[str] = []
+    workshop = Workshop(Clock().after)
+    pieces = [
+        Piece(name, launched, at_once=2, rank=(rank,)) for name, rank in zip("abcde", (1, 2, 5, 3, 4), strict=True)
+    ]
+    for piece in pieces:
+        workshop.submit(piece)
+    assert [piece.queues for piece in pieces[:2]] == [[], []]
+    before = {"at_work": 2, "allowed": 2, "holders": ("a", "b")}
+    assert [piece.queues for piece in pieces[2:]] == [[Queue(ahead=ahead, **before)] for ahead in (0, 0, 1)]
+    workshop.left(pieces[0])
+    last = Piece("f", launched, at_once=2, rank=(9,))
+    workshop.submit(last)
+    assert last.queues == [Queue(at_work=2, allowed=2, ahead=2, holders=("b", "d"))]
 
 
 def test_what_is_withdrawn_is_never_launched() -> None:

@@ -94,8 +94,10 @@ def probe_results(settings: Settings) -> Iterator[RawResult]:
     yield from kept_results(settings.redis_url, settings.node)
 
 
-def recent_spans(process: str, pod: str) -> Sequence[Span]:
-    """What a running process of the node, by its line in the list of processes, knows of its newest calls for a pod."""
+def recent_spans(process: str, pod: str) -> Sequence[Span] | None:
+    """What a running process of the node, by its line in the list of processes, knows of its newest calls for a pod;
+    None where it does not answer.
+    """
     from chronolet.adapters.recent_spans import asked  # noqa: PLC0415 - one command needs it
 
     return asked(process.partition(" ")[2], pod)
@@ -126,6 +128,6 @@ class Services:
     kube_events: Callable[[Settings], Kept] = kept_events
     results: Callable[[Settings], Iterator[RawResult]] = probe_results
     kinds: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
-    spans: Callable[[str, str], Sequence[Span]] = recent_spans
+    spans: Callable[[str, str], Sequence[Span] | None] = recent_spans
     cgroups: Callable[[Settings], Cgroups] = linux_cgroups
     now: Callable[[], int] = wall_clock

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.kind import Effect, EffectFailed, Job, Kind, Tended
 from chronolet.kernel.ledger import ENDED_THE_PROCESS, TRIES, Input
-from chronolet.kernel.observer import Observer, Outcome
+from chronolet.kernel.observer import Observer, Outcome, Queue
 from chronolet.kernel.suspects import BLAME_SECONDS, PAUSE_SECONDS, PAUSED_FROM, Suspects, mark_of
 from chronolet.kernel.timers import Timer, Timers
 from chronolet.kernel.workshop import Workshop
@@ -164,6 +164,10 @@ class Slot:
         self._around.deliver(self._input(signal, cause or self._cause))
 
     # -- its life ------------------------------------------------------------------------------------------------
+    def queued(self, queue: Queue) -> None:
+        """See `Waiting.queued`."""
+        self._around.observer.effect_queued(self.kind, self.key, self._cause, queue)
+
     def launch(self) -> None:
         """Start the worker's thread, and a one-shot's time; one that is tended has no thread."""
         self._has_turn = not self.standing
@@ -188,6 +192,8 @@ class Slot:
             stop()
             self._end("cancelled", None, "")
         elif not self.standing and self._around.workshop.withdraw(self):
+            waited = time.monotonic() - self._asked
+            self._around.observer.effect_withdrawn(self.kind, self.key, self._cause, waited)
             # What comes next about this subject does not wait for the turn of one that nobody wants.
             self._around.deliver(SlotFreed(self))
 

@@ -9,11 +9,25 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
+import msgspec
+
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
 Outcome = Literal["done", "failed", "timed_out", "cancelled", "fenced"]
 """How an effect ended: with its result, by an exception, too late, unwanted, or without a valid lease."""
+
+
+class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What stood before something that had to wait for its turn, when it came.
+
+    `at_work` of at most `allowed` were at work, `holders` names those that had been for longest; `ahead` waited before.
+    """
+
+    at_work: int
+    allowed: int
+    ahead: int = 0
+    holders: tuple[str, ...] = ()
 
 
 class Observer:
@@ -24,6 +38,12 @@ class Observer:
 
     def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
         """The store refused a step: the shard is lost, or has to be loaded again."""
+
+    def effect_queued(self, kind: str, entity: str, cause: str, queue: Queue) -> None:
+        """An effect that the entry at `cause` asked for has to wait for its turn."""
+
+    def effect_withdrawn(self, kind: str, entity: str, cause: str, seconds: float) -> None:
+        """An effect that waited for its turn is not wanted any more, after so long; it never had one."""
 
     def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
         """An effect that the entry at `cause` asked for has waited so long for its turn."""

@@ -11,22 +11,30 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from chronolet.kernel.observer import Queue
 from chronolet.kernel.pace import Pace
 from chronolet.kernel.timers import Timer
 
 LaneName = tuple[str, str]
+_NAMED = 3
+"""So many of those at work are named to one that has to wait."""
 
 
 class Waiting(Protocol):
     """A one-shot, as its lane sees it."""
 
     lane: LaneName
+    key: str
+    """Whose work it is."""
     at_once: int | Pace | None
     """How many of the lane are at work at a time; None: as many as in any lane."""
     rank: tuple[Any, ...]
     """Its place among those that wait: the smallest is next, of the same the one that came first."""
     beside: int
     """How many of its lane were at work when it was launched."""
+
+    def queued(self, queue: Queue) -> None:
+        """It has to wait. Called while nothing else happens in the workshop: returns at once."""
 
     def launch(self) -> None:
         """Start it. It calls `Workshop.left` once, when its turn is over."""
@@ -36,10 +44,23 @@ class Lane:
     """One-shots that share a limit."""
 
     def __init__(self) -> None:
-        self.active = 0
+        self.at_work: list[Waiting] = []
         self.waiting: list[tuple[tuple[Any, ...], int, Waiting]] = []
         self.head_start: Timer | None = None
         """Runs while the first of a batch is at work by itself."""
+
+    @property
+    def active(self) -> int:
+        return len(self.at_work)
+
+    def queue(self, entry: tuple[tuple[Any, ...], int, Waiting], allowed: int) -> Queue:
+        """What stands before an entry that waits."""
+        return Queue(
+            at_work=self.active,
+            allowed=allowed,
+            ahead=sum(one < entry for one in self.waiting),
+            holders=tuple(one.key for one in self.at_work[:_NAMED]),
+        )
 
 
 class Workshop:
@@ -59,8 +80,11 @@ class Workshop:
             if lane is None:
                 lane = self._lanes[slot.lane] = Lane()
                 self._give_head_start(lane, slot)
-            heapq.heappush(lane.waiting, (slot.rank, next(self._numbers), slot))
+            entry = (slot.rank, next(self._numbers), slot)
+            heapq.heappush(lane.waiting, entry)
             ready = self._ready(lane)
+            if slot not in ready:
+                slot.queued(lane.queue(entry, self._allowed(lane, slot)))
         self._launch(ready)
 
     def withdraw(self, slot: Waiting) -> bool:
@@ -86,7 +110,7 @@ class Workshop:
         """The slot's turn is over."""
         with self._lock:
             lane = self._lanes[slot.lane]
-            lane.active -= 1
+            lane.at_work.remove(slot)
             self._end_head_start(lane)
             ready = self._ready(lane)
             if not lane.active:
@@ -112,11 +136,11 @@ class Workshop:
 
     def _ready(self, lane: Lane) -> list[Waiting]:
         ready = []
-        while lane.waiting and lane.active < (1 if lane.head_start else self._room(lane.waiting[0][2])):
+        while lane.waiting and lane.active < self._allowed(lane, lane.waiting[0][2]):
             slot = heapq.heappop(lane.waiting)[2]
             slot.beside = lane.active
             ready.append(slot)
-            lane.active += 1
+            lane.at_work.append(slot)
         return ready
 
     def _launch(self, ready: list[Waiting]) -> None:
@@ -131,9 +155,11 @@ class Workshop:
         with self._lock:
             for slot in slots:
                 lane = self._lanes[slot.lane]
-                lane.active -= 1
+                lane.at_work.remove(slot)
                 heapq.heappush(lane.waiting, (slot.rank, next(self._numbers), slot))
 
-    def _room(self, slot: Waiting) -> int:
+    def _allowed(self, lane: Lane, slot: Waiting) -> int:
+        if lane.head_start:
+            return 1
         limit = slot.at_once.limit if isinstance(slot.at_once, Pace) else slot.at_once
         return limit or self._limit

@@ -22,7 +22,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from chronolet.kernel.observer import Observer, Outcome
+from chronolet.kernel.observer import Observer, Outcome, Queue
 from chronolet.node.device_figures import DeviceFigures
 from chronolet.node.event_figures import EventFigures
 from chronolet.node.gc_figures import GcFigures
@@ -203,10 +203,22 @@ class Metrics(Observer):
     def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
         """Count it, and keep it for a while."""
         self.effect_waits.labels(kind).observe(seconds)
+        self._turn_over(entity, cause, seconds)
+
+    def effect_queued(self, kind: str, entity: str, cause: str, queue: Queue) -> None:  # noqa: ARG002
+        """Keep it until it is over."""
         if cause:
-            now = time.time_ns() // 1_000_000
+            self.spans.begin(Span(entity=entity, cause=cause, what=TURN, at=_now(), over=False, queue=queue))
+
+    def effect_withdrawn(self, kind: str, entity: str, cause: str, seconds: float) -> None:  # noqa: ARG002
+        """It is over."""
+        self._turn_over(entity, cause, seconds)
+
+    def _turn_over(self, entity: str, cause: str, seconds: float) -> None:
+        if cause:
             took = seconds * 1000
-            self.spans.note(Span(entity=entity, cause=cause, what=TURN, at=now - round(took), milliseconds=took))
+            span = Span(entity=entity, cause=cause, what=TURN, at=_now() - round(took), milliseconds=took)
+            self.spans.note(span)
 
     def effect_started(self, kind: str, effect: str) -> None:
         """One more under way."""
@@ -290,3 +302,8 @@ class Metrics(Observer):
         """/metrics."""
         del query
         return Answer(200, generate_latest(self.registry), CONTENT_TYPE)
+
+
+def _now() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000

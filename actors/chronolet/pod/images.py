@@ -16,7 +16,7 @@ from chronolet.pod.pulling import Bytes, Turns, Watch
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.registries import Found, Keyring
 from chronolet.ports.runtime import ImageState, Refusal, Runtime
-from chronolet.ports.spans import Spans
+from chronolet.ports.spans import NoSpans, Spans
 from chronolet.rules import image_names
 from chronolet.rules.durations import go_duration
 from chronolet.rules.image_names import ImageName
@@ -52,7 +52,7 @@ class ImageWorker:
     """The one public method is the effect."""
 
     def __init__(self, runtime: Runtime, pulls: Pulls, spans: Spans | None = None) -> None:
-        self._spans = spans
+        self._spans = spans or NoSpans()
         self._runtime = runtime
         self._keyring = pulls.keyring
         self._patience = pulls.patience_seconds
@@ -88,7 +88,7 @@ class ImageWorker:
         lost = tuple(one.name for one in effect.secrets if one.digest in found.lost)
         context.send(signals.PullBegan(subject=effect.subject, intent=effect.intent, lost=lost))
         asked = time.monotonic()
-        with self._turns.turn(context):
+        with self._turns.turn(context, effect.image, self._spans):
             # While it waited for its turn, another one may have fetched it.
             if effect.policy != "Always" and (there := runtime.image(effect.image)) is not None:
                 return _present(effect, name, there)

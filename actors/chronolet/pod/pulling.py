@@ -14,12 +14,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.observer import Queue
 from chronolet.ports.runtime import PullStep
+from chronolet.ports.spans import PULL_TURN, Spans, measured
 from chronolet.ports.streams import Stream
 
 _SLICE_SECONDS = 0.2
 """How long a wait holds on before it looks whether anybody still wants its end."""
+_NAMED = 3
+"""So many of the pulls at work are named to one that waits."""
 _FETCHED = ("Verifying Checksum", "Download complete", "Extracting", "Pull complete")
+
+
+class _Pull:
+    """One that is at work, or waits for its turn."""
+
+    def __init__(self, image: str) -> None:
+        self.image = image
+        self.turn = threading.Event()
 
 
 class Turns:
@@ -27,40 +39,50 @@ class Turns:
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
-        self._active = 0
-        self._waiting: deque[threading.Event] = deque()
+        self._active: list[_Pull] = []
+        self._waiting: deque[_Pull] = deque()
         self._lock = threading.Lock()
 
     @contextmanager
-    def turn(self, context: EffectContext) -> Iterator[None]:
+    def turn(self, context: EffectContext, image: str, spans: Spans) -> Iterator[None]:
         """From when it is one's turn until the end of the block. `Fenced` if it is not wanted by then."""
-        mine = self._queued()
+        mine = _Pull(image)
+        queue = self._queued(mine)
         try:
-            while not mine.wait(_SLICE_SECONDS):
-                if context.cancelled.is_set():
-                    context.fence("docker.pull")
+            if queue is not None:
+                with measured(spans, context, PULL_TURN, queue):
+                    self._wait(mine, context)
             yield
         finally:
             self._leave(mine)
 
-    def _queued(self) -> threading.Event:
-        mine = threading.Event()
+    def _queued(self, mine: _Pull) -> Queue | None:
+        """What it has to wait behind, if it has to."""
         with self._lock:
-            if self._limit is None or self._active < self._limit:
-                self._active += 1
-                mine.set()
-            else:
-                self._waiting.append(mine)
-        return mine
+            if self._limit is None or len(self._active) < self._limit:
+                self._active.append(mine)
+                mine.turn.set()
+                return None
+            holders = tuple(one.image for one in self._active[:_NAMED])
+            queue = Queue(at_work=len(self._active), allowed=self._limit, ahead=len(self._waiting), holders=holders)
+            self._waiting.append(mine)
+            return queue
 
-    def _leave(self, mine: threading.Event) -> None:
+    def _wait(self, mine: _Pull, context: EffectContext) -> None:
+        while not mine.turn.wait(_SLICE_SECONDS):
+            if context.cancelled.is_set():
+                context.fence("docker.pull")
+
+    def _leave(self, mine: _Pull) -> None:
         with self._lock:
-            if not mine.is_set():
+            if not mine.turn.is_set():
                 self._waiting.remove(mine)
-            elif self._waiting:
-                self._waiting.popleft().set()
-            else:
-                self._active -= 1
+                return
+            self._active.remove(mine)
+            if self._waiting:
+                following = self._waiting.popleft()
+                self._active.append(following)
+                following.turn.set()
 
 
 class Bytes:

@@ -6,7 +6,6 @@ runtime's adapter.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -23,7 +22,7 @@ from chronolet.ports.runtime import (
     Runtime,
     SandboxSpec,
 )
-from chronolet.ports.spans import NoSpans, Span, Spans
+from chronolet.ports.spans import NoSpans, Spans, measured
 from chronolet.ports.streams import Stream
 from chronolet.rules.registry_keys import Credential
 
@@ -40,14 +39,8 @@ class FencedRuntime:
     def _call(self, name: str) -> Iterator[None]:
         """One call: fenced before, measured, however it ends."""
         self._context.fence(name)
-        at, began = time.time_ns() // 1_000_000, time.monotonic()
-        try:
+        with measured(self._spans, self._context, name):
             yield
-        finally:
-            took = (time.monotonic() - began) * 1000
-            self._spans.note(
-                Span(entity=self._context.entity, cause=self._context.cause, what=name, at=at, milliseconds=took)
-            )
 
     def create_sandbox(self, spec: SandboxSpec) -> str:
         with self._call("docker.create"):

@@ -1,0 +1,81 @@
+"""The probe of a pod that began latest, and why. Pure.
+
+Comes in: the raw results of the node's probes, what the log says of delays. Goes out: one sentence, empty if none was
+late. Next: `start_trace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from chronolet.history.start_culprit import Culprit, seconds
+from chronolet_schemas.prober import ProbeDelayed, RawResult
+
+LATE_MILLISECONDS = 1000.0
+"""A probe that began so much after its time is worth naming."""
+STALL_SHARE = 0.5
+"""A stall explains a late probe that lasted for so much of its delay."""
+
+
+class _Probed(NamedTuple):
+    """One probe that was made: whose, when, for how long, how late. In milliseconds."""
+
+    uid: str
+    name: str
+    at: float
+    took: float
+    late: float
+    stalled: float
+
+
+def latest(
+    name: str, uid: str, since: int, results: Iterable[RawResult], delays: Sequence[ProbeDelayed]
+) -> Culprit | None:
+    """Of the pod `name` (namespace/name) of that uid, since that time; None if none was late."""
+    made = [_probed(one) for one in results]
+    late = [one for one in made if one.uid == uid and one.at >= since and one.late >= LATE_MILLISECONDS]
+    worst = max(late, key=lambda one: one.late, default=None)
+    told = max(delays, key=lambda one: one.late_milliseconds, default=None)
+    if told is not None and (worst is None or told.late_milliseconds > worst.late):
+        who = _who(told.probe, told.container)
+        words = f"{name}: {who} waited {seconds(told.late_milliseconds)} for its turn: other probes were at work"
+        return Culprit(words, told.late_milliseconds)
+    if worst is None:
+        return None
+    because = _because(worst, made)
+    return Culprit(f"{name}: {worst.name.partition(': ')[2]} began {seconds(worst.late)} late{because}", worst.late)
+
+
+def _probed(one: RawResult) -> _Probed:
+    return _Probed(
+        uid=one.uid,
+        name=f"{one.pod}: {_who(one.probe, one.container)}",
+        at=_number(one.at),
+        took=_number(one.milliseconds),
+        late=_number(one.late_milliseconds),
+        stalled=_number(one.stalled_milliseconds),
+    )
+
+
+def _who(probe: str, container: str) -> str:
+    return f"the {probe.lower()} probe of container {container}"
+
+
+def _because(worst: _Probed, made: Sequence[_Probed]) -> str:
+    if worst.stalled >= STALL_SHARE * worst.late:
+        return f": agent or machine stood still for {seconds(worst.stalled)} meanwhile"
+    beside = [one for one in made if one.at < worst.at and one.at + one.took > worst.at - worst.late]
+    others = [one for one in beside if (one.uid, one.name) != (worst.uid, worst.name)]
+    if not others:
+        return ""
+    longest = max(others, key=lambda one: one.took)
+    were = "other probe was" if len(others) == 1 else "other probes were"
+    return f": {len(others)} {were} at work meanwhile, {longest.name} for {seconds(longest.took)}"
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,141 @@
+"""One sentence about a pod's start: what took longest, and why; or why it does not go on. Pure.
+
+Comes in: `Start`, now. Goes out: the sentence. Next: `start_trace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from chronolet.history.start_steps import Start, Step
+from chronolet.kernel.observer import Queue
+from chronolet.ports.spans import PULL_TURN, TURN, Span
+
+_PULL = "docker.pull"
+"""What a pull's own note says better."""
+
+
+class Culprit(msgspec.Struct, frozen=True):
+    """A sentence, and how many milliseconds went to what it names."""
+
+    words: str
+    milliseconds: float
+
+
+def culprit(name: str, start: Start, now: int) -> Culprit:
+    """Of the start of the pod `name` (namespace/name)."""
+    if start.next_at and not start.gone_at:
+        waited = now - start.next_at
+        return Culprit(f"{name} has waited for {seconds(waited)} for the pod before it to end", waited)
+    stuck = _stuck(start)
+    if stuck:
+        return Culprit(f"{name} has not started: {stuck}", 0)
+    if not start.steps:
+        return _without_steps(name, start, now)
+    return _slowest(name, start, now)
+
+
+def _stuck(start: Start) -> str:
+    """Why it does not go on; empty if it does, did, or was told to end."""
+    if start.ending_at or start.refusal:
+        return "" if start.ending_at else start.refusal
+    if not start.lacking or any(not one.ended for one in start.steps):
+        return ""
+    last = {one.name: one for one in start.steps}
+    failed = max((one for one in last.values() if one.failed), key=lambda one: one.ended, default=None)
+    return f"{failed.name} failed: {failed.note}" if failed else ""
+
+
+def _without_steps(name: str, start: Start, now: int) -> Culprit:
+    since = now - start.since
+    if start.ending_at:
+        return Culprit(f"{name} was told to end before anything of its start had begun", 0)
+    if start.adopted:
+        return Culprit(f"{name} ran already when this log began, {seconds(since)} ago: its start is not in it", 0)
+    return Culprit(f"{name}: nothing of its start has begun for {seconds(since)}", since)
+
+
+def _slowest(name: str, start: Start, now: int) -> Culprit:
+    """`default/web took 12.400 s to start, 11.800 s of it (95 %) getting image ...: pulled in 11.7 s`."""
+    whole = whole_milliseconds(start, now)
+    groups: dict[str, list[Step]] = {}
+    for one in (*start.steps, *_idle(start)):
+        groups.setdefault(one.name, []).append(one)
+    worst = max(groups.values(), key=lambda some: sum(one.milliseconds(now) for one in some))
+    what, took, reason = _what(worst, now)
+    times = f", {len(worst)} times" if len(worst) > 1 else ""
+    if start.ending_at and start.lacking:
+        how = f"was told to end {seconds(whole)} after its start began"
+    elif start.over:
+        how = f"took {seconds(whole)} to start"
+    else:
+        how = f"has been starting for {seconds(whole)}"
+    because = f": {reason}" if reason else ""
+    return Culprit(f"{name} {how}, {seconds(took)} of it ({share(took, whole)}) {what}{times}{because}", took)
+
+
+def _idle(start: Start) -> Sequence[Step]:
+    """The time in which a start that is not over has stood still, as if it were a step."""
+    if start.over or any(not one.ended for one in start.steps):
+        return ()
+    since = max(one.ended for one in start.steps)
+    return (Step(name=f"with nothing under way for container {', '.join(start.lacking)}", began=since),)
+
+
+def whole_milliseconds(start: Start, now: int) -> int:
+    """From the beginning of the first step to the end of the last, or to now; 1 at least."""
+    began = min(one.began for one in start.steps)
+    ended = max(one.ended for one in start.steps) if start.over else now
+    return max(ended - began, 1)
+
+
+def _what(steps: Sequence[Step], now: int) -> tuple[str, float, str]:
+    """What took most of the time of these steps of one name, how long, and why."""
+    name, took = steps[0].name, float(sum(one.milliseconds(now) for one in steps))
+    spans = [span for one in steps for span in one.spans]
+    turns = [span for span in spans if span.what in (TURN, PULL_TURN)]
+    waited = max(sum(span.took(now) for span in turns), sum(one.waited for one in steps))
+    reason = next((one.note for one in reversed(steps) if one.note), "")
+    if waited <= took / 2:
+        return name, took, reason or _longest_call(spans, took, now)
+    longest = max(turns, key=lambda one: one.took(now), default=None)
+    return f"waiting for a turn before {name}", waited, _queue_words(longest) or reason
+
+
+def _queue_words(turn: Span | None) -> str:
+    """`1 of at most 1 was at work (default/first), 2 waited before it`."""
+    if turn is None:
+        return ""
+    if turn.queue is None:
+        return "as many as the engine carries were at work"
+    return _queue(turn.queue, "pull" if turn.what == PULL_TURN else "start")
+
+
+def _queue(queue: Queue, what: str) -> str:
+    more = queue.at_work - len(queue.holders)
+    holders = ", ".join((*queue.holders, *([f"{more} more"] if more else [])))
+    were = "was" if queue.at_work == 1 else "were"
+    allowed = f"{queue.allowed} {what}{'' if queue.allowed == 1 else 's'}"
+    ahead = f", and {queue.ahead} waited before it" if queue.ahead else ""
+    return f"{queue.at_work} of at most {allowed} {were} at work ({holders}){ahead}"
+
+
+def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
+    """The call to the engine that took most of it, if one did."""
+    longest = max(spans, key=lambda one: one.took(now), default=None)
+    if longest is None or longest.took(now) <= took / 2 or (longest.over and longest.what == _PULL):
+        return ""
+    took_words = "took" if longest.over else "has not been answered for"
+    return f"{longest.what} {took_words} {seconds(longest.took(now))}"
+
+
+def share(part: float, whole: float) -> str:
+    """`95 %`."""
+    return f"{min(round(100 * part / whole), 100)} %"
+
+
+def seconds(milliseconds: float) -> str:
+    """`12.400 s`."""
+    return f"{milliseconds / 1000:.3f} s"

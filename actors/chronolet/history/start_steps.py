@@ -1,0 +1,286 @@
+"""The steps of a pod's last start, by the log. Pure.
+
+Comes in: the node's log, spans. Goes out: `Start`. Next: `start_culprit` says what took longest, `start_trace` puts
+all together.
+
+A step begins with the event that asks for it and ends with the one that answers. Steps may overlap: a container is
+created while its sandbox starts. A start begins when the pod is accepted, when the restart of a container is scheduled,
+and when one is stopped for a restart:
+
+    PodApplied, SpecAccepted (another uid), PodAdopted    everything before is forgotten
+    SandboxExited, ContainerStopRequested (to restart)    what is over is forgotten, if nothing goes on
+    RestartScheduled                                      what is over is forgotten, but for what led to it
+    TerminationRequested, PodFailed                       what goes on is given up
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from chronolet.history import step_events
+from chronolet.ports.spans import Span
+from chronolet_schemas import manifests, pod, prober, registry
+from chronolet_schemas.envelope import Entry, Event, Position
+from chronolet_schemas.podspec import PodSpec
+
+GIVEN_UP = "given up: the pod is to end"
+_OF_ALL_PODS = {registry.type_of(one) for one in (pod.ImageReady, manifests.PodApplied, manifests.PodWithdrawn)}
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of a start: milliseconds since the epoch; `ended` 0 while it goes on. `note` says how it ended, or why
+    it goes on; `failed`: it came to nothing. `waited`: so many milliseconds of it a pull waited for its turn.
+    """
+
+    name: str
+    began: int
+    ended: int = 0
+    note: str = ""
+    failed: bool = False
+    waited: int = 0
+    spans: tuple[Span, ...] = ()
+
+    def milliseconds(self, now: int) -> int:
+        """How long it took, or has taken so far."""
+        return max((self.ended or now) - self.began, 0)
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod's last start: its steps, oldest first. Times in milliseconds since the epoch, 0: not so.
+
+    `since` is when a source wanted the pod, the log took it over, or something of it was to begin anew. `lacking` are
+    containers that have not started yet. `refusal` is why it does not go on, empty if it does. `ending_at`: the pod was
+    told to end then; `gone_at`: nothing was left of it; `next_at`: another one of its name has waited for that since.
+    `delays` are of its probes.
+    """
+
+    uid: str = ""
+    since: int = 0
+    steps: tuple[Step, ...] = ()
+    lacking: tuple[str, ...] = ()
+    refusal: str = ""
+    ending_at: int = 0
+    gone_at: int = 0
+    next_at: int = 0
+    adopted: bool = False
+    probed: bool = False
+    delays: tuple[prober.ProbeDelayed, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        """Whether everything runs, or nothing will."""
+        going_on = any(not one.ended for one in self.steps)
+        return bool(self.refusal or self.ending_at) or not (going_on or self.lacking)
+
+
+def concerns_start(entry: Entry, name: str) -> bool:
+    """Whether `last_start` of the pod `name` (namespace/name) wants to see this entry."""
+    return entry.entity == f"pod/{name}" or entry.entity.startswith(f"prober/{name}/") or entry.type in _OF_ALL_PODS
+
+
+def last_start(name: str, events: Iterable[tuple[Position, str, Event]], spans: Sequence[Span]) -> Start | None:
+    """Of the pod `name` (namespace/name), by events with their positions and entities; None where there is none of it.
+
+    Those of other pods count for what their pulls had others wait for.
+    """
+    reading = _Reading(_by_cause(spans))
+    own, probes = f"pod/{name}", f"prober/{name}/"
+    for position, entity, event in events:
+        if entity == own:
+            reading.take(position, event)
+        elif isinstance(event, prober.ProbeDelayed) and entity.startswith(probes):
+            reading.delays.append(event)
+        elif isinstance(event, manifests.PodApplied | manifests.PodWithdrawn) and event.pod == name:
+            reading.want(position, event)
+        if isinstance(event, pod.ImageReady) and event.pulled:
+            reading.pulls.append((position.milliseconds, event))
+    return reading.start() if reading.uid else None
+
+
+def _by_cause(spans: Sequence[Span]) -> Mapping[str, tuple[Span, ...]]:
+    found: dict[str, list[Span]] = {}
+    for one in spans:
+        found.setdefault(one.cause, []).append(one)
+    return {cause: tuple(sorted(some, key=lambda one: one.at)) for cause, some in found.items()}
+
+
+class _Reading:
+    """What is known of the pod so far."""
+
+    def __init__(self, spans: Mapping[str, tuple[Span, ...]]) -> None:
+        self._spans = spans
+        self.uid = ""
+        self.delays: list[prober.ProbeDelayed] = []
+        self.pulls: list[tuple[int, pod.ImageReady]] = []
+        """Of all pods, with when they were over."""
+        self._gone_at = 0
+        self._begin("", 0)
+
+    def start(self) -> Start:
+        steps = sorted((*self._done, *self._open.values()), key=lambda one: one.began)
+        return Start(
+            uid=self.uid,
+            since=self._since,
+            steps=tuple(steps),
+            lacking=tuple(one for one in self._containers if one not in self._started),
+            refusal=self._refusal,
+            ending_at=self._ending_at,
+            gone_at=self._gone_at,
+            next_at=self._next_at,
+            adopted=self._adopted,
+            probed=self._probed,
+            delays=tuple(one for one in self.delays if one.uid == self.uid),
+        )
+
+    def want(self, position: Position, event: manifests.PodApplied | manifests.PodWithdrawn) -> None:
+        """A source wants the pod, or wants it no more, which only counts where no pod has come of it."""
+        at = position.milliseconds
+        if isinstance(event, manifests.PodApplied):
+            if not self.uid or self._gone_at:
+                self._begin(event.uid, at, event.manifest.spec)
+        elif event.uid == self.uid and not self._accepted:
+            self._ending_at = self._gone_at = at
+
+    def take(self, position: Position, event: Event) -> None:
+        """One event of the pod's."""
+        at = position.milliseconds
+        self._live(event, at)
+        self._restart(event, at)
+        self._answer(event, at)
+        self._ask(event, position)
+
+    def _begin(self, uid: str, at: int, spec: PodSpec | None = None) -> None:
+        self.uid, self._since, self._adopted, self._accepted = uid, at, spec is None, False
+        self._define(spec)
+        self._started: set[str] = set()
+        self._done: list[Step] = []
+        self._open: dict[str, Step] = {}
+        self._stopped: set[str] = set()
+        self._ends: dict[str, str] = {}
+        self._refusal = ""
+        self._ending_at = 0
+        self._gone_at = 0
+        self._next_at = 0
+        self._probed = False
+        self.delays.clear()
+
+    def _define(self, spec: PodSpec | None) -> None:
+        self._containers = tuple(one.name for one in spec.containers) if spec else ()
+        inits = spec.init_containers if spec else ()
+        self._inits = {one.name for one in inits if one.restart_policy != "Always"}
+
+    def _forget(self, at: int) -> None:
+        """Another start begins."""
+        self._since = at
+        self._done = []
+        self.delays.clear()
+
+    def _live(self, event: Event, at: int) -> None:
+        match event:
+            case pod.SpecAccepted():
+                self._accept(event, at)
+            case pod.PodAdopted():
+                self._begin(event.uid, at)
+                self._accepted = True
+            case pod.SandboxBlocked():
+                self._refuse(event.message, at)
+            case pod.ContainerBlocked():
+                self._refuse(f"container {event.container}: {event.reason}: {event.message}", at)
+            case pod.PodFailed():
+                self._refuse(f"{event.reason}: {event.message}", at)
+            case pod.TerminationRequested():
+                self._ending_at = at
+                self._give_up(GIVEN_UP, at)
+            case pod.SuccessorAwaits():
+                self._next_at = at if event.successor else 0
+            case pod.PodEnded():
+                self._gone_at = at
+            case pod.ProbingRequested():
+                self._probed = True
+            case _:
+                pass
+
+    def _accept(self, event: pod.SpecAccepted, at: int) -> None:
+        if event.uid != self.uid:
+            self._begin(event.uid, at, event.manifest.spec)
+        elif not self._adopted:
+            self._define(event.manifest.spec)
+            self._refusal = ""
+        self._accepted = True
+
+    def _refuse(self, why: str, at: int) -> None:
+        self._refusal = why
+        self._give_up(why, at)
+
+    def _give_up(self, why: str, at: int) -> None:
+        given_up = [msgspec.structs.replace(one, ended=at, note=why, failed=True) for one in self._open.values()]
+        self._done += given_up
+        self._open.clear()
+
+    def _restart(self, event: Event, at: int) -> None:
+        match event:
+            case pod.SandboxExited() if not self._ending_at:
+                self._stop(self._containers, at)
+            case pod.ContainerStopRequested() if event.reason in step_events.RESTARTS and not self._ending_at:
+                self._stop([event.container], at)
+            case pod.RestartScheduled():
+                if event.container not in self._stopped:
+                    self._forget(at)
+                self._stopped.discard(event.container)
+                self._started.discard(event.container)
+            case pod.ContainerStarted():
+                self._started.add(event.container)
+            case pod.ContainerExited():
+                self._ends[event.container] = step_events.exit_words(event)
+            case pod.ContainerStartFailed() | pod.ImageFailed():
+                self._ends[event.container] = f"{event.reason}: {event.message}"
+            case _:
+                pass
+
+    def _stop(self, containers: Iterable[str], at: int) -> None:
+        """These are to be started again."""
+        if not self._open:
+            self._forget(at)
+        self._stopped.update(containers)
+        self._started.difference_update(containers)
+
+    def _answer(self, event: Event, at: int) -> None:
+        note = step_events.note(event)
+        if note is not None and note.key in self._open:
+            self._open[note.key] = msgspec.structs.replace(self._open[note.key], note=note.words)
+        for answer in step_events.answers(event):
+            self._end(answer, event, at)
+
+    def _end(self, answer: step_events.Answer, event: Event, at: int) -> None:
+        step = self._open.pop(answer.key, None)
+        if step is None:
+            return
+        waited = event.waited_milliseconds if isinstance(event, pod.ImageReady) else 0
+        words = answer.words + (self._behind(event, at) if isinstance(event, pod.ImageReady) else "")
+        ended = msgspec.structs.replace(step, ended=at, note=words or step.note, failed=answer.failed, waited=waited)
+        self._done.append(ended)
+
+    def _behind(self, event: pod.ImageReady, at: int) -> str:
+        """The pull that it waited for the longest: its own is not among them yet."""
+        began = at - event.milliseconds
+        asked = began - event.waited_milliseconds
+        before = [
+            (ended - max(asked, ended - one.milliseconds), one.image)
+            for ended, one in self.pulls
+            if ended > asked and ended - one.milliseconds < began
+        ]
+        return f" behind the pull of {max(before)[1]}" if event.waited_milliseconds and before else ""
+
+    def _ask(self, event: Event, position: Position) -> None:
+        asked = step_events.asked(event, self._inits)
+        if asked is None or self._ending_at:
+            return
+        if isinstance(event, pod.HookRequested) and event.hook == "PreStop" and event.container not in self._stopped:
+            return
+        note = asked.note
+        if isinstance(event, pod.RestartScheduled | pod.ImageBackOffBegan):
+            note = self._ends.get(event.container, "")
+        spans = self._spans.get(str(position), ())
+        self._open[asked.key] = Step(name=asked.words, began=position.milliseconds, note=note, spans=spans)
