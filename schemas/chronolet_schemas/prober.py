@@ -211,7 +211,8 @@ class RawResult(Message, frozen=True, kw_only=True):
 
     `outcome` is an Outcome, `code` empty where there is none, `late_milliseconds` (with a fraction) how much later than
     its time it began; `output` is cut to 1,024 characters. `read_late_milliseconds`: so late the agent noticed how it
-    ended; `stalled_milliseconds`: the longest delay of agent or machine meanwhile.
+    ended; `stalled_milliseconds`: the longest delay of agent or machine meanwhile;
+    `agent_late_milliseconds`: so much of its lateness the agent did not run, in the rest others were at work.
     """
 
     pod: str
@@ -227,3 +228,4 @@ class RawResult(Message, frozen=True, kw_only=True):
     output: str
     read_late_milliseconds: str = ""
     stalled_milliseconds: str = ""
+    agent_late_milliseconds: str = ""

@@ -126,5 +126,5 @@ def result(
         milliseconds=str(took),
         late_milliseconds=str(late),
         output="",
-        stalled_milliseconds=str(stalled),
+        agent_late_milliseconds=str(stalled),
     )

@@ -94,6 +94,13 @@ def test_a_pull_that_goes_on_tells_how_far_it_is(start: Started) -> None:
     assert first_line(start).endswith("getting image busybox:1 for container app: 2.5 of 40.0 MB have come")
 
 
+def test_a_pull_that_goes_on_tells_for_how_long(start: Started) -> None:
+    start.sandbox()
+    start.waits(start.asks_image(), "docker.pull")
+    start.node.now += 6_000
+    assert first_line(start).endswith("getting image busybox:1 for container app: its pull has gone on for 6.000 s")
+
+
 # -- turns and calls --------------------------------------------------------------------------------------------------
 
 
@@ -129,7 +136,7 @@ def test_a_call_that_the_engine_does_not_answer(start: Started) -> None:
     asked = start.after(4, pod.SandboxStartRequested(**SANDBOX, spec_hash="s", requested_at=NOON))
     start.waits(asked, "docker.start")
     start.node.now += 20_000
-    assert first_line(start).endswith("starting the sandbox: docker.start has not been answered for 20.000 s")
+    assert first_line(start).endswith("starting the sandbox: docker.start is unanswered for 20.000 s")
 
 
 # -- back-offs and failures -------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from chronolet_schemas.prober import ProbeDelayed, RawResult
 LATE_MILLISECONDS = 1000.0
 """A probe that began so much after its time is worth naming."""
 STALL_SHARE = 0.5
-"""A stall explains a late probe that lasted for so much of its delay."""
+"""From this part of its delay on, in which the agent did not run, that is why a probe was late."""
 
 
 class _Probed(NamedTuple):
@@ -54,7 +54,7 @@ def _probed(one: RawResult) -> _Probed:
         at=_number(one.at),
         took=_number(one.milliseconds),
         late=_number(one.late_milliseconds),
-        stalled=_number(one.stalled_milliseconds),
+        stalled=_number(one.agent_late_milliseconds),
     )
 
 

@@ -127,8 +127,14 @@ def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
     longest = max(spans, key=lambda one: one.took(now), default=None)
     if longest is None or longest.took(now) <= took / 2 or (longest.over and longest.what == _PULL):
         return ""
-    took_words = "took" if longest.over else "has not been answered for"
-    return f"{longest.what} {took_words} {seconds(longest.took(now))}"
+    so_long = seconds(longest.took(now))
+    if longest.over:
+        return f"{longest.what} took {so_long}"
+    return (
+        f"its pull has gone on for {so_long}"
+        if longest.what == _PULL
+        else f"{longest.what} is unanswered for {so_long}"
+    )
 
 
 def share(part: float, whole: float) -> str:

@@ -265,6 +265,7 @@ def _raw(effect: RunProbe, reading: Reading, outcome: Outcome, *, at: int, milli
         output=reading.output,
         read_late_milliseconds=str(reading.delay.read_late),
         stalled_milliseconds=str(stalled(reading.delay)),
+        agent_late_milliseconds=str(reading.delay.late),
     )
 
 
