@@ -45,6 +45,9 @@ def main() -> None:
         "--profile", type=Path, metavar="DIR", help="pods: sample a part that missed a goal in a second run"
     )
     parser.add_argument(
+        "--trace", action="store_true", help="pods: print where the time of one start of each part went"
+    )
+    parser.add_argument(
         "--cpu-seconds", type=float, help="overload: for how long the busy loops run (default: 600); the rest as usual"
     )
     parser.add_argument("--seconds", type=float, help="soak: for how long (default: 7200)")

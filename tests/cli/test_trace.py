@@ -101,7 +101,10 @@ def test_both_spellings_and_a_namespace() -> None:
 def test_a_removed_pod_shows_its_last_start_and_says_that_it_is_gone() -> None:
     start = Started()
     start.whole()
-    start.after(1_000, pod.TerminationRequested(pod="default/web", uid=UID, reason="Deleted", **_grace()))
+    start.after(
+        1_000,
+        pod.TerminationRequested(pod="default/web", uid=UID, reason="Deleted", grace_period_seconds=2, deadline=NOON),
+    )
     start.after(2_000, pod.PodEnded(pod="default/web", uid=UID))
     start.node.now += 4_000
     said = start.said()
@@ -139,7 +142,7 @@ def test_a_pod_of_many_restarts_shows_the_last_one() -> None:
         exited = pod.ContainerExited(
             **APP, attempt=attempt, id="c", exit_code=1, reason="Error", started_at=NOON, finished_at=NOON
         )
-        waits = {"at": NOON, "back_off_seconds": 10, "next_back_off_seconds": 20}
+        waits: dict[str, Any] = {"at": NOON, "back_off_seconds": 10, "next_back_off_seconds": 20}
         start.after(1_000, exited, pod.RestartScheduled(**APP, attempt=attempt, **waits))
         start.node.now += 10_000
         start.image(attempt=attempt + 1)
@@ -153,7 +156,13 @@ def test_of_very_many_steps_the_last_ones_are_shown() -> None:
     start = Started()
     for _ in range(MOST_SHOWN):
         start.asks_image()
-        failed = {"reason": "ErrImagePull", "message": "denied", "failures": 1, "waits_from": NOON, "retry_at": NOON}
+        failed: dict[str, Any] = {
+            "reason": "ErrImagePull",
+            "message": "denied",
+            "failures": 1,
+            "waits_from": NOON,
+            "retry_at": NOON,
+        }
         start.after(1_000, pod.ImageFailed(**FIRST, image=IMAGE, **failed))
         start.after(0, pod.ImageBackOffBegan(**FIRST, image=IMAGE, retry_at=NOON))
         start.node.now += 9_000
@@ -291,7 +300,3 @@ def test_nobody_there_is_no_answer(address: str) -> None:
 
 def _span(what: str, *, over: bool = True) -> Span:
     return Span(entity="default/web", cause="1-1", what=what, at=NOON, milliseconds=1.0 if over else 0.0, over=over)
-
-
-def _grace() -> dict[str, int]:
-    return {"grace_period_seconds": 2, "deadline": NOON}

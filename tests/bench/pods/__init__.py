@@ -2,7 +2,8 @@
 
 Comes in: how thoroughly, and which parts. Goes out: what `agent_bench` finds, beside the goals and what bare Docker
 calls take in the same run, made before and after each test. The engine and the agent's Redis are its own. Next: `agent`
-(what is measured), `parts` (each a row or some), `profile` (what explains a missed goal).
+(what is measured), `parts` (each a row or some), `profile` (what explains a missed goal),
+`traced` (where one start spent its time).
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import msgspec
 
 from chronolet.adapters.images import LocalImage
 from chronolet.kernel.redis_store import RedisStore
+from chronolet_schemas.envelope import START
 from tests.bench.bare_docker import Bare
 from tests.bench.figures import Figure
-from tests.bench.pods import churn, many, parts, profile
+from tests.bench.pods import churn, many, parts, profile, traced
 from tests.bench.pods.agent import NODE, Agent, running
 from tests.support import scratch
 from tests.support.images import BUSYBOX, PAUSE
+from tests.support.ports import free_port
 
 SETTLE_SECONDS = 3.0
 """After so long an agent's start is over."""
@@ -48,7 +51,8 @@ PARTS: dict[str, Part] = {
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
     """Every part's figures, or those of the parts asked for."""
     os.environ["PYTHONUNBUFFERED"] = "1"
-    with running() as agent:
+    # Spans are asked for at the agent's pages.
+    with running(port=free_port() if options.trace else 0) as agent:
         bare = Bare(agent.docker.host.removeprefix("unix://"), _name(PAUSE), _name(BUSYBOX))
         bare.one()  # the engine's first pod takes longer than any other
         bare.remove()
@@ -56,8 +60,17 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
         for name, part in PARTS.items():
             if not options.only or name in options.only:
                 print(f"==> pods: {name}", file=sys.stderr, flush=True)  # noqa: T201
-                found += _explained(name, part, agent, bare, options)
+                found += _traced(name, part, agent, bare, options)
         return found
+
+
+def _traced(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.Namespace) -> list[Figure]:
+    """A part's figures; if wanted, after the trace of the last start among those that it measured."""
+    before = traced.end_of_log(agent) if options.trace else START
+    found = _explained(name, part, agent, bare, options)
+    if options.trace and (text := traced.last_start(agent, before)):
+        print(f"\npods: {name}: the last start\n\n{text}", flush=True)  # noqa: T201
+    return found
 
 
 def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.Namespace) -> list[Figure]:

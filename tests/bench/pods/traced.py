@@ -1,0 +1,47 @@
+"""Where the time of one start went: what `chronolet trace` itself prints of the last pod that a part has started.
+
+Comes in: an agent, a position of its log. Goes out: text, empty where nothing was started since. Next: `pods`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from chronolet.kernel.redis_store import RedisStore
+from chronolet_schemas import pod, registry
+from chronolet_schemas.envelope import Position
+from tests.bench.child import REPOSITORY
+from tests.bench.pods.agent import NODE, Agent
+
+_STARTED = registry.type_of(pod.ContainerStarted)
+
+
+def end_of_log(agent: Agent) -> Position:
+    """What a part starts comes after it."""
+    store = RedisStore(agent.url, NODE)
+    try:
+        return store.last()
+    finally:
+        store.close()
+
+
+def last_start(agent: Agent, after: Position) -> str:
+    """The trace of the pod that was the last to start a container since."""
+    store = RedisStore(agent.url, NODE)
+    try:
+        started = [one.entity for one in store.scan(after) if one.type == _STARTED]
+    finally:
+        store.close()
+    if not started:
+        return ""
+    _, namespace, name = started[-1].split("/")
+    environ = os.environ | {
+        "CHRONOLET_REDIS": agent.url,
+        "CHRONOLET_ROOT_DIR": str(agent.state),
+        "CHRONOLET_HOSTNAME_OVERRIDE": NODE,
+    }
+    command = [sys.executable, "-m", "chronolet.cli", "trace", f"pod/{name}", "-n", namespace]
+    said = subprocess.run(command, check=True, cwd=REPOSITORY, env=environ, stdout=subprocess.PIPE, text=True)
+    return said.stdout
