@@ -12,11 +12,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.bench.agent_bench import TRAP, Docker, Watch
+from tests.support.images import BUSYBOX, PAUSE
 
 WORKERS = (1, 2, 4, 8, 16)
 """How many pods a bare client makes at a time; the best of them is what the engine can do."""
 MANY_WORKERS = (4, 8)
 """For batches that one worker would take too long for."""
+TRAPPED_SECONDS = 0.5
+"""By then an app has its handler of TERM."""
+
+
+def warmed_up(host: str) -> Bare:
+    """For the engine at `unix://...`, whose first pod, which takes longer than any other, has come and gone."""
+    bare = Bare(host.removeprefix("unix://"), PAUSE.reference, BUSYBOX.reference)
+    bare.one()
+    bare.remove()
+    return bare
 
 
 class Bare:
@@ -75,6 +86,20 @@ class Bare:
         for _ in range(count):
             begun = time.time()
             found.append(self._started(self._run(self._app(sandbox))) - begun)
+        return found
+
+    def replacements(self, count: int, grace_seconds: int) -> list[float]:
+        """An app stopped with that grace period, and the next one created and started, so many times: seconds each."""
+        sandbox = self._run(self._sandbox())
+        app = self._run(self._app(sandbox))
+        found = []
+        for _ in range(count):
+            time.sleep(TRAPPED_SECONDS)
+            begun = time.time()
+            status, answer = self._docker.req("POST", f"/containers/{app}/stop?t={grace_seconds}")
+            assert status == 204, answer
+            app = self._run(self._app(sandbox))
+            found.append(self._started(app) - begun)
         return found
 
     def remove(self) -> None:

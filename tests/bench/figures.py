@@ -13,9 +13,14 @@ from typing import Any, Literal
 
 import msgspec
 
+UNMEASURED = "could not be measured"
+"""Name of the row of a part that failed."""
+
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. `compared` is what the goal bounds: `ours / reference`, or `ours` itself where there is no reference."""
+    """One row. `compared` is what the goal bounds: `ours / reference`, or `ours` itself where there is no reference or
+    where the goal is `absolute`.
+    """
 
     name: str
     ours: float
@@ -24,11 +29,17 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     reference_name: str = ""
     goal: float | None = None
     bound: Literal["at least", "at most"] = "at most"
+    absolute: bool = False
     note: str = ""
 
     @property
+    def ratio(self) -> float | None:
+        """None without a reference."""
+        return None if self.reference is None else self.ours / self.reference
+
+    @property
     def compared(self) -> float:
-        return self.ours if self.reference is None else self.ours / self.reference
+        return self.ours if self.ratio is None or self.absolute else self.ratio
 
     @property
     def met(self) -> bool | None:
@@ -39,7 +50,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     def row(self) -> tuple[str, ...]:
         reference = "-" if self.reference is None else f"{_number(self.reference)} {self.reference_name}".strip()
-        ratio = "-" if self.reference is None else f"{self.compared:.2f}"
+        ratio = "-" if self.ratio is None else f"{self.ratio:.2f}"
         goal = "-" if self.goal is None else f"{'>=' if self.bound == 'at least' else '<='} {self.goal:g}"
         met = {True: "yes", False: "NO", None: "-"}[self.met]
         return self.name, f"{_number(self.ours)} {self.unit}".strip(), reference, ratio, goal, met
@@ -48,7 +59,9 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         """As JSON has it."""
         compared = {"compared": self.compared, "met": self.met}
         return {
-            name: value for name, value in (msgspec.to_builtins(self) | compared).items() if value not in (None, "")
+            name: value
+            for name, value in (msgspec.to_builtins(self) | compared).items()
+            if value not in (None, "") and (name, value) != ("absolute", False)
         }
 
 

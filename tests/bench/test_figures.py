@@ -55,3 +55,12 @@ def test_cases_take_turns_and_give_their_medians() -> None:
 
     assert interleaved({"a": lambda: case("a"), "b": lambda: case("b")}, 3) == {"a": 2.0, "b": 5.0}
     assert sorted(calls[0:2]) == sorted(calls[2:4]) == sorted(calls[4:6]) == ["a", "b"]
+
+
+def test_an_absolute_goal_bounds_the_figure_beside_its_reference() -> None:
+    met = figure(reference=1.0, goal=3.0, absolute=True)
+    assert met.met
+    assert met.row()[3] == "3.00"
+    assert met.plain()["absolute"] is True
+    assert not figure(reference=6.0, goal=2.9, absolute=True).met
+    assert "absolute" not in figure(reference=1.0).plain()

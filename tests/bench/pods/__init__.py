@@ -1,9 +1,10 @@
 """The agent as a whole: pods from a folder of manifests on a real Docker Engine, measured from outside.
 
 Comes in: how thoroughly, and which parts. Goes out: what `agent_bench` finds, beside the goals and what bare Docker
-calls take in the same run, made before and after each test. The engine and the agent's Redis are its own. Next: `agent`
-(what is measured), `parts` (each a row or some), `profile` (what explains a missed goal),
-`traced` (where one start spent its time).
+calls take in the same run, made before and after each test. The engine and the agent's Redis are its own; the agent
+hosts all kinds of actors and runs in its engine's network, as on any host, so that it reaches its pods. Next: `agent`
+(what is measured), `parts` (each a row or some), `profile` (what explains a missed goal), `traced` (where one start
+spent its time).
 """
 
 from __future__ import annotations
@@ -15,18 +16,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from statistics import StatisticsError
 
 import msgspec
 
-from chronolet.adapters.images import LocalImage
 from chronolet.kernel.redis_store import RedisStore
 from chronolet_schemas.envelope import START
-from tests.bench.bare_docker import Bare
-from tests.bench.figures import Figure
-from tests.bench.pods import churn, many, parts, profile, traced
+from tests.bench.bare_docker import Bare, warmed_up
+from tests.bench.figures import UNMEASURED, Figure
+from tests.bench.pods import broken, churn, many, parts, power, profile, traced
 from tests.bench.pods.agent import NODE, Agent, running
 from tests.support import scratch
-from tests.support.images import BUSYBOX, PAUSE
 from tests.support.ports import free_port
 
 SETTLE_SECONDS = 3.0
@@ -37,25 +37,27 @@ Part = Callable[[Agent, Bare, argparse.Namespace], list[Figure]]
 PARTS: dict[str, Part] = {
     "a": lambda agent, bare, given: parts.single(agent, bare, 3 if given.quick else 10),
     "b": lambda agent, bare, given: parts.restart(agent, bare, 3 if given.quick else 10),
+    "c": lambda agent, bare, given: broken.figures(agent, bare, 4 if given.quick else 40),
     "batch": lambda agent, bare, given: parts.batch(agent, bare, (5, 10) if given.quick else (10, 30, 60)),
     "g": lambda agent, _, given: parts.termination(agent),
     "e": lambda agent, _, given: parts.comeback(agent, *((5, 1) if given.quick else (30, 3))),
     "d": lambda agent, _, given: parts.steady(agent, (0, 10) if given.quick else (0, 30, 60), quick=given.quick),
     "110": lambda agent, bare, given: many.figures(agent, bare, 12 if given.quick else 110, quick=given.quick),
+    "power": lambda _agent, _bare, given: power.figures(5 if given.quick else 110),
     "churn": lambda agent, _, given: churn.figures(agent, given.churn or (30 if given.quick else 180)),
     "log": lambda agent, _, given: parts.comeback_of_many(agent, *((50_000, 1) if given.quick else (1_000_000, 3))),
 }
-"""By the harness's own names; `log` is e with a long log, `110` as many pods as the kubelet takes. In this order."""
+"""By the harness's own names; `log` is e with a long log, `110` as many pods as the kubelet takes, `power` as many
+after a power cut. In this order.
+"""
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
     """Every part's figures, or those of the parts asked for."""
     os.environ["PYTHONUNBUFFERED"] = "1"
     # Spans are asked for at the agent's pages.
-    with running(port=free_port() if options.trace else 0) as agent:
-        bare = Bare(agent.docker.host.removeprefix("unix://"), _name(PAUSE), _name(BUSYBOX))
-        bare.one()  # the engine's first pod takes longer than any other
-        bare.remove()
+    with running(in_network=True, port=free_port() if options.trace else 0) as agent:
+        bare = warmed_up(agent.docker.host)
         found: list[Figure] = []
         for name, part in PARTS.items():
             if not options.only or name in options.only:
@@ -81,7 +83,7 @@ def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argpars
     begun = profile.begin(options.profile, name)
     store = RedisStore(agent.url, NODE)
     before = store.last()
-    agent.restart(sampled=begun)
+    agent.restart(("-m", "tests.bench.pods.sampled", str(begun)))
     scratch.wait_until(lambda: profile.has_samples(begun), "the first samples")
     time.sleep(SETTLE_SECONDS)
     profile.begin(options.profile, name)  # anew: a part that starts the agent does so itself
@@ -100,9 +102,5 @@ def attempted(part: Callable[[], list[Figure]]) -> list[Figure]:
     """A part that fails is a row that says so; the others are measured all the same."""
     try:
         return part()
-    except (TimeoutError, AssertionError, KeyError, subprocess.CalledProcessError) as error:
-        return [Figure(name="could not be measured", ours=math.inf, unit="", goal=0, note=repr(error))]
-
-
-def _name(image: LocalImage) -> str:
-    return f"{image.repository}:{image.tag}"
+    except (TimeoutError, AssertionError, KeyError, StatisticsError, subprocess.CalledProcessError) as error:
+        return [Figure(name=UNMEASURED, ours=math.inf, unit="", goal=0, note=repr(error))]

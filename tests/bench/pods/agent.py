@@ -9,7 +9,7 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,27 +20,89 @@ from tests.support.docker import PrivateDocker, private_docker
 from tests.support.images import BUSYBOX
 
 NODE = "bench"
+CHRONOLET = ("-m", "chronolet.cli")
+"""What Python runs as the agent: a module or a file that takes chronolet's arguments after its own."""
 HARNESS = Path(__file__).parent.with_name("agent_bench.py")
 
 
-class Agent:
-    """`chronolet run` on a folder of manifests."""
+class AnyAgent:
+    """An agent that runs the pods of a folder of manifests on an engine, as `agent_bench` starts, kills and measures
+    it. `start_command` starts it in the background and writes its pids to `pidfile`.
+    """
 
-    def __init__(self, folder: Path, docker: PrivateDocker, *, in_network: bool = False, port: int = 0) -> None:
-        """`in_network`: in Docker's own network, where it reaches the addresses of pods. `port`: of its HTTP pages."""
-        self._in_network = in_network
-        self.port = port
+    start_command: str
+
+    def __init__(self, folder: Path, docker: PrivateDocker) -> None:
         self.folder = folder
         self.docker = docker
         self.manifests = folder / "manifests"
-        self.state = folder / "state"
         self.pidfile = folder / "pid"
         self.log = folder / "log"
         self.manifests.mkdir()
-        self.start_command = self._start_command(None)
 
     def start(self) -> None:
+        """By its command. CalledProcessError if that fails."""
         subprocess.run(["bash", "-c", self.start_command], check=True, cwd=REPOSITORY)
+
+    def kill(self) -> None:
+        """kill -9 of the agent; what it has started lives on."""
+        scratch.kill(self.pids())
+
+    def pids(self) -> list[int]:
+        """Those of its file that live."""
+        if not self.pidfile.exists():
+            return []
+        return [int(word) for word in self.pidfile.read_text().split() if scratch.start_time(int(word))]
+
+    def counted(self) -> list[str]:
+        """The harness's options that name what else counts as the agent where CPU and memory are measured."""
+        raise NotImplementedError
+
+    def measure(self, tests: str, *options: str) -> dict[str, Any]:
+        """Run tests of `agent_bench`: what it found."""
+        out = self.folder / f"{tests}.json"
+        values = {
+            "tests": tests,
+            "out": out,
+            "manifests": self.manifests,
+            "pidfile": self.pidfile,
+            "agent-start": self.start_command,
+            "image": BUSYBOX.reference,
+            "dockerd-pid": self.docker.pid,
+            "containerd-pid": self._containerd(),
+            "docker-sock": self.docker.host.removeprefix("unix://"),
+        }
+        words = [word for name, value in values.items() for word in (f"--{name}", str(value))]
+        subprocess.run([sys.executable, str(HARNESS), *words, *options], check=True, stdout=sys.stderr, cwd=REPOSITORY)
+        found: dict[str, Any] = json.loads(out.read_text())
+        return found
+
+    def destroy(self) -> None:
+        """All processes that name its folder."""
+        scratch.kill(scratch.pids_naming(f"{self.folder}/"))
+
+    def _containerd(self) -> int:
+        """The engine's own: by its name alone the harness would count those of other engines, too."""
+        return next(
+            pid
+            for pid in scratch.children(self.docker.pid)
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "containerd"
+        )
+
+
+class Agent(AnyAgent):
+    """`chronolet run`."""
+
+    def __init__(self, folder: Path, docker: PrivateDocker, *, in_network: bool = False, port: int = 0) -> None:
+        """`in_network`: in Docker's own network, where it reaches the addresses of pods. `port`: of its HTTP pages."""
+        super().__init__(folder, docker)
+        self._in_network = in_network
+        self.port = port
+        self.state = folder / "state"
+        self.start_command = self._start_command(CHRONOLET)
+
+    def start(self) -> None:
+        super().start()
         scratch.wait_until(
             lambda: bool(self.redis()) and self._socket.exists(), f"the agent's redis-server; see {self.log}"
         )
@@ -58,14 +120,10 @@ class Agent:
     def _socket(self) -> Path:
         return self.state / "redis/redis.sock"
 
-    def kill(self) -> None:
-        """kill -9 of the agent; its redis-server lives on."""
-        scratch.kill([self.pid])
-
-    def restart(self, sampled: Path | None = None) -> None:
-        """Kill and start it again; from now on, whoever starts it, it writes samples of its threads below a path."""
+    def restart(self, program: Sequence[str] = CHRONOLET) -> None:
+        """Kill and start it again; from now on, whoever starts it, Python runs this with these arguments."""
         self.kill()
-        self.start_command = self._start_command(sampled)
+        self.start_command = self._start_command(program)
         self.start()
 
     def redis(self) -> list[int]:
@@ -73,42 +131,13 @@ class Agent:
         named = scratch.pids_naming(f"{self.folder}/")
         return [pid for pid in named if "redis-server" in Path(f"/proc/{pid}/comm").read_text()]
 
-    def measure(self, tests: str, *options: str) -> dict[str, Any]:
-        """Run tests of `agent_bench`: what it found."""
-        out = self.folder / f"{tests}.json"
-        values = {
-            "tests": tests,
-            "out": out,
-            "manifests": self.manifests,
-            "pidfile": self.pidfile,
-            "agent-start": self.start_command,
-            "image": f"{BUSYBOX.repository}:{BUSYBOX.tag}",
-            "dockerd-pid": self.docker.pid,
-            "containerd-pid": self._containerd(),
-            "docker-sock": self.docker.host.removeprefix("unix://"),
-        }
-        words = [word for name, value in values.items() for word in (f"--{name}", str(value))]
-        subprocess.run([sys.executable, str(HARNESS), *words, *options], check=True, stdout=sys.stderr, cwd=REPOSITORY)
-        found: dict[str, Any] = json.loads(out.read_text())
-        return found
+    def counted(self) -> list[str]:
+        return [word for pid in self.redis() for word in ("--agent-pid", str(pid))]
 
-    def destroy(self) -> None:
-        """Agent, redis-server and files."""
-        scratch.kill(scratch.pids_naming(f"{self.folder}/"))
-
-    def _containerd(self) -> int:
-        """The engine's own: by its name alone the harness would count those of other engines, too."""
-        return next(
-            pid
-            for pid in scratch.children(self.docker.pid)
-            if Path(f"/proc/{pid}/comm").read_text().strip() == "containerd"
-        )
-
-    def _start_command(self, sampled: Path | None) -> str:
+    def _start_command(self, program: Sequence[str]) -> str:
         """In the background, in a session of its own, its pid in the file: `agent_bench` starts it again by this."""
-        program = ["chronolet.cli"] if sampled is None else ["tests.bench.pods.sampled", str(sampled)]
         words = [
-            *(sys.executable, "-m", *program, "run", "--port", str(self.port), "--hostname-override", NODE),
+            *(sys.executable, *program, "run", "--port", str(self.port), "--hostname-override", NODE),
             *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),
             *("--cgroup-root", self.docker.cgroup_root(NODE)),
         ]

@@ -1,13 +1,14 @@
 """Many pods, each with a small HTTP server, for benchmarks that probe them.
 
-Input: an agent, how many, which probes. Output: pods that run. Next: `overload`, `steady`.
+Input: an agent, how many, which probes. Output: pods that run. Next: `overload`, `steady`, `mixed`, `memory`, `power`.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.bench.pods.agent import Agent
@@ -31,6 +32,18 @@ def start(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) -> 
         path.rename(agent.manifests / path.name)
     scratch.wait_until(lambda: len(containers(agent)) == 2 * count, f"{count} pods", _START_SECONDS)
     time.sleep(5)
+
+
+@contextmanager
+def served(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) -> Iterator[None]:
+    """They run within, and are gone at the end."""
+    start(agent, count, probes)
+    try:
+        yield
+    finally:
+        for number in range(count):
+            (agent.manifests / f"{number}.json").unlink(missing_ok=True)
+    scratch.wait_until(lambda: not containers(agent, everyone=True), "the end of all pods", 300)
 
 
 def name(number: int) -> str:

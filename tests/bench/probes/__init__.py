@@ -1,7 +1,7 @@
 """Probes: what 330 HTTP probes a second cost and how punctual they are, and the agent bench's rows that have probes.
 
 Comes in: how thoroughly, and which parts. Goes out: figures beside their goals. The agent runs in the network of its
-engine, as on any host, so that it reaches its pods. Next: `rate`, `rows`.
+engine, as on any host, so that it reaches its pods. Next: `rate`, `mixed`, `rows`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from tests.bench.figures import Figure
 from tests.bench.pods import attempted
 from tests.bench.pods.agent import Agent, running
-from tests.bench.probes import rate, rows
+from tests.bench.probes import mixed, rate, rows
 
 PARTS: dict[str, Callable[[Agent, bool], list[Figure]]] = {
     "rate": lambda agent, quick: rate.figures(agent, 12 if quick else 110, quick=quick),
-    "c": lambda agent, quick: rows.broken(agent, 3 if quick else 10),
+    "mixed": lambda agent, quick: mixed.figures(agent, 12 if quick else 110, quick=quick),
     "d": lambda agent, quick: rows.steady(agent, quick=quick),
     "overload": lambda agent, quick: rows.overload(agent, 12 if quick else 60, quick=quick),
 }

@@ -44,6 +44,27 @@ class Window(NamedTuple):
     """Processor seconds of the agent and of Redis."""
     results: list[dict[str, str]]
 
+    @property
+    def rate(self) -> float:
+        """Probes a second."""
+        return len(self.results) / self.seconds
+
+    @property
+    def failed(self) -> int:
+        """How many of the probes did not succeed."""
+        return sum(one["outcome"] != "success" for one in self.results)
+
+    def cpu(self, goal: float | None) -> Figure:
+        """Of agent and Redis together."""
+        percent = 100 / self.seconds
+        return Figure(
+            name="CPU of agent and Redis meanwhile",
+            ours=(self.agent + self.server) * percent,
+            unit="% of a core",
+            goal=goal,
+            note=f"agent {self.agent * percent:.1f}, Redis {self.server * percent:.1f}, over {self.seconds:.0f} s",
+        )
+
 
 def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
     """The rate is kept, the cost is low, the times are met."""
@@ -52,7 +73,7 @@ def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
         _put(agent, name)
     scratch.wait_until(lambda: len(containers(agent)) == 2 * pods, f"{pods} pods", 300)
     time.sleep(5 if quick else SETTLE_SECONDS)
-    window = _window(agent, 10 if quick else WINDOW_SECONDS)
+    window = measured(agent, 10 if quick else WINDOW_SECONDS)
     for name in names:
         (agent.manifests / f"{name}.json").unlink()
     scratch.wait_until(lambda: not containers(agent), "the end of all pods", 300)
@@ -61,28 +82,18 @@ def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
 
 def _figures(window: Window, pods: int, *, quick: bool) -> list[Figure]:
     wanted = pods * PROBES_AT_WORK / (PERIOD_MS / 1000)
-    rate = len(window.results) / window.seconds
     late = sorted(float(one["late_milliseconds"]) for one in window.results) or [math.inf]
-    failed = sum(one["outcome"] != "success" for one in window.results)
-    percent = 100 / window.seconds
     return [
         Figure(
             name="HTTP probes a second",
-            ours=rate,
+            ours=window.rate,
             unit="a second",
             goal=0.99 * wanted,
             bound="at least",
             note=f"{pods} containers with three probes each, two of which go on, every {PERIOD_MS} ms: {wanted:.0f}"
-            f" a second; {failed} of {len(window.results)} failed",
+            f" a second; {window.failed} of {len(window.results)} failed",
         ),
-        Figure(
-            name="CPU of agent and Redis meanwhile",
-            ours=(window.agent + window.server) * percent,
-            unit="% of a core",
-            goal=None if quick else CPU_GOAL,
-            note=f"agent {window.agent * percent:.1f}, Redis {window.server * percent:.1f},"
-            f" over {window.seconds:.0f} s",
-        ),
+        window.cpu(None if quick else CPU_GOAL),
         Figure(
             name="begin of a probe after its time, p99",
             ours=late[int(len(late) * 0.99)],
@@ -93,7 +104,8 @@ def _figures(window: Window, pods: int, *, quick: bool) -> list[Figure]:
     ]
 
 
-def _window(agent: Agent, seconds: float) -> Window:
+def measured(agent: Agent, seconds: float) -> Window:
+    """From now on, for so long."""
     server = agent.redis()[0]
     before, began = (cpu_seconds(agent.pid), cpu_seconds(server)), time.time()
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""The agent bench's own tests that have probes: c, and the rows of d with probes each second.
+"""The rows of d with probes each second, and more exec probes than the machine can run.
 
 Comes in: an agent. Goes out: figures beside the goals of the anchors' table. Next: `probes`.
 """
@@ -15,61 +15,23 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys
 from tests.bench.figures import Figure
 from tests.bench.pods.agent import NODE, Agent
-from tests.bench.pods.parts import cpu, engine_cpu, measured_steady, memory, value
-from tests.bench.probes import steps
+from tests.bench.pods.parts import configuration, cpu, engine_cpu, measured_steady, memory
 
-MEDIAN_GOAL, WORST_GOAL = 0.60, 1.00
-CPU_GOALS = {"30:http": 2.5, "30:exec": 5.4, "60:http": 4.5}
+CONFIGURATIONS = ("30:http", "30:exec", "60:http")
 ENGINE_GOALS = {"30:exec": 16.0}
 _OPTIONS = ("--count-probes", "--steady-fthr", "3")
 
 
-def broken(agent: Agent, reps: int) -> list[Figure]:
-    """From a broken condition to the next container's start, liveness each second, threshold 1."""
-    store = RedisStore(agent.url, NODE)
-    before = store.last()
-    found = agent.measure("c", "--reps", str(reps))
-    spent = {kind: steps.medians(store, before, f"an-lv{kind}-") for kind in ("exec", "http")}
-    store.close()
-    return [figure for kind, times in spent.items() for figure in _broken(kind, found[f"c_{kind}"], times)]
-
-
-def _broken(kind: str, found: dict[str, Any], times: steps.Steps | None) -> list[Figure]:
-    start = found["break_to_new_start"]
-    kill = found["break_to_kill"]
-    figures = [
-        Figure(
-            name=f"c. {kind} liveness, break to new start, median",
-            ours=value(start, "median"),
-            unit="s",
-            goal=MEDIAN_GOAL,
-            note=f"to the kill: {value(kill, 'median'):.3f}, of which the wait for the next probe is 0.5 on average;"
-            f" {found['unexpected_restarts']} unexpected restarts",
-        ),
-        Figure(name=f"c. {kind} liveness, the same, p99", ours=value(start, "p99"), unit="s", goal=WORST_GOAL),
-    ]
-    if times is not None:
-        parts = ", ".join(f"{name} {value}" for name, value in times._asdict().items())
-        without = Figure(
-            name=f"c. {kind} liveness, the same without the wait for the probe",
-            ours=sum(times) / 1000,
-            unit="s",
-            note=f"medians in ms, by the log and Docker's clock: {parts}",
-        )
-        figures.append(without)
-    return figures
-
-
 def steady(agent: Agent, *, quick: bool) -> list[Figure]:
     """CPU and memory with a liveness probe each second in every pod."""
-    configurations = ("10:http", "10:exec") if quick else tuple(CPU_GOALS)
+    configurations = ("10:http", "10:exec") if quick else CONFIGURATIONS
     return [figure for one in configurations for figure in _steady(*_counted(agent, one, quick=quick))]
 
 
-def _counted(agent: Agent, configuration: str, *, quick: bool) -> tuple[dict[str, Any], int]:
+def _counted(agent: Agent, wanted: str, *, quick: bool) -> tuple[dict[str, Any], int]:
     """What test d found, and how many outcomes there were from the pods' start to their end."""
     before = _outcomes(agent)
-    (found,) = measured_steady(agent, (configuration,), *_OPTIONS, quick=quick)
+    (found,) = measured_steady(agent, (wanted,), *_OPTIONS, quick=quick)
     return found, _outcomes(agent) - before
 
 
@@ -81,9 +43,9 @@ def _outcomes(agent: Agent) -> int:
 
 
 def _steady(one: dict[str, Any], outcomes: int) -> list[Figure]:
-    what, pods, kind = f"{one['pods']}:{one['probe']}", one["pods"], one["probe"]
+    pods, kind = one["pods"], one["probe"]
     figures = [
-        cpu(one, f"d. agent and Redis, {pods} pods, {kind} each second", CPU_GOALS.get(what)),
+        cpu(one, f"d. agent and Redis, {pods} pods, {kind} each second"),
         memory(one, f"d. resident memory of both, {pods} pods, {kind} each second"),
         Figure(
             name=f"d. restarts of healthy containers, {pods} pods, {kind}",
@@ -98,7 +60,7 @@ def _steady(one: dict[str, Any], outcomes: int) -> list[Figure]:
             name=f"d. dockerd and containerd, {pods} pods, exec each second",
             ours=engine_cpu(one),
             unit="CPU s/min",
-            goal=ENGINE_GOALS.get(what),
+            goal=ENGINE_GOALS.get(configuration(one)),
         )
         figures.append(engine)
     return figures
@@ -127,7 +89,7 @@ def overload(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
             goal=None if quick else 1,
             bound="at least",
         ),
-        cpu(one, f"agent and Redis meanwhile, {pods} pods", None),
+        cpu(one, f"agent and Redis meanwhile, {pods} pods"),
     ]
 
 

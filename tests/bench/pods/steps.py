@@ -1,24 +1,29 @@
 """What the time from a failing probe to the next container's start is spent on, by the log.
 
-Comes in: a store, where in the log to begin. Goes out: the median of each step. Next: `rows`. The wait for the next
+Comes in: a store, where in the log to begin. Goes out: the steps of each restart. Next: `broken`. The wait for the next
 probe, which no agent can shorten, is no part of it.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from chronolet.kernel.redis_store import RedisStore
-from chronolet_schemas import codec, pod, prober, registry
+from chronolet_schemas import codec, pleg, pod, prober, registry
 from chronolet_schemas.envelope import Event, Position
 
-_KINDS = (prober.ProbeFailed, pod.ContainerStopRequested, pod.ContainerExited, pod.ContainerStarted)
+_KINDS = (
+    *(prober.ProbeSucceeded, prober.ProbeFailed, pleg.ProbeKillHeld),
+    *(pod.ContainerStopRequested, pod.ContainerExited, pod.ContainerStarted),
+)
 
 
 class Steps(NamedTuple):
-    """Milliseconds. `decided` and `noticed` are ours, the rest is mostly Docker's."""
+    """Milliseconds. `decided` and `noticed` are ours, the rest is mostly Docker's. Their sum is the time from the
+    failing probe's start to the new container's.
+    """
 
     probe: int
     """The failing probe itself."""
@@ -32,13 +37,15 @@ class Steps(NamedTuple):
     """Until the next one has started, by Docker's clock."""
 
 
-def medians(store: RedisStore, after: Position, prefix: str) -> Steps | None:
-    """Of all such restarts of pods whose names begin so; None if there were none."""
-    found = list(_restarts(store, after, prefix))
-    return Steps(*(round(statistics.median(step)) for step in zip(*found, strict=True))) if found else None
+def medians(found: Sequence[Steps]) -> Steps:
+    """Of each step by itself. StatisticsError without any restart."""
+    return Steps(*(round(statistics.median(one[step] for one in found)) for step in range(len(Steps._fields))))
 
 
-def _restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps]:
+def restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps]:
+    """Of containers whose probe failed, of pods whose names begin so. A stop that is held back for a minute, as the
+    machine is short of something, is none of them.
+    """
     names = {registry.type_of(kind) for kind in _KINDS}
     failed: dict[str, prober.ProbeFailed] = {}
     wished: dict[str, int] = {}
@@ -48,8 +55,11 @@ def _restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps
             continue
         event, at = codec.decode(entry.type, entry.data, Event), entry.position.milliseconds
         match event:
-            case prober.ProbeFailed() if event.held and event.pod.partition("/")[2].startswith(prefix):
-                failed[event.pod] = event
+            case prober.ProbeSucceeded() | pleg.ProbeKillHeld() if event.pod not in wished:
+                failed.pop(event.pod, None)
+            case prober.ProbeFailed() if event.consecutive >= event.threshold and _is_of(event.pod, prefix):
+                # The first one: while the machine is short of something, a container is probed on until it is stopped.
+                failed.setdefault(event.pod, event)
             case pod.ContainerStopRequested() if event.pod in failed:
                 wished[event.pod] = at
             case pod.ContainerExited() if event.pod in wished:
@@ -63,3 +73,7 @@ def _restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps
                     noticed=noticed - end.finished_at,
                     started=event.started_at - noticed,
                 )
+
+
+def _is_of(pod_key: str, prefix: str) -> bool:
+    return pod_key.partition("/")[2].startswith(prefix)

@@ -1,0 +1,120 @@
+"""Row c: from a broken container to the next one, by a liveness probe each second that stops it at its first failure.
+
+Comes in: an agent, bare calls, how many breaks of each kind. Goes out: figures, each kind's by itself. Next: `pods`.
+
+The harness breaks containers at random times, so half a second of the time from the break is the wait for the next
+probe. The time from the failing probe's start is read in the agent's log (`steps`); a bare client's is that of a stop
+with the same grace period, a creation and a start.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any, NamedTuple
+
+from chronolet.kernel.redis_store import RedisStore
+from tests.bench.agent_bench import pct
+from tests.bench.bare_docker import Bare
+from tests.bench.figures import Figure
+from tests.bench.pods import steps
+from tests.bench.pods.agent import NODE, Agent
+
+KINDS = ("exec", "http")
+TURN = 10
+"""Containers that are probed at a time: those of forty would load the machine."""
+GRACE_SECONDS = 5
+"""Of the harness's pods."""
+
+
+class Goals(NamedTuple):
+    """Seconds."""
+
+    median: float
+    p99: float
+
+
+FROM_PROBE = {"exec": Goals(0.20, 0.30), "http": Goals(0.15, 0.25)}
+FROM_BREAK = Goals(0.65, 1.15)
+
+
+class Broken(NamedTuple):
+    """What was found of one kind: seconds from the break, the steps of each restart, restarts of healthy containers."""
+
+    from_break: list[float]
+    steps: list[steps.Steps]
+    unexpected: int
+
+
+def figures(agent: Agent, bare: Bare, breaks: int) -> list[Figure]:
+    """Some breaks of one kind, then of the other, and again; bare calls before and after all of them."""
+    bares = _bare(bare, breaks)
+    found = {kind: Broken([], [], 0) for kind in KINDS}
+    for left in range(breaks, 0, -TURN):
+        for kind in KINDS:
+            found[kind] = _joined(found[kind], _broken(agent, kind, min(left, TURN)))
+    bares += _bare(bare, breaks)
+    return [figure for kind, one in found.items() for figure in told(kind, one, bares, breaks)]
+
+
+def _bare(bare: Bare, breaks: int) -> list[float]:
+    found = bare.replacements(breaks, GRACE_SECONDS)
+    bare.remove()
+    return found
+
+
+def _broken(agent: Agent, kind: str, breaks: int) -> Broken:
+    store = RedisStore(agent.url, NODE)
+    try:
+        before = store.last()
+        found: dict[str, Any] = agent.measure("c", "--reps", str(breaks), "--c-kinds", kind)[f"c_{kind}"]
+        spent = list(steps.restarts(store, before, f"an-lv{kind}-"))
+    finally:
+        store.close()
+    return Broken(found["break_to_new_start"].get("all", []), spent, found["unexpected_restarts"])
+
+
+def _joined(one: Broken, other: Broken) -> Broken:
+    return Broken(one.from_break + other.from_break, one.steps + other.steps, one.unexpected + other.unexpected)
+
+
+def told(kind: str, found: Broken, bares: list[float], breaks: int) -> list[Figure]:
+    """The figures of a kind. AssertionError if no container was started for its probe.
+
+    On a machine that is short of something the agent holds back stops, and the harness does not wait for those.
+    """
+    assert found.from_break, f"no container was started again after a break: {kind}"
+    assert found.steps, f"no restart for a failed probe is in the log: {kind}"
+    spent = [sum(one) / 1000 for one in found.steps]
+    medians = ", ".join(f"{name} {value}" for name, value in steps.medians(found.steps)._asdict().items())
+    counted = f"{len(found.from_break)} of {breaks} breaks ended within a minute, {found.unexpected} other restarts"
+    goals = FROM_PROBE[kind]
+    return [
+        Figure(
+            name=f"c. {kind}, failing probe to new start, median",
+            **_beside(spent, bares, 50, goals.median),
+            note=f"{len(spent)} restarts; medians in ms, by the log and Docker's clock: {medians}",
+        ),
+        Figure(name=f"c. {kind}, failing probe to new start, p99", **_beside(spent, bares, 99, goals.p99)),
+        Figure(
+            name=f"c. {kind}, break to new start, median",
+            ours=statistics.median(found.from_break),
+            unit="s",
+            goal=FROM_BREAK.median,
+            note=counted,
+        ),
+        Figure(
+            name=f"c. {kind}, break to new start, p99", ours=pct(found.from_break, 99), unit="s", goal=FROM_BREAK.p99
+        ),
+    ]
+
+
+def _beside(spent: list[float], bares: list[float], percent: int, goal: float) -> dict[str, Any]:
+    """A percentile of both; the goal is for ours alone."""
+    return {
+        "ours": pct(spent, percent),
+        "unit": "s",
+        "reference": pct(bares, percent),
+        "reference_name": "s by bare calls",
+        "goal": goal,
+        "absolute": True,
+    }

@@ -1,0 +1,66 @@
+"""Power-on: every process of a machine full of pods is killed, then its engine and its agent start again.
+
+Comes in: how many pods. Goes out: a figure: from the agent's start to the last pod's, beside the best bare client that
+makes as many pods on the same engine. Next: `pods`.
+
+Engine and agent are this part's own, for the engine's end ends what others watch. The engine starts first and is not
+measured: its containers are dead when the agent meets them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+from chronolet.ports import labels
+from tests.bench.agent_bench import Docker
+from tests.bench.bare_docker import warmed_up
+from tests.bench.figures import Figure
+from tests.bench.pods import parts, serving
+from tests.bench.pods.agent import Agent, running
+from tests.bench.pods.churn import containers
+from tests.support import scratch
+
+GOAL = parts.LAST_GOAL
+_START_SECONDS = 600
+
+
+def figures(pods: int, workers: Sequence[int] = ()) -> list[Figure]:
+    """One power-on; `workers` as for `parts.bare_batch`."""
+    with running(in_network=True) as agent:
+        best = parts.bare_batch(warmed_up(agent.docker.host), pods, workers).started
+        serving.start(agent, pods, lambda _: {})
+        cut_power(agent)
+        agent.docker.start()
+        began = time.time()
+        agent.start()
+        scratch.wait_until(lambda: len(apps(agent)) == pods, f"{pods} pods; see {agent.log}", _START_SECONDS)
+        # Ready as soon as it runs: the pods have no readiness probe.
+        last = max(started_at(agent, app) for app in apps(agent)) - began
+    return [parts.timed(f"power-on with {pods} pods, agent's start to the last pod ready", last, best, GOAL)]
+
+
+def cut_power(agent: Agent) -> None:
+    """kill -9 of everything: engine, shims, containers, agent, Redis."""
+    agent.docker.kill9()
+    while living := living_of(agent):
+        scratch.kill(living)
+
+
+def living_of(agent: Agent) -> list[int]:
+    """Processes of the engine and of all that runs on it, the agent's included."""
+    inside = [pid for pids in agent.docker.processes().values() for pid in pids]
+    return [pid for pid in {*inside, *scratch.pids_naming(f"{agent.docker.folder}/")} if scratch.start_time(pid)]
+
+
+def apps(agent: Agent) -> list[str]:
+    """The ids of running apps: of containers that are no sandboxes."""
+    return [one["Id"] for one in containers(agent) if one["Labels"][labels.CONTAINER_NAME] == "app"]
+
+
+def started_at(agent: Agent, container: str) -> float:
+    """Seconds since the epoch, as Docker has it."""
+    found = Docker(agent.docker.host.removeprefix("unix://")).inspect(container)
+    assert found is not None, f"{container} is gone"
+    return datetime.fromisoformat(found["State"]["StartedAt"]).timestamp()
