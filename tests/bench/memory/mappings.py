@@ -1,0 +1,89 @@
+"""What the kernel counts as a process's memory, by the kind of mapping.
+
+Comes in: `/proc/<pid>/smaps`. Goes out: resident and proportional sizes (PSS: a shared page counts as its share) by
+kind and by file. Source: proc(5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+KINDS = ("heap", "anonymous memory", "libraries", "files")
+"""`libraries` are files of which a part can be executed, the program itself included; what they write to becomes their
+own anonymous pages, which still count as theirs. `anonymous memory` has no name or a thread's stack's.
+"""
+LARGEST = 5
+_HEADING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ (\S+) \S+ \S+ \S+ *(.*)$")
+_KIB_A_MIB = 1024
+
+
+class Mapping(NamedTuple):
+    """One range of addresses; sizes in KiB."""
+
+    path: str
+    executable: bool
+    rss: int
+    pss: int
+
+
+class Held(NamedTuple):
+    """Sizes in MiB."""
+
+    rss_mib: float
+    pss_mib: float
+
+
+def of(pid: int) -> list[Mapping]:
+    """All mappings of a process. FileNotFoundError or ProcessLookupError if there is none."""
+    return parsed(Path(f"/proc/{pid}/smaps").read_text(encoding="utf-8", errors="replace").splitlines())
+
+
+def parsed(lines: Iterable[str]) -> list[Mapping]:
+    """The mappings of smaps's lines."""
+    found: list[Mapping] = []
+    for line in lines:
+        if heading := _HEADING.match(line):
+            found.append(Mapping(heading[2], "x" in heading[1], 0, 0))
+        elif line.startswith("Rss:"):
+            found[-1] = found[-1]._replace(rss=int(line.split()[1]))
+        elif line.startswith("Pss:"):
+            found[-1] = found[-1]._replace(pss=int(line.split()[1]))
+    return found
+
+
+def resident_mib(mappings: Sequence[Mapping]) -> float:
+    """Of all of them."""
+    return sum(one.rss for one in mappings) / _KIB_A_MIB
+
+
+def by_kind(mappings: Sequence[Mapping]) -> dict[str, Held]:
+    """Each of KINDS, in that order."""
+    programs = {one.path for one in mappings if one.executable and one.path.startswith("/")}
+    rss: Counter[str] = Counter()
+    pss: Counter[str] = Counter()
+    for one in mappings:
+        kind = _kind(one.path, programs)
+        rss[kind] += one.rss
+        pss[kind] += one.pss
+    return {kind: Held(rss[kind] / _KIB_A_MIB, pss[kind] / _KIB_A_MIB) for kind in KINDS}
+
+
+def _kind(path: str, programs: set[str]) -> str:
+    if path == "[heap]":
+        return "heap"
+    if not path.startswith("/"):
+        return "anonymous memory"
+    return "libraries" if path in programs else "files"
+
+
+def largest(mappings: Sequence[Mapping]) -> str:
+    """The files with most resident memory, in one line."""
+    found: Counter[str] = Counter()
+    for one in mappings:
+        if one.path.startswith("/"):
+            found[Path(one.path).name] += one.rss
+    return ", ".join(f"{name} {kib / _KIB_A_MIB:.1f}" for name, kib in found.most_common(LARGEST))

@@ -1,0 +1,61 @@
+"""Python objects by package: the project's own top packages, each library, the standard library as one.
+
+Comes in: the path of a traced agent. Goes out: MiB by package, the largest first. Next: `memory`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from tests.bench.memory.traced import Snapshot
+from tests.support import scratch
+
+IMPORTER, STANDARD, GENERATED = "Python's importer", "the standard library", "generated code"
+OWN = ("chronolet",)
+"""Packages whose sub-packages are told one by one."""
+_BYTES_A_MIB = 1 << 20
+
+
+def snapshot(path: Path) -> Snapshot:
+    """Asked for now. TimeoutError if the agent does not answer."""
+    asked, written = (path.with_name(f"{path.name}.{ending}") for ending in ("asked", "json"))
+    asked.touch()
+    scratch.wait_until(lambda: not asked.exists(), f"a snapshot in {written}", 60)
+    return msgspec.json.decode(written.read_bytes(), type=Snapshot)
+
+
+def held(found: Snapshot) -> dict[str, float]:
+    """By package. What the importer holds belongs to the files it has loaded, by the size of their code; some of that
+    is not needed any more once a module has been run, so it may be more than the importer still holds.
+    """
+    totals: Counter[str] = Counter()
+    for name, size in found.allocated.items():
+        totals[package(name)] += size
+    loaded = sum(found.code.values())
+    share = min(1.0, totals[IMPORTER] / loaded) if loaded else 0.0
+    for name, size in found.code.items():
+        totals[package(name)] += round(size * share)
+    totals[IMPORTER] -= round(loaded * share)
+    return {name: size / _BYTES_A_MIB for name, size in totals.most_common()}
+
+
+def package(name: str) -> str:
+    """Of a file name, as a code object has it."""
+    if name.startswith("<frozen importlib"):
+        return IMPORTER
+    if name.startswith("<"):
+        return STANDARD if name.startswith("<frozen") else GENERATED
+    parts = Path(name).parts
+    for folder in ("site-packages", "actors", "schemas"):
+        if folder in parts:
+            return _top(parts[parts.index(folder) + 1 :])
+    return "the benchmark" if "tests" in parts else STANDARD
+
+
+def _top(parts: tuple[str, ...]) -> str:
+    """Of a path below the folder that packages lie in."""
+    deep = 2 if parts[0] in OWN and len(parts) > 2 else 1
+    return ".".join(parts[:deep]).removesuffix(".py")

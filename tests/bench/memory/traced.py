@@ -1,0 +1,80 @@
+"""`chronolet` with tracemalloc, which says on request what each file's code has allocated.
+
+    python -P tests/bench/memory/traced.py PATH ARGUMENT...
+
+Comes in: a path, chronolet's own arguments; a file `<PATH>.asked`. Goes out: `<PATH>.json` (`Snapshot`), whole or not
+at all; then `<PATH>.asked` is gone. Next: `packages`, which asks and reads.
+
+What importing a module leaves in memory is first of all its code, which tracemalloc ascribes to Python's importer. So
+each file's code is measured as it is loaded. What was imported before this module is not seen.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import threading
+import time
+import tracemalloc
+from collections import Counter
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType
+
+import msgspec
+
+PERIOD_SECONDS = 0.2
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes by file name: what is allocated now, and what loading each file's code took."""
+
+    allocated: dict[str, int]
+    code: dict[str, int]
+
+
+class Asked(threading.Thread):
+    """Writes a snapshot whenever it is asked to."""
+
+    def __init__(self, path: Path, code: dict[str, int]) -> None:
+        super().__init__(name="traced", daemon=True)
+        self._path = path
+        self._code = code
+
+    def run(self) -> None:
+        asked = self._path.with_name(f"{self._path.name}.asked")
+        while True:
+            time.sleep(PERIOD_SECONDS)
+            if asked.exists():
+                self._write()
+                asked.unlink()
+
+    def _write(self) -> None:
+        allocated: Counter[str] = Counter()
+        for one in tracemalloc.take_snapshot().statistics("filename"):
+            allocated[one.traceback[0].filename] += one.size
+        unfinished = self._path.with_name(f"{self._path.name}.new")
+        unfinished.write_bytes(msgspec.json.encode(Snapshot(allocated=dict(allocated), code=dict(self._code))))
+        unfinished.rename(self._path.with_name(f"{self._path.name}.json"))
+
+
+def measured() -> dict[str, int]:
+    """Filled as modules are imported from now on."""
+    found: dict[str, int] = {}
+    load = SourceFileLoader.get_code
+
+    def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
+        before = tracemalloc.get_traced_memory()[0]
+        code = load(self, fullname)
+        found[self.path] = max(tracemalloc.get_traced_memory()[0] - before, 0)
+        return code
+
+    SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
+    return found
+
+
+if __name__ == "__main__":
+    tracemalloc.start()
+    Asked(Path(sys.argv[1]), measured()).start()
+    sys.argv = ["chronolet", *sys.argv[2:]]
+    runpy.run_module("chronolet.cli", run_name="__main__")
