@@ -1,0 +1,67 @@
+"""`scripts/bench beside COMMAND`: the same rows of chronolet and of any other agent, taken by turns on one engine.
+
+Comes in: a shell command that starts the other agent in the background (`other`); without any, a second chronolet is
+the other agent, which shows how far two equal agents differ here. Goes out: figures, chronolet's beside the other's.
+Next: `other` (how it is started), `rows` (what is measured).
+
+One agent runs at a time. Between its turns it is killed by kill -9 and started again; its first pod is not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from tests.bench.beside import rows
+from tests.bench.beside.other import SECOND, Other
+from tests.bench.figures import Figure
+from tests.bench.pods import attempted
+from tests.bench.pods.agent import AnyAgent, on
+from tests.support.docker import private_docker
+
+OURS, THEIRS = "chronolet", "other"
+
+
+def figures(options: argparse.Namespace) -> Sequence[Figure]:
+    """Every part's rows, or those of the parts asked for."""
+    os.environ["PYTHONUNBUFFERED"] = "1"
+    with private_docker() as docker, on(docker, docker.folder / "agent", in_network=True) as ours:
+        ours.kill()
+        theirs = Other(docker.folder / "other", docker, options.command or SECOND)
+        try:
+            return _measured({OURS: ours, THEIRS: theirs}, options)
+        finally:
+            theirs.destroy()
+
+
+def _measured(agents: Mapping[str, AnyAgent], options: argparse.Namespace) -> list[Figure]:
+    parts = rows.QUICK if options.quick else rows.FULL
+    wanted = {name: part for name, part in parts.items() if not options.only or name in options.only}
+    return [
+        figure
+        for name, part in wanted.items()
+        for figure in attempted(lambda name=name, part=part: _by_turns(name, part, agents))  # type: ignore[misc]
+    ]
+
+
+def _by_turns(name: str, part: rows.Part, agents: Mapping[str, AnyAgent]) -> list[Figure]:
+    """In each round the other one begins."""
+    found: dict[str, list[rows.Found]] = {who: [] for who in agents}
+    for number in range(part.rounds):
+        for who in sorted(agents, reverse=number % 2 == 1):
+            print(f"==> beside: {name}, round {number + 1}, {who}", file=sys.stderr, flush=True)  # noqa: T201
+            found[who].append(_turn(agents[who], name, part))
+    return [rows.compared(row, found[OURS], found[THEIRS]) for row in rows.of(name, part)]
+
+
+def _turn(agent: AnyAgent, name: str, part: rows.Part) -> rows.Found:
+    """Started, measured, killed; what it has left on the engine is gone afterwards."""
+    agent.start()
+    try:
+        agent.measure("a", "--reps", "1")
+        return agent.measure(name, *part.options, *(agent.counted() if name == "d" else ()))
+    finally:
+        agent.kill()
+        agent.docker.remove_containers()
