@@ -134,6 +134,10 @@ class Agent(AnyAgent):
     def counted(self) -> list[str]:
         return [word for pid in self.redis() for word in ("--agent-pid", str(pid))]
 
+    def in_its_network(self, command: Sequence[str]) -> Sequence[str]:
+        """The command, run where it reaches the agent's pages."""
+        return self.docker.namespace.command(*command) if self._in_network else command
+
     def _start_command(self, program: Sequence[str]) -> str:
         """In the background, in a session of its own, its pid in the file: `agent_bench` starts it again by this."""
         words = [
@@ -141,8 +145,7 @@ class Agent(AnyAgent):
             *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),
             *("--cgroup-root", self.docker.cgroup_root(NODE)),
         ]
-        if self._in_network:
-            words = self.docker.namespace.command(*words)
+        words = self.in_its_network(words)
         return f"setsid {shlex.join(words)} >>{self.log} 2>&1 </dev/null & echo $! >{self.pidfile}"
 
 

@@ -43,5 +43,7 @@ def last_start(agent: Agent, after: Position) -> str:
         "CHRONOLET_HOSTNAME_OVERRIDE": NODE,
     }
     command = [sys.executable, "-m", "chronolet.cli", "trace", f"pod/{name}", "-n", namespace]
-    said = subprocess.run(command, check=True, cwd=REPOSITORY, env=environ, stdout=subprocess.PIPE, text=True)
+    said = subprocess.run(
+        agent.in_its_network(command), check=True, cwd=REPOSITORY, env=environ, stdout=subprocess.PIPE, text=True
+    )
     return said.stdout
