@@ -40,7 +40,7 @@ def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.Answer:
     match effect:
         case wanted.EnsureImage():
             return signals.ImageRefused(reason="ErrImagePull", message=message, **to)
-        case wanted.CreateContainer() | wanted.StartContainer() | wanted.FindContainer():
+        case wanted.CreateContainer() | wanted.DiscardContainer() | wanted.StartContainer() | wanted.FindContainer():
             return signals.ContainerRefused(reason="CreateContainerError", message=message, **to)
         case wanted.PrepareHook() | wanted.RunHook():
             return lifecycle.refusal(effect, message)
@@ -182,7 +182,10 @@ def _start(
 
 
 def _create(
-    state: State, effect: wanted.CreateContainer | wanted.FindContainer, answer: signals.Answer, _now: int
+    state: State,
+    effect: wanted.CreateContainer | wanted.DiscardContainer | wanted.FindContainer,
+    answer: signals.Answer,
+    _now: int,
 ) -> Sequence[Event]:
     """A creation started nothing: what it has left of a pod that is over goes with the clean-up."""
     who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
@@ -273,6 +276,7 @@ _MEANINGS: Mapping[type[Effect], Callable[[State, Any, signals.Answer, int], Seq
     wanted.StopSandbox: _sandbox,
     wanted.EnsureImage: _image,
     wanted.CreateContainer: _create,
+    wanted.DiscardContainer: _create,
     wanted.StartContainer: _start,
     wanted.FindContainer: _start,
     wanted.StopContainer: _stop,

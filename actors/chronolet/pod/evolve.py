@@ -10,7 +10,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from chronolet.pod.adoption import state_of
-from chronolet.pod.evolve_container import evolve_container, refused, stop_of
+from chronolet.pod.evolve_container import evolve_container, for_sandbox, refused, stop_of
 from chronolet.pod.evolve_wishes import WishEvent, evolve_wishes
 from chronolet.pod.state import (
     Cleanup,
@@ -36,7 +36,7 @@ def evolve(state: State, event: Event) -> State | None:
         case pod.ContainerEvent():
             return _container_event(state, event)
         case pod.SandboxEvent():
-            return replace(state, sandbox=_sandbox(state.sandbox, event))
+            return _with_sandbox(state, _sandbox(state.sandbox, event))
         case pod.PodEvent():
             return evolve_wishes(state, event) if isinstance(event, WishEvent) else _pod_event(state, event)
         case _:
@@ -134,6 +134,14 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
         ),
         successor=None,
     )
+
+
+def _with_sandbox(state: State, sandbox: Sandbox) -> State:
+    """What was created for another sandbox is of no use any more; of a pod that is over, the clean-up removes it."""
+    if state.over:
+        return replace(state, sandbox=sandbox)
+    containers = tuple(for_sandbox(one, sandbox.id) for one in state.containers)
+    return replace(state, sandbox=sandbox, containers=containers)
 
 
 def _sandbox(sandbox: Sandbox, event: pod.SandboxEvent) -> Sandbox:

@@ -74,6 +74,13 @@ def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container
     return replace(one, ahead=replace(one.ahead, failed=True) if one.ahead else None)
 
 
+def for_sandbox(one: Container, sandbox_id: str) -> Container:
+    """The container when the pod's sandbox is the one of this id; empty: none."""
+    if one.ahead is None or one.ahead.failed or one.ahead.sandbox_id == sandbox_id:
+        return one
+    return replace(one, ahead=replace(one.ahead, outdated=True))
+
+
 def _started(one: Container, event: pod.ContainerStarted) -> Container:
     back_off = (
         replace(one.back_off, updated_at=max(one.back_off.updated_at, event.started_at)) if one.back_off else None

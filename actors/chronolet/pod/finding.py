@@ -1,7 +1,8 @@
-"""Whether a start that may have been under way has left something that runs. Nothing is made, nothing is started.
+"""What a start or a creation that may have been under way has left. Nothing is made, nothing is started.
 
-Comes in: `wanted.FindSandbox`, `FindContainer`, of a pod that is over. Goes out: `signals`. Next: `decider`, which
-stops what was found. Answers to: pkg/kubelet/pod_workers.go (a terminating pod is never synced again, only killed).
+Comes in: `wanted.FindSandbox`, `FindContainer`, of a pod that is over; `DiscardContainer`, where a sandbox is gone.
+Goes out: `signals`. Next: `decider`, which stops what was found. Answers to: pkg/kubelet/pod_workers.go (a terminating
+pod is never synced again, only killed).
 """
 
 from __future__ import annotations
@@ -24,20 +25,25 @@ class FindWorker:
 
     def container(self, effect: wanted.FindContainer, context: EffectContext) -> Signal:
         """Refusal where the runtime cannot be asked: the effect has failed then."""
-        found = self._found(effect, effect.container, context)
+        found = self._ran(effect, effect.container, context)
         if found is None:
-            return signals.ContainerRefused(
-                subject=effect.subject, intent=effect.intent, reason="CreateContainerError", message=wanted.NOT_BEGUN
-            )
+            return _nothing_to_start(effect, wanted.NOT_BEGUN)
         if found.state == "exited":
             return container_dead(effect, found.id, found)
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
 
+    def discard(self, effect: wanted.DiscardContainer, context: EffectContext) -> Signal:
+        """Refusal where the runtime cannot be asked: the next creation of this attempt replaces what is left."""
+        found = self._found(effect, effect.container, context)
+        if found is not None and found.state == "created":
+            self._outside.fenced(context).remove(found.id)
+        return _nothing_to_start(effect, wanted.OUTDATED)
+
     def sandbox(self, effect: wanted.FindSandbox, context: EffectContext) -> Signal:
         """Likewise."""
-        found = self._found(effect, names.SANDBOX, context)
+        found = self._ran(effect, names.SANDBOX, context)
         if found is None:
             return signals.SandboxRefused(subject=effect.subject, intent=effect.intent, message=wanted.NOT_BEGUN)
         if found.state == "exited":
@@ -53,18 +59,32 @@ class FindWorker:
             subject=effect.subject, intent=effect.intent, id=found.id, ip=found.ip, started_at=found.started_at
         )
 
-    def _found(
+    def _ran(
         self, effect: wanted.FindSandbox | wanted.FindContainer, container: str, context: EffectContext
     ) -> ContainerState | None:
         """What came to run under the attempt's name, if it is the pod's. The clean-up removes what never did."""
+        found = self._found(effect, container, context)
+        return found if found is not None and found.state not in ("created", "removed") else None
+
+    def _found(
+        self,
+        effect: wanted.FindSandbox | wanted.FindContainer | wanted.DiscardContainer,
+        container: str,
+        context: EffectContext,
+    ) -> ContainerState | None:
+        """What has the attempt's name, if it is the pod's."""
         namespace, _, name = effect.pod.partition("/")
         found = self._outside.fenced(context).inspect(
             names.container_name(
                 container=container, pod=name, namespace=namespace, uid=effect.uid, attempt=effect.attempt
             )
         )
-        if found is None or found.state in ("created", "removed"):
-            return None
-        owner = labels.read(found.labels)
+        owner = labels.read(found.labels) if found is not None else None
         ours = owner is not None and (owner.uid, owner.container) == (effect.uid, container)
         return found if ours else None
+
+
+def _nothing_to_start(effect: wanted.FindContainer | wanted.DiscardContainer, message: str) -> Signal:
+    return signals.ContainerRefused(
+        subject=effect.subject, intent=effect.intent, reason="CreateContainerError", message=message
+    )

@@ -169,13 +169,18 @@ def _start(state: State, one: Container) -> Wanted:
 
 
 def _creation(state: State, one: Container) -> Iterator[Wanted]:
-    """An attempt is created ahead of its start, beside whatever else is done with the container."""
+    """An attempt is created ahead of its start, or removed, next to whatever else is done with the container."""
     asked = one.ahead
     if asked is None or not asked.asked:
         return
     subject = f"{wanted.CREATION}{one.name}"
     if state.over:
         yield _found(state, one, subject, f"find/{state.uid}/ahead/{asked.attempt}", asked.attempt)
+        return
+    if asked.outdated:
+        intent = f"discard/{state.uid}/{asked.attempt}/{asked.sandbox_id}"
+        who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": one.name, "attempt": asked.attempt}
+        yield wanted.DiscardContainer(subject=subject, intent=intent, **who)
         return
     yield wanted.CreateContainer(
         subject=subject,

@@ -100,17 +100,15 @@ class SandboxWorker:
             runtime.import_image(reference, built)
 
     def _discard(self, runtime: FencedRuntime, name: str, written: Mapping[str, str]) -> None:
-        """Remove a sandbox of ours that would not start, the containers that were created for it, and what the network
-        keeps of it. What cannot be removed now is found by the next try.
+        """Remove a sandbox of ours that would not start, and what the network keeps of it. What cannot be removed now
+        is found by the next try. The containers that were created for it go next (`DiscardContainer`): one of them may
+        still be under way.
 
         The kubelet's next sandbox has another name, and so does its endpoint; ours is the same attempt again.
         """
         try:
             left = runtime.inspect(name)
             if left is not None and left.state != "running" and labels.differing(written, left.labels) is None:
-                for one in runtime.list(labels.of_uid(written[labels.NODE], written[labels.POD_UID])):
-                    if one.state == "created" and one.id != left.id:
-                        runtime.remove(one.id)
                 runtime.remove(left.id)
                 runtime.forget_endpoint(name)
         except Refusal:

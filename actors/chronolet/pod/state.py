@@ -98,7 +98,8 @@ class Stop(Record, frozen=True, kw_only=True):
 
 class Ahead(Record, frozen=True, kw_only=True):
     """The creation of an attempt ahead of its start, for this sandbox. It is under way until `id` or `failed` is
-    set.
+    set. `outdated`: the sandbox is no longer the one at hand, so what was created for it is to be removed; `failed` is
+    set once that is done.
     """
 
     attempt: int
@@ -107,11 +108,12 @@ class Ahead(Record, frozen=True, kw_only=True):
     image_id: str
     id: str = ""
     failed: bool = False
+    outdated: bool = False
 
     @property
     def asked(self) -> bool:
-        """Nobody knows yet what becomes of it."""
-        return not self.id and not self.failed
+        """It is still being created, or still to be removed."""
+        return not self.failed and (self.outdated or not self.id)
 
 
 class BackOff(Record, frozen=True, kw_only=True):
@@ -206,7 +208,7 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def being_created(self) -> bool:
-        """An attempt of it is being created ahead of its start."""
+        """An attempt of it is being created ahead of its start, or removed because its sandbox is gone."""
         return self.ahead is not None and self.ahead.asked
 
 

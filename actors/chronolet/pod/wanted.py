@@ -32,6 +32,8 @@ CREATION = "create/"
 """How the subject of a creation ahead of a start begins."""
 NOT_BEGUN = "the end of its pod was requested before it was started"
 """What is said of a start that does not happen any more."""
+OUTDATED = "the sandbox that it was created for is gone"
+"""What is said of a creation that is of no use any more."""
 
 
 class PodEffect(Effect, frozen=True, kw_only=True):
@@ -152,6 +154,15 @@ class FindContainer(PodEffect, frozen=True, kw_only=True):
     attempt: int
 
 
+class DiscardContainer(PodEffect, frozen=True, kw_only=True):
+    """Remove what was created ahead for a sandbox that is no longer the one at hand, if it was never started. Answers:
+    ContainerRefused (there is nothing to start).
+    """
+
+    container: str
+    attempt: int
+
+
 class StopContainer(PodEffect, frozen=True, kw_only=True):
     """TERM, and KILL at `deadline` (milliseconds; a repeat after a restart gets what is left of the grace).
 
@@ -228,6 +239,7 @@ Wanted = (
     | CreateContainer
     | StartContainer
     | FindContainer
+    | DiscardContainer
     | StopContainer
     | PrepareHook
     | RunHook

@@ -22,6 +22,8 @@ def good_answer(effect: Effect, at: int) -> signals.Answer:  # noqa: C901 - a ta
         case wanted.CreateContainer():
             name = f"{effect.container}-{effect.uid}-{effect.attempt}"
             answer = signals.ContainerMade(id=name, **to)
+        case wanted.DiscardContainer():
+            answer = signals.ContainerRefused(reason="CreateContainerError", message=wanted.OUTDATED, **to)
         case wanted.StartContainer() | wanted.FindContainer():
             answer = signals.ContainerUp(id=f"{effect.container}-{effect.uid}-{effect.attempt}", started_at=at, **to)
         case wanted.StopContainer():
@@ -50,7 +52,7 @@ def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.Answer | None:
         case wanted.StartContainer() | wanted.FindContainer() if made:
             name = f"{effect.container}-{effect.uid}-{effect.attempt}"
             return signals.ContainerDead(id=name, exit_code=1, reason="Error", started_at=at, **to)
-        case wanted.CreateContainer():
+        case wanted.CreateContainer() | wanted.DiscardContainer():
             return signals.ContainerRefused(reason="CreateContainerError", message="no", **to)
         case wanted.StartContainer() | wanted.FindContainer():
             return signals.ContainerRefused(reason="RunContainerError", message="no", id="x" * (at % 2), **to)

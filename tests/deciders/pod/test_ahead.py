@@ -99,8 +99,71 @@ def test_what_may_not_start_is_not_created() -> None:
     assert "ImageEnsureRequested" not in life.kinds
 
 
-def test_a_creation_for_a_sandbox_that_failed_is_not_used() -> None:
+def discarded(life: Life, name: str = "app") -> Life:
+    """Its worker has removed what was created for a sandbox that is gone, or has found nothing."""
+    discard = life.effects[f"create/{name}"]
+    assert isinstance(discard, wanted.DiscardContainer), discard
+    refused = signals.ContainerRefused
+    return life.answer(f"create/{name}", refused, reason="CreateContainerError", message=wanted.OUTDATED)
+
+
+def test_what_was_created_for_a_sandbox_that_failed_is_removed_before_the_next_one_is_made() -> None:
     life = created().answer("sandbox", signals.SandboxRefused, message="no room")
+    assert list(life.effects) == ["create/app"]
+    assert life.due is None, "the next try waits for the removal"
+    discarded(life).then(
+        pod.ContainerCreateFailed(pod=POD, uid="u1", container="app", attempt=0, message=wanted.OUTDATED)
+    )
+    assert life.effects == {}
+    assert life.wake().kinds == ["SandboxStartRequested"]
+
+
+def test_a_creation_that_is_under_way_when_its_sandbox_fails_is_removed_too() -> None:
+    life = made().image_there()
+    create = life.effects["create/app"]
+    life.answer("sandbox", signals.SandboxRefused, message="no room")
+    late = signals.ContainerMade(subject=create.subject, intent=create.intent, id="app-ahead")
+    assert life.when(late).kinds == [], "it answers after all"
+    assert discarded(life).kinds == ["ContainerCreateFailed"]
+    assert life.effects == {}
+    assert life.wake().kinds == ["SandboxStartRequested"]
+
+
+def test_a_removal_that_fails_holds_up_no_sandbox() -> None:
+    life = created().answer("sandbox", signals.SandboxRefused, message="no room")
+    assert life.fail("create/app", "the engine is away").kinds == ["ContainerCreateFailed"]
+    assert life.wake().kinds == ["SandboxStartRequested"]
+
+
+def test_what_was_created_for_a_sandbox_that_another_try_replaced_is_removed() -> None:
+    """The agent was killed after it had removed a sandbox that would not start, and before it said so."""
+    life = created().answer("sandbox", signals.SandboxMade, id="sandbox-again")
+    assert life.kinds == ["SandboxCreated"]
+    assert discarded(life).kinds == ["ContainerCreateFailed", "ContainerCreateRequested"]
+    create = life.effects["create/app"]
+    assert isinstance(create, wanted.CreateContainer)
+    assert create.sandbox_id == "sandbox-again"
+
+
+def test_what_was_created_for_a_sandbox_that_died_is_removed_while_the_next_one_starts() -> None:
+    life = created()
+    life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
+    assert life.wake().kinds == ["SandboxStartRequested"]
+    assert sorted(life.effects) == ["create/app", "sandbox"]
+    assert life.answer("sandbox", signals.SandboxMade, id="sandbox-1").kinds == ["SandboxCreated"]
+    assert discarded(life).kinds == ["ContainerCreateFailed", "ContainerCreateRequested"]
+
+
+def test_a_pod_that_ends_removes_nothing_by_itself() -> None:
+    """Its clean-up does."""
+    life = created().answer("sandbox", signals.SandboxRefused, message="no room").withdraw()
+    assert isinstance(life.effects["create/app"], wanted.FindContainer)
+    life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message=wanted.NOT_BEGUN)
+    assert life.kinds == ["ContainerCreateFailed", "CleanupRequested"]
+
+
+def test_a_creation_for_a_sandbox_that_failed_is_not_used() -> None:
+    life = discarded(created().answer("sandbox", signals.SandboxRefused, message="no room"))
     assert life.state.sandbox.id == ""
     assert life.wake().kinds == ["SandboxStartRequested"]
     assert life.answer("sandbox", signals.SandboxMade, id="sandbox-again").kinds == [

@@ -13,6 +13,8 @@ from chronolet.pod import signals, wanted
 from chronolet_schemas.podspec import ContainerPort, Pod
 from tests.integration.effects.support import (
     OBEDIENT,
+    POD,
+    UID,
     Context,
     World,
     container,
@@ -29,6 +31,10 @@ def create(manifest: Pod, sandbox_id: str) -> wanted.CreateContainer:
     start = start_container(manifest, sandbox_id)
     shared = {name: getattr(start, name) for name in wanted.ContainerEffect.__struct_fields__}
     return wanted.CreateContainer(**{**shared, "intent": f"create/{sandbox_id}"})
+
+
+def discard() -> wanted.DiscardContainer:
+    return wanted.DiscardContainer(subject="create/app", intent="discard", pod=POD, uid=UID, container="app", attempt=0)
 
 
 def start(manifest: Pod, sandbox: Any, made: signals.ContainerMade) -> wanted.StartContainer:
@@ -138,7 +144,25 @@ def test_nothing_is_left_of_a_sandbox_that_cannot_be_started(world: World, docke
 
         answer = while_it_starts(world, manifest, act)
     assert isinstance(answer, signals.SandboxRefused), answer
+    world.run(discard())
     assert world.ours() == []
+
+
+def test_no_death_of_the_removal_leaves_anything_or_takes_what_ran(world: World) -> None:
+    sandbox = world.sandbox(MANIFEST)
+
+    def make() -> wanted.DiscardContainer:
+        assert isinstance(world.run(create(MANIFEST, sandbox.id)), signals.ContainerMade)
+        return discard()
+
+    def check(answer: Any) -> None:
+        assert isinstance(answer, signals.ContainerRefused), answer
+        assert {one.id for one in world.ours()} == {sandbox.id}
+
+    assert world.run_through_every_death(make, check) >= 3
+    up = world.run(start_container(MANIFEST, sandbox.id))
+    world.run(discard())
+    assert {one.id for one in world.ours()} == {up.id, sandbox.id}
 
 
 def test_what_runs_already_is_not_created_again(world: World) -> None:
