@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import socketserver
 import subprocess
@@ -58,18 +59,30 @@ class Backwards(socketserver.StreamRequestHandler):
         self.wfile.write(self.rfile.read()[::-1])
 
 
+class Greeting(socketserver.StreamRequestHandler):
+    """Says something at once, and waits until the client has left."""
+
+    left = threading.Semaphore(0)
+
+    def handle(self) -> None:
+        self.wfile.write(b"hello")
+        self.rfile.read()
+        self.left.release()
+
+
 class Server:
     """Started in its own time; counts its starts and stops."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, handler: type[socketserver.StreamRequestHandler] = Backwards) -> None:
         self.path = path
+        self.handler = handler
         self.may_start = threading.Event()
         self.starts = self.stops = 0
 
     def start(self) -> Callable[[], None]:
         assert self.may_start.wait(HANG_SECONDS)
         self.starts += 1
-        server = socketserver.ThreadingUnixStreamServer(str(self.path), Backwards)
+        server = socketserver.ThreadingUnixStreamServer(str(self.path), self.handler)
         server.daemon_threads, server.block_on_close = True, False
         server.socket.listen(BACKLOG)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -132,6 +145,28 @@ def test_much_is_passed_on_whole(folder: Path) -> None:
     said = bytes(range(256)) * 40_000
     with relayed(folder, server.start) as (_, path):
         assert ask(path, said) == said[::-1]
+
+
+def test_the_server_hears_of_a_client_that_left_without_reading_its_answer(folder: Path) -> None:
+    server = Server(folder / "behind", Greeting)
+    server.may_start.set()
+    with relayed(folder, server.start) as (_, path):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(HANG_SECONDS)
+        client.connect(path)
+        assert client.recv(5, socket.MSG_PEEK)
+        client.close()  # what it has not read makes this a reset, not an end
+        assert Greeting.left.acquire(timeout=HANG_SECONDS)
+
+
+def test_a_relay_that_cannot_listen_is_told_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object, **__: object) -> None:
+        raise OSError("no room for it")
+
+    monkeypatch.setattr(asyncio, "start_unix_server", refuses)
+    with relayed(folder, Server(folder / "behind").start) as (relay, _):
+        scratch.wait_until(lambda: relay.failed is not None, "the failure")
+    assert str(relay.failed) == "no room for it"
 
 
 def test_nothing_is_started_for_nobody(folder: Path) -> None:

@@ -26,7 +26,7 @@ class Relay:
 
     def __init__(self, listener: stream_socket, server: Path, started: Callable[[], Callable[[], None]]) -> None:
         self.failed: Exception | None = None
-        """Why the server could not be started."""
+        """Why connections cannot be taken, or the server could not be started."""
         self._listener = listener
         self._server = str(server)
         self._started = started
@@ -41,12 +41,16 @@ class Relay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
+        with contextlib.suppress(RuntimeError):  # it has failed, and its loop is closed
+            self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
+            try:
+                runner.run(self._serve())
+            except Exception as error:  # noqa: BLE001 - told to whoever runs this
+                self.failed = error
 
     async def _serve(self) -> None:
         server = await asyncio.start_unix_server(self._met, sock=self._listener, backlog=BACKLOG)
@@ -84,9 +88,10 @@ class Relay:
 
 
 async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """All bytes, and then their end."""
+    """All bytes, and then their end, also where the source is cut off: the target must not wait for more."""
     with contextlib.suppress(OSError):
         while chunk := await source.read(_CHUNK_BYTES):
             target.write(chunk)
             await target.drain()
+    with contextlib.suppress(OSError):
         target.write_eof()
