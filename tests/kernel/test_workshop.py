@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chronolet.kernel.observer import Queue
-from chronolet.kernel.pace import Pace
+from chronolet.kernel.pace import MOST_WITH_LATE, PATIENCE_SECONDS, Pace
 from chronolet.kernel.timers import Timer
 from chronolet.kernel.workshop import Workshop
 
@@ -16,17 +16,21 @@ class Clock:
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
-        self._timers: list[Timer] = []
+        self._timers: list[tuple[float, Timer]] = []
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         self.seconds.append(seconds)
-        self._timers.append(Timer(action))
-        return self._timers[-1]
+        timer = Timer(action)
+        self._timers.append((seconds, timer))
+        return timer
 
-    def ring(self) -> None:
+    def ring(self, after: float = PATIENCE_SECONDS) -> None:
+        """What was to ring after so many seconds."""
         timers, self._timers = self._timers, []
-        for timer in timers:
-            if timer.action is not None:
+        for seconds, timer in timers:
+            if seconds != after:
+                self._timers.append((seconds, timer))
+            elif timer.action is not None:
                 timer.action()
 
 
@@ -47,6 +51,18 @@ class Piece:
 
     def launch(self) -> None:
         self._launched.append(self.name)
+
+
+class Noted(Pace):
+    """Notes how many were at work beside each that ended."""
+
+    def __init__(self, most: int, first: int) -> None:
+        super().__init__(most, first)
+        self.beside: list[int] = []
+
+    def ended(self, what: str, seconds: float, *, beside: int, waiting: bool) -> None:
+        self.beside.append(beside)
+        super().ended(what, seconds, beside=beside, waiting=waiting)
 
 
 def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> None:
@@ -92,6 +108,50 @@ def test_what_is_withdrawn_is_never_launched() -> None:
     assert launched == ["a", "c"]
 
 
+def test_what_may_hang_keeps_nobody_waiting() -> None:
+    launched: list[str] = []
+    clock, pace = Clock(), Pace(32, first=2)
+    workshop = Workshop(clock.after)
+    pieces = [Piece(str(number), launched, at_once=pace) for number in range(12)]
+    for piece in pieces:
+        workshop.submit(piece)
+    assert launched == ["0", "1"]
+    clock.ring()
+    assert launched == ["0", "1", "2", "3"], "the first two are late, and two others are at work in their place"
+    for _ in range(5):
+        clock.ring()
+    assert len(launched) == MOST_WITH_LATE, "but not ever more of them"
+    workshop.left(pieces[0])
+    assert len(launched) == MOST_WITH_LATE + 1
+    for piece in pieces[1:]:
+        workshop.left(piece)
+    assert launched == [piece.name for piece in pieces]
+    clock.ring()
+    workshop.submit(Piece("next", launched, at_once=pace))
+    assert launched[-1] == "next"
+
+
+def test_what_may_hang_is_not_beside_the_others() -> None:
+    launched: list[str] = []
+    clock, pace = Clock(), Noted(32, first=2)
+    workshop = Workshop(clock.after)
+    hangs, other = (Piece(name, launched, at_once=pace) for name in ("hangs", "other"))
+    workshop.submit(hangs)
+    clock.ring()
+    workshop.submit(other)
+    workshop.took(other, "start", 1.0)
+    workshop.took(hangs, "start", 60.0)
+    assert pace.beside == [0, 1]
+
+
+def test_the_end_of_one_whose_turn_was_taken_back_is_no_failure() -> None:
+    piece = Piece("a", [], at_once=Pace(8, first=1))
+    workshop = Workshop(Clock().after)
+    workshop.submit(piece)
+    workshop.left(piece)
+    workshop.took(piece, "start", 1.0)
+
+
 def test_a_limit_that_grows_lets_several_begin() -> None:
     launched: list[str] = []
     now = [0.0]
@@ -123,8 +183,8 @@ def test_the_first_of_a_batch_has_a_head_start() -> None:
     for piece in pieces:
         workshop.submit(piece)
     assert launched == ["0"]
-    assert clock.seconds == [0.5]
-    clock.ring()
+    assert clock.seconds.count(0.5) == 1
+    clock.ring(0.5)
     assert launched == ["0", "1"]
     workshop.left(pieces[0])
     assert launched == ["0", "1", "2"]
@@ -139,7 +199,7 @@ def test_a_head_start_ends_with_the_first_job() -> None:
         workshop.submit(piece)
     workshop.left(pieces[0])
     assert launched == ["0", "1", "2"]
-    clock.ring()
+    clock.ring(0.5)
     assert launched == ["0", "1", "2"]
 
 
@@ -150,10 +210,10 @@ def test_only_a_lane_that_was_idle_gives_a_head_start() -> None:
     workshop = Workshop(clock.after)
     first, second, third = (Piece(str(number), launched, at_once=pace) for number in range(3))
     workshop.submit(first)
-    clock.ring()
+    clock.ring(0.5)
     workshop.submit(second)
     assert launched == ["0", "1"]
     workshop.left(first)
     workshop.left(second)
     workshop.submit(third)
-    assert clock.seconds == [0.5, 0.5]
+    assert clock.seconds.count(0.5) == 2

@@ -11,6 +11,9 @@ carry more, and shrinks where the server has slowed down.
 How long a job takes on an idle server is the median of those that ran alone. The first of a batch may have a head
 start: nothing runs beside it for so long, or until it has ended. Where no job ran alone for ten minutes although jobs
 wait all the time, the limit goes down to one until some have.
+
+A job that has been at work for longer than `patience_seconds` may hang. It counts no more: others are at work in its
+place, as long as that makes no more than `MOST_WITH_LATE` in all.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ MEMORY_SECONDS = 600.0
 ENOUGH = 3
 """So many durations on an idle server make a median."""
 _KEPT = 15
+PATIENCE_SECONDS = 10.0
+MOST_WITH_LATE = 8
+"""What an engine is trusted to carry without any measurement."""
 
 
 class Pace:
@@ -39,10 +45,13 @@ class Pace:
         *,
         least: int = LEAST,
         head_start_seconds: float = 0.0,
+        patience_seconds: float = PATIENCE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.head_start_seconds = head_start_seconds
         """How long at most the first of a batch is at work by itself, so that it is served as early as a single one."""
+        self.patience_seconds = patience_seconds
+        """A job that has been at work for longer keeps no other waiting."""
         self._most = most
         self._least = min(least, most)
         self._limit = min(max(first, self._least), most)
@@ -57,6 +66,11 @@ class Pace:
     def limit(self) -> int:
         """How many may be at work now."""
         return 1 if self._measures_anew else self._limit
+
+    @property
+    def most_with_late(self) -> int:
+        """How many may be at work in all where some of them are late."""
+        return min(self._most, max(self._limit, MOST_WITH_LATE))
 
     def ended(self, what: str, seconds: float, *, beside: int, waiting: bool) -> None:
         """A job of this name has done its work in so long, with at most `beside` others at a time. `waiting`: it is the

@@ -48,6 +48,21 @@ class Lane:
         self.waiting: list[tuple[tuple[Any, ...], int, Waiting]] = []
         self.head_start: Timer | None = None
         """Runs while the first of a batch is at work by itself."""
+        self.patience: dict[Waiting, Timer] = {}
+        """Of each that is at work in a lane with a Pace: rings when it has been for too long."""
+        self.late: set[Waiting] = set()
+        """Those for which it has rung: they may hang, and nobody waits for them."""
+
+    def beside(self) -> int:
+        """How many are at work and not late."""
+        return self.active - len(self.late)
+
+    def has_room(self, slot: Waiting, limit: int) -> bool:
+        """Whether one more may be at work. In place of late ones others are, up to the Pace's bound for that."""
+        if self.head_start is not None:
+            return self.active < 1
+        bound = slot.at_once.most_with_late if isinstance(slot.at_once, Pace) else limit
+        return self.beside() < limit and (not self.late or self.active < bound)
 
     @property
     def active(self) -> int:
@@ -84,7 +99,7 @@ class Workshop:
             heapq.heappush(lane.waiting, entry)
             ready = self._ready(lane)
             if slot not in ready:
-                slot.queued(lane.queue(entry, self._allowed(lane, slot)))
+                slot.queued(lane.queue(entry, 1 if lane.head_start else self._limit_of(slot)))
         self._launch(ready)
 
     def withdraw(self, slot: Waiting) -> bool:
@@ -102,15 +117,17 @@ class Workshop:
         """How long the slot's work took, for a lane that goes by that; called before its turn is over."""
         if isinstance(slot.at_once, Pace):
             with self._lock:
-                lane = self._lanes[slot.lane]
-                beside = max(slot.beside, lane.active - 1)
+                lane = self._lanes.get(slot.lane)
+                if lane is None:
+                    return  # its turn was taken back meanwhile, for its host has failed
+                beside = max(slot.beside, lane.beside() - (slot not in lane.late))
                 slot.at_once.ended(what, seconds, beside=beside, waiting=bool(lane.waiting))
 
     def left(self, slot: Waiting) -> None:
         """The slot's turn is over."""
         with self._lock:
             lane = self._lanes[slot.lane]
-            lane.at_work.remove(slot)
+            self._leave(lane, slot)
             self._end_head_start(lane)
             ready = self._ready(lane)
             if not lane.active:
@@ -129,6 +146,26 @@ class Workshop:
 
         lane.head_start = self._after(slot.at_once.head_start_seconds, over)
 
+    def _be_patient(self, lane: Lane, slot: Waiting) -> None:
+        if not isinstance(slot.at_once, Pace):
+            return
+
+        def over() -> None:
+            with self._lock:
+                if lane.patience.pop(slot, None) is None:
+                    return  # it has just ended
+                lane.late.add(slot)
+                ready = self._ready(lane)
+            self._launch(ready)
+
+        lane.patience[slot] = self._after(slot.at_once.patience_seconds, over)
+
+    def _leave(self, lane: Lane, slot: Waiting) -> None:
+        lane.at_work.remove(slot)
+        lane.late.discard(slot)
+        if (timer := lane.patience.pop(slot, None)) is not None:
+            timer.cancel()
+
     def _end_head_start(self, lane: Lane) -> None:
         if lane.head_start is not None:
             lane.head_start.cancel()
@@ -136,11 +173,12 @@ class Workshop:
 
     def _ready(self, lane: Lane) -> list[Waiting]:
         ready = []
-        while lane.waiting and lane.active < self._allowed(lane, lane.waiting[0][2]):
+        while lane.waiting and lane.has_room(lane.waiting[0][2], self._limit_of(lane.waiting[0][2])):
             slot = heapq.heappop(lane.waiting)[2]
-            slot.beside = lane.active
+            slot.beside = lane.beside()
             ready.append(slot)
             lane.at_work.append(slot)
+            self._be_patient(lane, slot)
         return ready
 
     def _launch(self, ready: list[Waiting]) -> None:
@@ -155,11 +193,9 @@ class Workshop:
         with self._lock:
             for slot in slots:
                 lane = self._lanes[slot.lane]
-                lane.at_work.remove(slot)
+                self._leave(lane, slot)
                 heapq.heappush(lane.waiting, (slot.rank, next(self._numbers), slot))
 
-    def _allowed(self, lane: Lane, slot: Waiting) -> int:
-        if lane.head_start:
-            return 1
+    def _limit_of(self, slot: Waiting) -> int:
         limit = slot.at_once.limit if isinstance(slot.at_once, Pace) else slot.at_once
         return limit or self._limit
