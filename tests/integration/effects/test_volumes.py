@@ -6,13 +6,16 @@ import stat
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chronolet.adapters.volumes import mounts, subpaths
+from chronolet.adapters.volumes import HostVolumes, mounts, subpaths
 from chronolet.pod import signals
+from chronolet.ports.volumes import PodVolumes, VolumeFile
+from chronolet_schemas.podspec import DownwardAPIVolume, Volume
 from tests.integration.effects.manifests import app, output, pod, ready, run, said, start, start_in
 from tests.integration.effects.support import UID, Context, Killed, World, cleanup, start_container
 from tests.support.scratch import HANG_SECONDS
@@ -329,6 +332,21 @@ def test_a_volume_of_the_pods_own_fields(world: World) -> None:
     lines = said(world, pod(container, volumes=volumes))
     assert lines[:5] == ["web", 'tier="front"', "250", "400", "444"]
     assert "refused" in lines
+
+
+def test_containers_that_are_created_side_by_side_get_whole_files(tmp_path: Path) -> None:
+    said = "x" * 10_000
+    files = [VolumeFile(path=path, content=said, mode=0o444) for path in ("name", "deep/labels")]
+    info = Volume(name="info", downward_api=DownwardAPIVolume())
+    wanted = PodVolumes(uid=UID, volumes=(info,), fs_group=os.getgid(), files={"info": files})
+    volumes = HostVolumes(tmp_path)
+    folder = Path(volumes.prepare(wanted)["info"])
+    (folder / ".name.unfinished").write_text("what a killed agent has left")
+    with ThreadPoolExecutor(8) as containers:
+        prepared = [containers.submit(volumes.prepare, wanted) for _ in range(400)]
+        assert {one.result()["info"] for one in prepared} == {str(folder)}
+    assert sorted(str(one.relative_to(folder)) for one in folder.rglob("*")) == ["deep", "deep/labels", "name"]
+    assert {(folder / one.path).read_text() for one in files} == {said}
 
 
 def test_containers_that_start_side_by_side_mount_once(world: World) -> None:

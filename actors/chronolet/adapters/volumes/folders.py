@@ -46,6 +46,8 @@ class HostVolumes:
         self._pods = root / "pods"
         # Containers of a pod may start side by side: what is looked for and then mounted is done by one at a time.
         self._mounting = threading.Lock()
+        # Files are replaced by one at a time: a name that is left of a write that was cut off is then used again.
+        self._writing = threading.Lock()
 
     def prepare(self, wanted: PodVolumes) -> Mapping[str, str]:
         return {volume.name: self._prepared(wanted, volume) for volume in wanted.volumes}
@@ -150,9 +152,10 @@ class HostVolumes:
         """Files that say what they are to say. Each is replaced as a whole, for containers may be reading."""
         folder = self._folder(wanted.uid) / "volumes" / "downward-api" / _part(name)
         folder.mkdir(_PODS_MODE, parents=True, exist_ok=True)
-        _give(folder, _MADE_FOLDER_MODE, wanted.fs_group)
-        for file in wanted.files[name]:
-            _write(folder, file, wanted.fs_group)
+        with self._writing:
+            _give(folder, _MADE_FOLDER_MODE, wanted.fs_group)
+            for file in wanted.files[name]:
+                _write(folder, file, wanted.fs_group)
         return folder
 
     def _folder(self, uid: str) -> Path:
@@ -173,8 +176,7 @@ def _give(folder: Path, mode: int, group: int | None) -> None:
 def _write(folder: Path, file: VolumeFile, group: int | None) -> None:
     path = folder.joinpath(*(_part(name) for name in file.path.split("/")))
     path.parent.mkdir(_MADE_FOLDER_MODE, parents=True, exist_ok=True)
-    # By thread: two containers of a pod may be prepared at the same time.
-    unfinished = path.with_name(f".{path.name}.unfinished.{threading.get_native_id()}")
+    unfinished = path.with_name(f".{path.name}.unfinished")
     unfinished.write_text(file.content, encoding="utf-8")
     if group is not None:
         os.chown(unfinished, -1, group)
