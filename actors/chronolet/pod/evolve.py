@@ -69,7 +69,8 @@ def _spec(state: State, event: pod.SpecKept | pod.SandboxBlocked | pod.PullSecre
 
 def _to_end(state: State, event: pod.TerminationRequested | pod.PodFailed) -> State:
     if isinstance(event, pod.PodFailed):
-        return replace(state, failure=Failure(reason=event.reason, message=event.message))
+        failed = replace(state, failure=Failure(reason=event.reason, message=event.message))
+        return replace(failed, containers=tuple(for_sandbox(one, "") for one in state.containers))
     return replace(state, termination=_termination(event))
 
 
@@ -114,7 +115,7 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
     """The life begins (`uid` is new), or its definition changed: containers that stay keep what they were doing."""
     kinds = {one.name: kind for kind, one in definitions(event.manifest)}
     known = {one.name: replace(one, blocked="", left=None) for one in state.containers}
-    others = [one for one in state.containers if one.name not in kinds]
+    others = [for_sandbox(one, "") for one in state.containers if one.name not in kinds]
     left = (replace(one, kind="left", left=_plain(state.definition(one.name))) for one in others if one.busy)
     return replace(
         state,

@@ -71,11 +71,11 @@ def _created(one: Container, event: pod.ContainerCreated) -> Container:
 
 
 def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container:
-    return replace(one, ahead=replace(one.ahead, failed=True) if one.ahead else None)
+    return replace(one, ahead=replace(one.ahead, id="", failed=True) if one.ahead else None)
 
 
 def for_sandbox(one: Container, sandbox_id: str) -> Container:
-    """The container when the pod's sandbox is the one of this id; empty: none."""
+    """The container when it is to run in the sandbox of this id; empty: in none any more."""
     if one.ahead is None or one.ahead.failed or one.ahead.sandbox_id == sandbox_id:
         return one
     return replace(one, ahead=replace(one.ahead, outdated=True))

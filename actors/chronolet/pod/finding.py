@@ -1,6 +1,6 @@
 """What a start or a creation that may have been under way has left. Nothing is made, nothing is started.
 
-Comes in: `wanted.FindSandbox`, `FindContainer`, of a pod that is over; `DiscardContainer`, where a sandbox is gone.
+Comes in: `wanted.FindSandbox`, `FindContainer`, of a pod that is over; `DiscardContainer`, of a creation.
 Goes out: `signals`. Next: `decider`, which stops what was found. Answers to: pkg/kubelet/pod_workers.go (a terminating
 pod is never synced again, only killed).
 """

@@ -174,13 +174,13 @@ def _creation(state: State, one: Container) -> Iterator[Wanted]:
     if asked is None or not asked.asked:
         return
     subject = f"{wanted.CREATION}{one.name}"
-    if state.over:
-        yield _found(state, one, subject, f"find/{state.uid}/ahead/{asked.attempt}", asked.attempt)
-        return
-    if asked.outdated:
+    if state.termination is None and asked.outdated:
         intent = f"discard/{state.uid}/{asked.attempt}/{asked.sandbox_id}"
         who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": one.name, "attempt": asked.attempt}
         yield wanted.DiscardContainer(subject=subject, intent=intent, **who)
+        return
+    if state.over:
+        yield _found(state, one, subject, f"find/{state.uid}/ahead/{asked.attempt}", asked.attempt)
         return
     yield wanted.CreateContainer(
         subject=subject,

@@ -98,8 +98,8 @@ class Stop(Record, frozen=True, kw_only=True):
 
 class Ahead(Record, frozen=True, kw_only=True):
     """The creation of an attempt ahead of its start, for this sandbox. It is under way until `id` or `failed` is
-    set. `outdated`: the sandbox is no longer the one at hand, so what was created for it is to be removed; `failed` is
-    set once that is done.
+    set. `outdated`: it is not to run in that sandbox any more, so what was created is to be removed; `failed` is set
+    once that is done.
     """
 
     attempt: int
@@ -208,7 +208,7 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def being_created(self) -> bool:
-        """An attempt of it is being created ahead of its start, or removed because its sandbox is gone."""
+        """An attempt of it is being created ahead of its start, or removed because it is not wanted any more."""
         return self.ahead is not None and self.ahead.asked
 
 

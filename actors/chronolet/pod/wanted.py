@@ -32,7 +32,7 @@ CREATION = "create/"
 """How the subject of a creation ahead of a start begins."""
 NOT_BEGUN = "the end of its pod was requested before it was started"
 """What is said of a start that does not happen any more."""
-OUTDATED = "the sandbox that it was created for is gone"
+OUTDATED = "it is not to run in the sandbox that it was created for any more"
 """What is said of a creation that is of no use any more."""
 
 
@@ -155,8 +155,8 @@ class FindContainer(PodEffect, frozen=True, kw_only=True):
 
 
 class DiscardContainer(PodEffect, frozen=True, kw_only=True):
-    """Remove what was created ahead for a sandbox that is no longer the one at hand, if it was never started. Answers:
-    ContainerRefused (there is nothing to start).
+    """Remove what was created ahead and is not to run any more, if it was never started: its sandbox is no longer the
+    one at hand, its definition was taken out, its pod has failed. Answers: ContainerRefused (nothing is to be started).
     """
 
     container: str

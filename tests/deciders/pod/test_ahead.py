@@ -285,9 +285,51 @@ def test_a_pod_that_ends_while_a_successor_is_created_waits_for_that() -> None:
 def test_a_container_that_is_taken_out_stays_known_until_its_creation_has_ended() -> None:
     life = failing().apply(manifest(container("other")))
     life.dies(code=137)
-    assert "create/app" in life.effects
-    life.answer("create/app", signals.ContainerMade, id="app-next")
+    discarded(life)
     assert life.state.container("app") is None
+
+
+def test_what_was_created_of_a_container_that_is_taken_out_is_removed() -> None:
+    life = created().apply(manifest(container("other")))
+    assert life.state.container("app").kind == "left"
+    discarded(life)
+    assert life.state.container("app") is None
+    assert life.sandbox_up().start("other").kinds == ["ContainerStarted"]
+
+
+def test_a_container_that_is_put_back_is_created_by_its_start() -> None:
+    life = created().apply(manifest(container("other"))).apply(manifest())
+    assert discarded(life).kinds == ["ContainerCreateFailed"]
+    life.sandbox_up()
+    start = life.effects["container/app"]
+    assert isinstance(start, wanted.StartContainer)
+    assert start.made_id == ""
+
+
+def test_the_successor_of_a_pod_past_its_deadline_is_removed() -> None:
+    checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
+    life = fails(running(container(liveness_probe=checked), active_deadline_seconds=5))
+    life.answer("create/app", signals.ContainerMade, id="app-next")
+    while life.state.failure is None:
+        life.wake()
+    assert sorted(life.effects) == ["container/app", "create/app"]
+    assert discarded(life).kinds == ["ContainerCreateFailed"]
+    life.stopped(code=137)
+    assert list(life.effects) == ["sandbox"]
+
+
+def test_another_definition_does_not_make_a_second_creation() -> None:
+    """The one that is under way, or was cut off and is made again, gives way at the start if it is another one."""
+    life = made().image_there()
+    before = life.effects["create/app"]
+    life.apply(manifest(container(working_dir="/tmp")))
+    after = life.effects["create/app"]
+    assert isinstance(after, wanted.CreateContainer)
+    assert (after.intent, after.manifest.spec.containers[0].working_dir) == (before.intent, "/tmp")
+    life.answer("create/app", signals.ContainerMade, id="app-ahead").sandbox_up()
+    start = life.effects["container/app"]
+    assert isinstance(start, wanted.StartContainer)
+    assert (start.made_id, start.spec_hash != after.spec_hash) == ("app-ahead", True)
 
 
 def test_a_long_grace_has_no_successor_created() -> None:

@@ -1,0 +1,55 @@
+"""Snapshots of pods that an agent wrote before containers were created ahead of their start: all goes on from there."""
+
+from __future__ import annotations
+
+import pytest
+
+from chronolet.kernel.states import decode_states
+from chronolet.pod import signals, wanted
+from chronolet.pod.state import State
+from tests.deciders.pod.life import T0, Life
+from tests.golden.write import FOLDER
+
+SNAPSHOT = FOLDER.parent / "states" / "pod-before-creations-ahead.msgpack"
+
+
+@pytest.fixture
+def old() -> dict[str, Life]:
+    lives = {}
+    for name, image in decode_states(State, SNAPSHOT.read_bytes()).items():
+        lives[name] = Life()
+        lives[name].state = image.state
+        lives[name].at = T0 + 60_000
+    return lives
+
+
+def test_all_of_them_are_read(old: dict[str, Life]) -> None:
+    assert sorted(old) == ["failed", "running", "starting", "starting-container"]
+    assert all(one.ahead is None for life in old.values() for one in life.state.containers)
+
+
+def test_what_runs_is_left_alone(old: dict[str, Life]) -> None:
+    assert old["running"].effects == {}
+    assert old["running"].dies().kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
+
+
+def test_a_sandbox_that_was_being_started_goes_on(old: dict[str, Life]) -> None:
+    life = old["starting"]
+    assert isinstance(life.effects["sandbox"], wanted.StartSandbox)
+    life.answer("sandbox", signals.SandboxMade, id="sandbox-0").image_there()
+    assert life.kinds == ["ImageReady", "ContainerCreateRequested"]
+    life.answer("create/app", signals.ContainerMade, id="app-ahead")
+    assert life.sandbox_up().up().kinds == ["ContainerStarted"]
+
+
+def test_a_container_that_was_being_started_goes_on(old: dict[str, Life]) -> None:
+    life = old["starting-container"]
+    start = life.effects["container/app"]
+    assert isinstance(start, wanted.StartContainer)
+    assert start.made_id == ""
+    assert life.up().kinds == ["ContainerStarted"]
+
+
+def test_a_sandbox_that_failed_is_tried_again(old: dict[str, Life]) -> None:
+    assert old["failed"].wake().kinds == ["SandboxStartRequested"]
+    assert old["failed"].sandbox_up().start().kinds == ["ContainerStarted"]
