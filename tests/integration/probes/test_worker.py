@@ -15,6 +15,7 @@ import pytest
 
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.adapters.probes import probing
+from chronolet.adapters.probes.execs import MARK
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.kernel.effects import Fenced
 from chronolet.ports.probes import Result
@@ -189,7 +190,7 @@ def test_a_probe_that_is_still_at_work_lets_its_times_pass(world: World, serve: 
 
 def test_an_error_of_the_asking_is_tried_three_times(world: World) -> None:
     context = world.begin(Probe(exec=ExecAction(command=("x",)), timeout_seconds=600), period=3_600_000)
-    wait_until(lambda: bool(context.sent), "the outcome")
+    wait_until(lambda: bool(context.outcomes()), "the outcome")
     (outcome,) = context.outcomes()
     assert (outcome.outcome, outcome.code) == ("error", None)
     assert world.runtime.calls.count("create_exec") == 3
@@ -207,7 +208,7 @@ def test_all_tries_together_have_the_probes_time(world: World, monkeypatch: pyte
 
     monkeypatch.setattr(world.runtime, "create_exec", hang)
     context = world.begin(Probe(exec=ExecAction(command=("x",)), timeout_seconds=1), period=60_000)
-    wait_until(lambda: bool(context.sent), "the outcome")
+    wait_until(lambda: bool(context.outcomes()), "the outcome")
     assert context.outcomes()[0].outcome == "error"
     assert 1 <= len(calls) < 3, "fewer than an error is worth otherwise"
     release.set()
@@ -215,14 +216,14 @@ def test_all_tries_together_have_the_probes_time(world: World, monkeypatch: pyte
 
 def test_a_definition_that_asks_nobody_is_an_error(world: World) -> None:
     context = world.begin(Probe(http_get=HTTPGetAction(port="web")), period=60_000)
-    wait_until(lambda: bool(context.sent), "the outcome")
+    wait_until(lambda: bool(context.outcomes()), "the outcome")
     assert context.outcomes()[0].output == "couldn't find port: web"
 
 
 def test_without_the_lease_nobody_is_asked(world: World, serve: Serve) -> None:
     server = serve(says(OK))
     context = world.begin(http(server.port), period=20)
-    wait_until(lambda: bool(context.sent), "a probe")
+    wait_until(lambda: bool(context.outcomes()), "a probe")
     context.fenced = True
     before = len(server.requests)
     time.sleep(0.2)
@@ -244,10 +245,10 @@ def test_without_the_lease_nothing_is_tried_again(world: World, monkeypatch: pyt
     context = world.begin(Probe(exec=ExecAction(command=("x",)), timeout_seconds=600), period=50, from_at=begins)
     wait_until(lambda: context.fenced, "the first try")
     time.sleep(0.2)
-    assert (len(tries), context.sent) == (1, [])
+    assert (len(tries), context.outcomes()) == (1, [])
     monkeypatch.undo()
     context.fenced = False
-    wait_until(lambda: bool(context.sent), "an outcome, with the lease")
+    wait_until(lambda: bool(context.outcomes()), "an outcome, with the lease")
 
 
 @pytest.fixture
@@ -261,6 +262,14 @@ def at_work(runtime: FakeRuntime) -> list[str]:
     return [one for one, state in list(runtime.execs.all.items()) if state.is_running()]
 
 
+def who_waits(world: World) -> int:
+    """The number of the only one that has to wait for its turn, once all others are at work, begun on time or late."""
+    wait_until(lambda: len(at_work(world.runtime)) == world.execs_at_once, "all but one at work")
+    askers = " ".join(world.runtime.execs.all[one].env[MARK] for one in at_work(world.runtime))
+    (waits,) = (number for number in range(world.execs_at_once + 1) if f"/c{number}/" not in askers)
+    return waits
+
+
 @pytest.mark.usefixtures("computing")
 def test_what_waits_too_long_for_its_turn_says_so(world: World) -> None:
     """While it waits: it says nothing else until its turn comes."""
@@ -268,8 +277,10 @@ def test_what_waits_too_long_for_its_turn_says_so(world: World) -> None:
     container = running(world.runtime)
     total = world.execs_at_once + 1
     contexts = [world.begin(computes, period=100, id=container, container=f"c{number}") for number in range(total)]
-    wait_until(lambda: any(context.sent for context in contexts), "the first word of all")
-    (late,) = [one for context in contexts for one in context.sent if isinstance(one, ProbeLate)]
+    said_late = contexts[who_waits(world)].sent
+    wait_until(lambda: bool(said_late), "its word")
+    (late,) = said_late
+    assert isinstance(late, ProbeLate)
     waiting = time.monotonic()
     wait_until(lambda: time.monotonic() > waiting + 1, "a while")
 
@@ -298,7 +309,7 @@ def test_one_that_is_ended_while_it_asks_writes_that_down_and_tells_nothing(worl
     world.end()
     release.set()
     time.sleep(0.1)
-    assert (context.sent, world.told.counted) == ([], [])
+    assert (context.outcomes(), world.told.counted) == ([], [])
     (raw,) = world.told.raw
     assert (raw.outcome, raw.output, raw.code) == ("error", GIVEN_UP, "")
 
@@ -309,8 +320,8 @@ def test_one_that_waits_for_its_turn_when_it_is_ended_was_not_asked(world: World
     container = running(world.runtime)
     total = world.execs_at_once + 1
     contexts = [world.begin(computes, period=100, id=container, container=f"c{number}") for number in range(total)]
-    wait_until(lambda: any(context.sent for context in contexts), "one that waits")
-    (waits,) = [number for number, context in enumerate(contexts) if context.sent]
+    waits = who_waits(world)
+    wait_until(lambda: bool(contexts[waits].sent), "word of one that waits")
     world.ends[waits]()
     wait_until(lambda: len(pykka.ActorRegistry.get_by_class(ProbeWorker)) == total - 1, "its end")
     assert world.told.raw == []
