@@ -366,7 +366,7 @@ def test_what_plugins_do_wrong_is_told_and_harms_no_other(node: Node) -> None:
         # Its answer would be none, if it came behind the next command; it may have been given up for its time.
         node.journal.wait_for(
             "the end of the call that hung",
-            lambda: node.all_run("hangs") or node.journal.events(pods.DevicesRefused, pod="default/hangs"),
+            lambda: node.all_run("hangs") or node.journal.events(devices.DevicesRefused, pod="default/hangs"),
         )
         one.do("answers 0")
         node.write("answers0.yaml", a_pod("answers0", wants(bad, 1)))
