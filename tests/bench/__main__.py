@@ -1,18 +1,34 @@
 """`scripts/bench [NAME...]`: ratios measured in one run, as a table and as JSON.
 
 Comes in: names (all without). Goes out: tables on standard output, JSON in the file that `--json` names or below the
-tables. Exit status 0 whether goals are met or not: the table says; 1 if a benchmark could not run.
+tables. Exit status 0 whether goals are met or not: the table says; 1 if a benchmark, or a part of one, could not run.
 """
 
 from __future__ import annotations
 
 import argparse
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import collecting, devices, engine, events, overload, pods, probes, sharing, soak, stats, steady
-from tests.bench.figures import Figure, as_json, table
+from tests.bench import (
+    beside,
+    collecting,
+    compare,
+    devices,
+    engine,
+    events,
+    memory,
+    overload,
+    pods,
+    probes,
+    sharing,
+    soak,
+    stats,
+    steady,
+)
+from tests.bench.figures import UNMEASURED, Figure, as_json, table
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "engine": engine.figures,
@@ -25,17 +41,36 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "devices": devices.figures,
     "qos": sharing.figures,
     "stats": stats.figures,
+    "memory": memory.figures,
     "soak": soak.figures,
+    "beside": beside.figures,
+    "compare": compare.figures,
 }
-BY_NAME_ONLY = ("soak",)
-"""It takes more than two hours."""
+BY_NAME_ONLY = ("soak", "beside", "compare")
+"""The first takes more than two hours, the others have another agent or another time to compare with."""
+USAGE = """
+by name only:
+  soak              a day in two hours
+  compare [--write] a quick form of the rows of `pods` and `probes`, beside the last merged figures
+                    (tests/bench/last.json); "NO" marks a row that got a fifth worse. --write replaces them
+  beside [COMMAND]  the rows of `pods` and `probes` next to those of another agent. COMMAND is a shell command that
+                    starts it; in it, {manifests} is the folder of Pod manifests that it has to watch, {pidfile} where
+                    the command writes its pids (without it, the command is run in the background and is the agent),
+                    {docker} the engine's socket (unix://...), {folder} and {cgroup} a folder and a cgroup of its own.
+                    Without COMMAND: a second chronolet
+"""
 
 
 def main() -> None:
     # Engines and servers are ended also then. SIGINT is ignored in a background job.
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, signal.default_int_handler)
-    parser = argparse.ArgumentParser(prog="scripts/bench", description="Ratios measured in one run.")
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description="Ratios measured in one run.",
+        epilog=USAGE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHES)} (default: all)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the JSON there (default: print it)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and events: to see that it runs")
@@ -50,10 +85,11 @@ def main() -> None:
     parser.add_argument(
         "--cpu-seconds", type=float, help="overload: for how long the busy loops run (default: 600); the rest as usual"
     )
+    parser.add_argument("--write", action="store_true", help="compare: make these the figures to compare with")
     parser.add_argument("--seconds", type=float, help="soak: for how long (default: 7200)")
     parser.add_argument("--pods", type=int, help="soak: how many pods (default: 110)")
     parser.add_argument("--loops", type=int, help="soak: how many busy loops during an overload (default: 60)")
-    options = parser.parse_args()
+    options = _parsed(parser)
     unknown = [name for name in options.names if name not in BENCHES]
     if unknown:
         parser.error(f"no benchmark is named {', '.join(unknown)}: expected {', '.join(BENCHES)}")
@@ -63,8 +99,18 @@ def main() -> None:
         print(f"\n{name}\n\n{table(found[name])}\n", flush=True)  # noqa: T201
     if options.json:
         options.json.write_text(as_json(found) + "\n", encoding="utf-8")
-    else:
+    elif options.names != ["compare"]:  # whose figures are those of its table
         print(as_json(found))  # noqa: T201
+    if any(figure.name == UNMEASURED for figures in found.values() for figure in figures):
+        sys.exit(1)
+
+
+def _parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """What follows the name `beside` is a command."""
+    options = parser.parse_args()
+    at = options.names.index("beside") + 1 if "beside" in options.names else len(options.names)
+    options.names, options.command = options.names[:at], " ".join(options.names[at:])
+    return options
 
 
 if __name__ == "__main__":

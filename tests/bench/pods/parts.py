@@ -97,9 +97,14 @@ def restart(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
     ]
 
 
-def batch(agent: Agent, bare: Bare, counts: Sequence[int], workers: Sequence[int] = ()) -> list[Figure]:
-    """Pods at once, and their removal, beside the best of several bare clients and one pod alone."""
-    alone = value(agent.measure("a", "--reps", "3")["a_single_start"], "median")
+def batch(
+    agent: Agent, bare: Bare, counts: Sequence[int], workers: Sequence[int] = (), alone: float | None = None
+) -> list[Figure]:
+    """Pods at once, and their removal, beside the best of several bare clients and one pod alone (seconds, measured
+    here if they are not given).
+    """
+    if alone is None:
+        alone = value(agent.measure("a", "--reps", "3")["a_single_start"], "median")
     before = {count: bare_batch(bare, count, workers) for count in counts}
     found = agent.measure("batch", "--batches", ",".join(map(str, counts)))["a_batch"]
     after = {count: bare_batch(bare, count, workers) for count in counts}

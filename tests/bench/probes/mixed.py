@@ -38,7 +38,7 @@ def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
         note=f"{wanted} wanted, {commands} of them commands, the others half by HTTP and half by TCP;"
         f" {window.failed} of {len(window.results)} failed",
     )
-    return [seen, window.cpu(None if quick else CPU_GOAL)]
+    return [seen, window.cpu("CPU of agent and Redis with them", None if quick else CPU_GOAL)]
 
 
 def probes(number: int) -> dict[str, Any]:

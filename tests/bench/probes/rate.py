@@ -54,11 +54,11 @@ class Window(NamedTuple):
         """How many of the probes did not succeed."""
         return sum(one["outcome"] != "success" for one in self.results)
 
-    def cpu(self, goal: float | None) -> Figure:
+    def cpu(self, name: str, goal: float | None) -> Figure:
         """Of agent and Redis together."""
         percent = 100 / self.seconds
         return Figure(
-            name="CPU of agent and Redis meanwhile",
+            name=name,
             ours=(self.agent + self.server) * percent,
             unit="% of a core",
             goal=goal,
@@ -93,7 +93,7 @@ def _figures(window: Window, pods: int, *, quick: bool) -> list[Figure]:
             note=f"{pods} containers with three probes each, two of which go on, every {PERIOD_MS} ms: {wanted:.0f}"
             f" a second; {window.failed} of {len(window.results)} failed",
         ),
-        window.cpu(None if quick else CPU_GOAL),
+        window.cpu("CPU of agent and Redis meanwhile", None if quick else CPU_GOAL),
         Figure(
             name="begin of a probe after its time, p99",
             ours=late[int(len(late) * 0.99)],
