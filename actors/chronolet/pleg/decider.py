@@ -67,7 +67,8 @@ def _of_each(state: State, message: _SaidOfEach) -> Sequence[Event]:
         case signals.Noticed():
             return tuple(_noticed(state, message))
         case signals.Relisted():
-            return (*_relist_works(state, message), *_listing_news(state, message))
+            works = () if message.partial else _relist_works(state, message)
+            return (*works, *_listing_news(state, message))
         case _:
             seen = tuple(signals.Seen(state="running", **structs.asdict(one)) for one in message.running)
             return (*_all_news(state, seen), pleg.ContainersAdopted(running=len(seen)))
@@ -121,6 +122,8 @@ def _pods(state: State, message: signals.Relisted, told: Sequence[pleg.Container
     for uid, one in unread.items():
         if uid not in state.unread:
             yield pleg.PodUnreadable(pod=one.pod, uid=uid, error=one.error)
+    if message.partial:
+        return
     changed = {event.uid for event in told}
     for uid, known in sorted(state.unread.items()):
         if uid not in unread:

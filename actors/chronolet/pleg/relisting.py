@@ -8,7 +8,7 @@ changed or gone. Next:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Self
@@ -75,23 +75,27 @@ class Relisting:
         listed = self._listed()
         ids = worth_a_look(self._told, listed, self._unread)
         self._unread.clear()
+        stuck = frozenset(self._running)
         if early is not None and self._distrusted and (urgent := without_running(ids, listed)):
-            early(self._inspected(urgent, began_at, len(listed)))
+            seen, unread = self._inspected(urgent, stuck)
+            early(signals.Relisted(began_at=began_at, count=len(listed), seen=seen, unread=unread, partial=True))
             ids = [one for one in ids if one not in frozenset(urgent)]
         self._distrusted = False
-        return self._inspected(ids, began_at, len(listed))
+        seen, unread = self._inspected(ids, stuck)
+        return signals.Relisted(began_at=began_at, count=len(listed), seen=seen, unread=unread)
 
-    def _inspected(self, ids: Sequence[str], began_at: int, count: int) -> signals.Relisted:
-        stuck = frozenset(self._running)
+    def _inspected(
+        self, ids: Sequence[str], stuck: Collection[str]
+    ) -> tuple[Sequence[signals.Seen], Sequence[signals.Unread]]:
+        """Of these and of what was under way. An inspect of `stuck` was under way before this listing."""
         for container_id in ids:
             if container_id not in self._running:
                 self._running[container_id] = self._pool.submit(self._inspect, container_id)
         wait(self._running.values(), PATIENCE_SECONDS)
         seen = tuple(self._finished())
-        for container_id in stuck & self._running.keys():
+        for container_id in self._running.keys() & stuck:
             self._unreadable(container_id, "its inspect does not come to an end")
-        unread = tuple(self._unread[uid] for uid in self._unread)
-        return signals.Relisted(began_at=began_at, count=count, seen=seen, unread=unread)
+        return seen, tuple(self._unread.values())
 
     def _listed(self) -> Mapping[str, Glance]:
         """By id, without what bears our node's label but not the others: it is not ours."""

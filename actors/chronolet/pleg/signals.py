@@ -78,13 +78,15 @@ class Relisted(Signal, frozen=True, kw_only=True):
 
     `seen` holds what was inspected: what is new, what differs from the last listing, what is confirmed gone (an id
     never comes back, so a 404 needs no other proof). `unread` are the pods of which something could not be inspected,
-    and is to be by the next listing. `count` is how many containers the whole listing had.
+    and is to be by the next listing. `count` is how many containers the whole listing had. `partial`: the rest of the
+    listing follows, so what this part does not name is not known to be well.
     """
 
     began_at: int
     count: int
     seen: Sequence[Seen] = ()
     unread: Sequence[Unread] = ()
+    partial: bool = False
 
 
 class RelistFailed(Signal, frozen=True, kw_only=True):

@@ -184,6 +184,18 @@ def test_a_pod_that_cannot_be_inspected_is_told_once_and_once_more_when_it_can()
     assert len(scene.state.unread) == 0
 
 
+def test_a_part_of_a_listing_says_nothing_of_what_it_does_not_name() -> None:
+    other = signals.Unread(pod="default/db", uid="u2", error="timed out")
+    one = signals.Unread(pod="default/web", uid="u1", error="timed out")
+    scene = pleg_with().when(signals.Relisted(began_at=T0, count=2, unread=(other,)))
+    part = signals.Relisted(began_at=T0, count=2, unread=(one,), partial=True)
+    scene.when(part).then(pleg.PodUnreadable(pod="default/web", uid="u1", error="timed out"))
+    scene.when(signals.Relisted(began_at=T0, count=2, unread=(one, other))).then()
+
+    scene = given(DECIDER).when(signals.Relisted(began_at=T0, count=2, partial=True)).then()
+    scene.when(signals.Relisted(began_at=T0, count=2)).then(pleg.RelistWorking(containers=2))
+
+
 def test_more_than_a_step_may_say_is_left_for_a_listing_that_begins_anew() -> None:
     many = tuple(
         signals.Seen(state="running", started_at=T0, **{**WHO, "id": f"c{number}"}) for number in range(MOST_EVENTS + 2)

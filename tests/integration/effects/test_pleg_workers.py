@@ -183,9 +183,9 @@ def test_what_does_not_run_is_told_early_where_everything_is_told_anew(world: Wo
     early: list[signals.Relisted] = []
     with relisting.Relisting(world.runtime, NODE, known=(sandbox.id, lost)) as listing:
         late = listing.relisted(early.append)
-        assert [({one.id: one.state for one in each.seen}, each.count) for each in (*early, late)] == [
-            ({up.id: "exited", lost: "removed"}, 2),
-            ({sandbox.id: "running"}, 2),
+        assert [({one.id: one.state for one in each.seen}, each.count, each.partial) for each in (*early, late)] == [
+            ({up.id: "exited", lost: "removed"}, 2, True),
+            ({sandbox.id: "running"}, 2, False),
         ]
         assert listing.relisted(early.append).seen == ()
         assert len(early) == 1, "nothing is told early where only changes are told"
