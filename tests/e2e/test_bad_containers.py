@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,52 @@ def test_a_port_clash_is_one_message(node: Node) -> None:
     another_starts(node, "after-clash")
     node.docker.remove_container(held["Id"], force=True)
     node.wait_until_running("clash")
+
+
+def in_vain(node: Node, name: str) -> str:
+    """Until its sandbox has failed after a container was created for it, and nothing is left of both; its uid."""
+    failed = node.journal.wait_for_event(pod.SandboxStartFailed, pod=f"default/{name}")
+    node.journal.wait_for_event(pod.ContainerCreated, pod=f"default/{name}")
+
+    def nothing() -> bool:
+        return not of_pod(node, failed.uid) and not any(failed.uid in one for one in endpoints(node))
+
+    node.journal.wait_for("nothing of the sandbox", nothing)
+    return failed.uid
+
+
+def of_pod(node: Node, uid: str) -> list[dict[str, Any]]:
+    """Its containers, in whatever state."""
+    return list(node.docker.containers(all=True, filters={"label": f"{labels.POD_UID}={uid}"}))
+
+
+def endpoints(node: Node) -> list[str]:
+    """Names of all that the network has an endpoint for."""
+    return [one["Name"] for one in node.docker.inspect_network("bridge")["Containers"].values()]
+
+
+def narrow(value: str) -> dict[str, Any]:
+    sysctls = [{"name": "net.ipv4.ip_local_port_range", "value": value}]
+    return a_pod("narrow", shell("app"), shell("side"), securityContext={"sysctls": sysctls})
+
+
+def test_nothing_is_left_of_a_sandbox_with_a_bad_sysctl_until_that_is_right(node: Node) -> None:
+    node.write("narrow.yaml", narrow("nonsense"))
+    in_vain(node, "narrow")
+    node.write("narrow.yaml", narrow("2000 3000"))
+    node.wait_until_running("narrow")
+    uid = node.journal.pods["default/narrow"].uid
+    assert sorted(one["State"] for one in of_pod(node, uid)) == ["running"] * 3
+
+
+def test_nothing_is_left_of_a_pod_that_goes_while_its_sandbox_fails(node: Node) -> None:
+    path = node.write("narrow.yaml", narrow("nonsense"))
+    uid = in_vain(node, "narrow")
+    path.unlink()
+    node.wait_until_gone("narrow")
+    assert of_pod(node, uid) == []
+    assert not [one for one in endpoints(node) if uid in one]
+    assert not list(node.root.rglob(f"*{uid}*"))
 
 
 def test_a_name_that_somebody_else_holds_is_told_and_waited_for(node: Node) -> None:
