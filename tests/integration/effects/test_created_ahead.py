@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from chronolet.pod import signals, wanted
@@ -23,6 +24,8 @@ from tests.integration.effects.support import (
     start_sandbox,
 )
 from tests.support.docker import PrivateDocker
+from tests.support.images import BUSYBOX
+from tests.support.scratch import HANG_SECONDS
 
 MANIFEST = pod(container(*OBEDIENT))
 
@@ -163,6 +166,64 @@ def test_no_death_of_the_removal_leaves_anything_or_takes_what_ran(world: World)
     up = world.run(start_container(MANIFEST, sandbox.id))
     world.run(discard())
     assert {one.id for one in world.ours()} == {up.id, sandbox.id}
+
+
+def another_process(world: World) -> World:
+    """It knows nothing of what the other one has created."""
+    return World(world.runtime, world.root)
+
+
+def test_another_process_starts_what_was_created(world: World) -> None:
+    sandbox, made = created_ahead(world)
+    up = another_process(world).run(start(MANIFEST, sandbox, made))
+    assert isinstance(up, signals.ContainerUp), up
+    assert up.id == made.id
+
+
+def test_a_creation_that_another_process_repeats_with_another_definition_replaces_the_first(world: World) -> None:
+    """The agent was killed before it said that the container was created, and the spec changed."""
+    sandbox, made = created_ahead(world)
+    changed = pod(container(*OBEDIENT, working_dir="/tmp"))
+    again = another_process(world).run(create(changed, sandbox.id))
+    assert isinstance(again, signals.ContainerMade), again
+    assert again.id != made.id
+    assert {one.id for one in world.ours()} == {again.id, sandbox.id}
+
+
+def test_what_was_created_for_a_sandbox_that_died_is_removed_by_its_start(world: World) -> None:
+    sandbox, made = created_ahead(world)
+    world.runtime.kill(sandbox.id, "KILL")
+    assert world.runtime.wait(sandbox.id, HANG_SECONDS)
+    answer = world.run(start(MANIFEST, sandbox, made))
+    assert isinstance(answer, signals.ContainerRefused), answer
+    assert answer.reason == "CreateContainerError", "the same attempt is made again in the next sandbox"
+    assert {one.id for one in world.ours()} == {sandbox.id}
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_an_engine_that_is_killed_between_creation_and_start(
+    world: World, docker_engine: PrivateDocker, *, anew: bool
+) -> None:
+    sandbox, made = created_ahead(world)
+    docker_engine.kill9()
+    docker_engine.start()
+    up = (another_process(world) if anew else world).run(start(MANIFEST, sandbox, made))
+    assert isinstance(up, signals.ContainerUp), up
+    assert up.id == made.id
+    assert {one.id for one in world.ours()} == {up.id, sandbox.id}
+
+
+def test_the_name_of_an_image_that_is_gone_when_its_container_is_started(
+    world: World, docker_engine: PrivateDocker
+) -> None:
+    api = docker_engine.api()
+    api.tag(BUSYBOX.reference, "passing", "1")
+    manifest = pod(replace(container(*OBEDIENT), image="passing:1"))
+    sandbox, made = created_ahead(world, manifest)
+    api.remove_image("passing:1", force=True)
+    up = world.run(start(manifest, sandbox, made))
+    assert isinstance(up, signals.ContainerUp), up
+    assert up.id == made.id
 
 
 def test_what_runs_already_is_not_created_again(world: World) -> None:
