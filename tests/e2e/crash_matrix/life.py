@@ -3,15 +3,17 @@
 Comes in: a farm, an engine with its witness, a slot (which host port), and the point and victim of the blow. Goes out:
 `Lived`. The pods are those of `pods`.
 
-    agent starts -> the pod is wanted -> all run, the page is served -> the server's process is killed -> it runs again,
-    and serves -> (long: killed again, CrashLoopBackOff, it runs again) -> (a container is changed, then the sandbox)
-    -> the pod is wanted no longer -> nothing is left
+    agent starts -> the pod is wanted (-> its port is taken, nothing is left of the try -> the port is free)
+    -> all run, the page is served (-> the liveness probe fails, the successor runs) -> the server's process is killed
+    -> it runs again, and serves -> (long: killed again, CrashLoopBackOff, it runs again)
+    -> (a container is changed, then the sandbox) -> the pod is wanted no longer -> nothing is left
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,8 +36,8 @@ from tests.e2e.crash_matrix.farm import AgentJob, Farm
 from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.keeping import Keeping
 from tests.e2e.crash_matrix.listener import Listener
-from tests.e2e.crash_matrix.points import Point
-from tests.e2e.crash_matrix.story import Story, status_lines, tell
+from tests.e2e.crash_matrix.points import Point, without_ids
+from tests.e2e.crash_matrix.story import Story, creations, of_the_last_try, status_lines, tell
 from tests.e2e.journal import Journal
 from tests.e2e.witness import Witness
 from tests.support.docker import PrivateDocker
@@ -47,7 +49,8 @@ HOSTED = [shard for kind in ALL_ACTORS for shard in shards_of(kind, SHARDS[kind]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to happen. `kills` of the server's process: the second one is waited out for ten seconds. `changes` of
+    """What is to happen. `taken`: the host port is somebody else's at first. `breaks` of what the liveness probe looks
+    at. `kills` of the server's process: the second one is waited out for ten seconds. `changes` of
     the pod, which has to be applied for that.
 
     `source` is how the pod comes and goes: as a file of the folder, or by commands as `apply` and `delete` send them.
@@ -59,6 +62,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     source: Literal["file", "apply"] = "file"
     pod: pods.Kind = "web"
     changes: int = 0
+    taken: bool = False
+    breaks: int = 0
 
 
 class Lived(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +118,7 @@ class _Life:
         self.folder.mkdir(parents=True)
         self.hooks = self.root / "hooks"
         self.hooks.mkdir()
+        self._well = self.hooks / pods.WELL
         self.place = pods.Place(port=port, hooks=str(self.hooks), listener=stage.listener.port, node=node)
         self.record = self.root / "points"
         self.journal = Journal(server.url, node)
@@ -133,9 +139,13 @@ class _Life:
             self.journal.close()
 
     def run(self) -> Story:
-        self._come()
+        self._well.touch()
+        self._come_in_vain() if self.plan.taken else self._come()
         self._mark("running", lambda: self._running(0))
         before = self._started_at()
+        for number in range(1, self.plan.breaks + 1):
+            self._break()
+            self._mark(f"broken {number}", lambda number=number: self._running(number))
         for kill in range(1, self.plan.kills + 1):
             self._kill_server_process()
             self._mark(f"restarted {kill}", lambda kill=kill: self._running(kill))
@@ -148,12 +158,17 @@ class _Life:
         self._come_to_rest()
         self._nothing_is_left(ended.uid)
 
+        created, unheard_of = creations(self.journal.lines)
+        assert not unheard_of, unheard_of
+        assert created or self.plan.point is not None, "nothing was created ahead of its start"
+
         def plain(text: str) -> str:
-            without_names = text.replace(ended.uid, "UID").replace(f"/{self.node}/", "/NODE/")
-            return without_names.replace(f"port={self.port}", "port=PORT")
+            without_names = without_ids(text.replace(ended.uid, "UID").replace(f"/{self.node}/", "/NODE/"))
+            return without_names.replace(f"port={self.port}", "port=PORT").replace(f":{self.port}", ":PORT")
 
         lives, signals = self.stage.witness.lives(self.node), self.stage.witness.signals(self.node)
-        return tell(self.journal.lines, lives, signals, self.statuses, plain, hooks=self._hooks())
+        story = tell(self.journal.lines, lives, signals, self.statuses, plain, hooks=self._hooks())
+        return of_the_last_try(story) if self.plan.taken else story
 
     # -- what is done ----------------------------------------------------------------------------------------------
 
@@ -185,6 +200,23 @@ class _Life:
         unfinished = self.folder / ".web.json"
         unfinished.write_bytes(manifest)
         unfinished.rename(self.folder / "web.json")
+
+    def _come_in_vain(self) -> None:
+        """While another holds the host port the sandbox fails, and takes with it all that was created for it."""
+        with self.stage.engine.namespace.call(lambda: socket.create_server(("0.0.0.0", self.port))):
+            self._come()
+            self.journal.wait_for_event(pod.SandboxStartFailed)
+            self.journal.wait_for("nothing of the sandbox that failed", lambda: not self._containers())
+
+    def _break(self) -> None:
+        """The liveness probe fails, until its container is being stopped for that."""
+        already = len(self.journal.events(pod.ContainerStopRequested, reason="LivenessFailed"))
+        self._well.unlink()
+        self.journal.wait_for(
+            "the stop of what failed its probe",
+            lambda: len(self.journal.events(pod.ContainerStopRequested, reason="LivenessFailed")) > already,
+        )
+        self._well.touch()
 
     def _change_all(self) -> None:
         """First of a container: the others are left alone. Then of the sandbox: everything is made anew."""
@@ -310,10 +342,17 @@ class _Life:
 
     def _nothing_is_left(self, uid: str) -> None:
         self.journal.wait_for("the witness", lambda: self.stage.witness.gone(self.node))
-        left = self.stage.api.containers(all=True, filters={"label": f"{labels.NODE}={self.node}"})
+        left = self._containers()
         assert not left, left
         assert not (self.root / "pods" / uid).exists()
         assert POD not in self.journal.pods
+
+    def _containers(self) -> Sequence[Mapping[str, Any]]:
+        """All of this node, in whatever state."""
+        found: Sequence[Mapping[str, Any]] = self.stage.api.containers(
+            all=True, filters={"label": f"{labels.NODE}={self.node}"}
+        )
+        return found
 
 
 def _catches_term(pid: int) -> bool:

@@ -127,7 +127,8 @@ class Matrix:
 
 
 def _named(plan: Plan) -> str:
-    return f"{plan.victim} killed at {plan.point} ({plan.pod}, {plan.source}, {plan.kills} kills)"
+    life = f"{plan.pod}, {plan.source}, {plan.kills} kills{', port taken' if plan.taken else ''}"
+    return f"{plan.victim} killed at {plan.point} ({life})"
 
 
 def _is_of_pods(point: Point) -> bool:

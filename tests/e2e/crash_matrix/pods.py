@@ -1,10 +1,11 @@
-"""The two pods of the crash matrix, and how each changes in its life.
+"""The three pods of the crash matrix, and how each changes in its life.
 
 Comes in: a host port, a folder of the host, who listens for requests. Goes out: manifests. Next: `life`.
 
 `web` is the one of `examples/web.yaml` in short: one container writes a page, the other serves it from a shared
 emptyDir on a host port. `whole` has all that a life may have: an init container that writes the page, a sidecar, and
 hooks of every kind around their starts and stops. An exec hook leaves a line that names the container's very run.
+`probed` is `web` with a liveness probe of the server, which fails while the file `well` is not in the folder.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from typing import Any, Literal
 
 import msgspec
 
-Kind = Literal["web", "whole"]
+from chronolet.pod.ahead import LONGEST_GRACE_SECONDS
+
+Kind = Literal["web", "whole", "probed"]
 
 GRACE_SECONDS = 120
 """Nothing that a pod does at its end takes so long: a kill at the end of it would be another story."""
+
+WELL = "well"
 
 _SHELL = {"image": "chronolet/busybox:1", "imagePullPolicy": "IfNotPresent"}
 _STAYS = "trap 'exit 0' TERM; sleep 3600 & wait"
@@ -38,7 +43,8 @@ class Place(msgspec.Struct, frozen=True):
 
 def manifest(kind: Kind, place: Place, changes: int = 0) -> dict[str, Any]:
     """The pod after so many changes: the first is of a container, the second of the sandbox."""
-    spec = _web(place) if kind == "web" else _whole(place, changes)
+    specs = {"web": lambda: _web(place), "whole": lambda: _whole(place, changes), "probed": lambda: _probed(place)}
+    spec = specs[kind]()
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
 
 
@@ -49,6 +55,17 @@ def _web(place: Place) -> dict[str, Any]:
         "volumes": [{"name": "pages", "emptyDir": {}}],
         "containers": [_container("writer", writes, [_PAGES]), _server(place)],
     }
+
+
+def _probed(place: Place) -> dict[str, Any]:
+    spec = _web(place)
+    server = spec["containers"][1]
+    server["volumeMounts"] = [_WWW, _HOOKS]
+    looks = {"exec": {"command": ["test", "-e", f"/hooks/{WELL}"]}}
+    server["livenessProbe"] = {**looks, "periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": GRACE_SECONDS}
+    server["livenessProbe"]["terminationGracePeriodSeconds"] = LONGEST_GRACE_SECONDS
+    spec["volumes"].append({"name": "hooks", "hostPath": {"path": place.hooks}})
+    return spec
 
 
 def _server(place: Place, **more: Any) -> dict[str, Any]:

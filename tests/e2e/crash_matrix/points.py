@@ -18,6 +18,7 @@ import msgspec
 
 _ID = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{32})\b")
 """Of a container, or a pod's uid."""
+_OF_CREATIONS = re.compile(r" pod/\S+ (?:create/|sandbox\b|pod\.Sandbox|pod\.ContainerCreate)")
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -54,7 +55,7 @@ class Passed(msgspec.Struct, frozen=True):
 
 def read(name: str) -> Passed:
     """An announcement as the kernel makes it; ids that differ from life to life are taken out."""
-    plain = _ID.sub("ID", name)
+    plain = without_ids(name)
     if not plain.startswith("step/"):
         return Passed(plain)
     place, _, types = plain.rpartition(" ")
@@ -106,6 +107,20 @@ def sample(points: Iterable[Point]) -> list[Point]:
 def sample_of_hooks(points: Iterable[Point]) -> list[Point]:
     """The first point of each stratum that is about a hook: `sample` has the last, and hooks come at both ends."""
     return sample(reversed([point for point in points if "hook" in str(point).lower()]))
+
+
+def of_creations(names: Sequence[str]) -> list[Point]:
+    """The first point of each stratum of a life that is about its sandbox, or about a container created ahead of its
+    start: where a sandbox fails, these are of the one that fails. By whatever event of a step that is.
+    """
+    counting = Counting()
+    each = [point for name in names for point in counting.points(name)]
+    return sample(reversed([point for point in each if _OF_CREATIONS.search(str(point))]))
+
+
+def without_ids(text: str) -> str:
+    """What is the same in other lives."""
+    return _ID.sub("ID", text)
 
 
 def halved(points: Sequence[Point]) -> list[Point]:

@@ -8,6 +8,8 @@ on its own (two containers start side by side, in any order), KubeEvents for eac
 depends on when one looks, and the exit code of what died and was removed while no agent ran is beyond it. That one is
 compared where it matters: in the pod's own event, and as Docker has it.
 Signals are a set: a stop that is tried again sends its signal again, which cannot be known to have arrived.
+A creation ahead of a start is one attempt, made if there is time for it: an agent that comes back when the sandbox runs
+makes none. So its events are left out; that each came to an end is checked, and what the engine made of it is compared.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ _DIFFER |= {"digest", "source", "manifest", "pod", "image_id", "sandbox_id"}
 _OF_THE_NODE = {"Starting", "NodeReady", "FailedSync"}
 """Reasons of what is told once for each agent or log, or whenever a listing meets a dead engine."""
 
+_CREATION = (pod.SandboxCreated, pod.ContainerCreateRequested, pod.ContainerCreated, pod.ContainerCreateFailed)
+_LEFT_OUT = (kernel.LogStarted, kernel.ShardTakenOver, *_CREATION)
+
 Plain = Callable[[str], str]
 
 
@@ -61,6 +66,39 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """What the hooks did, as the world outside saw it."""
 
 
+def creations(lines: Iterable[Line]) -> tuple[int, list[str]]:
+    """How many containers were created ahead of their start, and the creations that nobody has heard the end of."""
+    created, asked = 0, dict[tuple[str, int], str]()
+    for line in lines:
+        match line.event:
+            case pod.ContainerCreateRequested() as event:
+                assert (event.container, event.attempt) not in asked, f"asked for twice: {event}"
+                asked[event.container, event.attempt] = f"{event.container} {event.attempt}"
+            case pod.ContainerCreated() | pod.ContainerCreateFailed() as event:
+                created += isinstance(event, pod.ContainerCreated)
+                asked.pop((event.container, event.attempt), None)
+            case _:
+                pass
+    return created, list(asked.values())
+
+
+def of_the_last_try(story: Story) -> Story:
+    """Without what became of sandboxes that could not be started: how often that was tried is chance, and so is whether
+    a listing saw what was made for them and, at the next one, that it was gone.
+    """
+    sandbox = story.pod["sandbox"]
+    failed = [number for number, words in enumerate(sandbox) if words.startswith(pod.SandboxStartFailed.__name__)]
+    after = sandbox[failed[-1] + 1 :] if failed else sandbox
+    docker = {name: actions[_last(actions, "create") :] for name, actions in story.docker.items()}
+    seen = {name: words[_last(words, pleg.ContainerStarted.__name__) :] for name, words in story.seen.items()}
+    told = {path: list(dict.fromkeys(words)) for path, words in story.told.items()}
+    return msgspec.structs.replace(story, pod={**story.pod, "sandbox": after}, docker=docker, seen=seen, told=told)
+
+
+def _last(actions: Sequence[str], word: str) -> int:
+    return max(number for number, action in enumerate(actions) if action == word)
+
+
 def tell(
     lines: Iterable[Line],
     docker: Mapping[str, list[str]],
@@ -83,15 +121,14 @@ def tell(
         hooks=list(hooks),
     )
     for line in lines:
-        _add(story, line, plain)
+        if not isinstance(line.event, _LEFT_OUT):
+            _add(story, line, plain)
     return story
 
 
 def _add(story: Story, line: Line, plain: Plain) -> None:
     event = line.event
     match event:
-        case kernel.LogStarted() | kernel.ShardTakenOver():
-            pass
         case kube_events.Recorded() if event.reason not in _OF_THE_NODE:
             words = f"{event.severity} {event.reason}: {event.message}"
             story.told.setdefault(event.field_path, []).append(plain(words))

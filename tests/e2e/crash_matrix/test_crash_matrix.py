@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.crash_matrix import points
 from tests.e2e.crash_matrix.life import Plan
-from tests.e2e.crash_matrix.matrix import AT_ONCE, VICTIMS, Matrix, blows, matrix
+from tests.e2e.crash_matrix.matrix import AT_ONCE, VICTIMS, Matrix, Twin, blows, matrix
 from tests.e2e.crash_matrix.points import Point
 from tests.support.docker import PrivateDocker
 
@@ -20,6 +20,20 @@ FILE = Plan()
 APPLY = Plan(source="apply")
 LOOPING = Plan(kills=2)
 WHOLE = Plan(pod="whole", source="apply", kills=0, changes=1)
+TAKEN = Plan(kills=0, taken=True)
+BROKEN = Plan(pod="probed", kills=0, breaks=1)
+SIDE_BY_SIDE = {
+    f"pod.{one}"
+    for one in (
+        "SandboxCreated",
+        "ContainerCreateRequested",
+        "ContainerCreated",
+        "SandboxStartFailed",
+        "ContainerCreateFailed",
+        "SandboxStarted",
+    )
+}
+"""What happens to a sandbox and, next to it, to the containers that are created for it."""
 WHOLE_AND_LONG = Plan(pod="whole", source="apply", kills=1, changes=2)
 
 
@@ -62,6 +76,35 @@ def test_a_blow_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDock
         assert len(whole.lived.story.hooks) == 5, whole.lived.story.hooks
         done.run(whole, blows(WHOLE, at, "agent"))
         judged(done, least=60)
+
+
+def of_the_restart(twin: Twin) -> list[Point]:
+    """From the first stop to the next start: one of each kind."""
+    names = twin.lived.names
+    stop = next(number for number, name in enumerate(names) if "pod.ContainerStopRequested" in name)
+    up = next(number for number, name in enumerate(names) if number > stop and "pod.ContainerStarted" in name)
+    passed = points.all_points(names)[stop : up + 2]
+    return points.sample(point for point in passed if point in twin.points)
+
+
+@pytest.mark.timeout(3600)
+def test_nothing_is_left_of_a_sandbox_that_fails_with_what_was_created_for_it(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as done:
+        twin = done.twin(TAKEN)
+        at = points.of_creations(twin.lived.names)
+        assert {point.type for point in at} >= SIDE_BY_SIDE, at
+        done.run(twin, everywhere(TAKEN, at))
+        judged(done, least=30)
+
+
+@pytest.mark.timeout(3600)
+def test_a_successor_that_is_created_while_its_predecessor_is_stopped_runs_once(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as done:
+        twin = done.twin(BROKEN)
+        at = of_the_restart(twin)
+        assert "pod.ContainerCreated" in {point.type for point in at}, at
+        done.run(twin, everywhere(BROKEN, at))
+        judged(done, least=20)
 
 
 @pytest.mark.long
