@@ -48,6 +48,13 @@ def test_what_was_just_made_is_about_to_be_started() -> None:
     assert rules(seen("a", state="exited", created_at=young), rule=none) == {"a": (True, "per_container_limit")}
 
 
+def test_what_was_created_for_a_pod_that_is_gone_goes_when_its_start_is_overdue() -> None:
+    young = seen("a", state="created", uid="u9", created_at=NOW - BEING_MADE_MS + 1)
+    assert rules(young) == {"a": (False, "being_made")}
+    overdue = seen("a", state="created", uid="u9", created_at=NOW - BEING_MADE_MS)
+    assert rules(overdue) == {"a": (True, "deleted_pod")}
+
+
 def test_what_a_clock_that_was_ahead_has_dated_stays_and_takes_nothing_else_with_it() -> None:
     found = (seen("a", created_at=NOW + 86_400_000), seen("b", attempt=1), seen("c"))
     assert rules(*found, rule=Policy(max_containers=1)) == {
