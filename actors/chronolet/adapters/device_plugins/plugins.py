@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,8 @@ class GrpcDevicePlugins:
         self._folder = folder.absolute()
         self._watched = watched.absolute()
         self._patience = patience or Patience()
+        self._loading = threading.Lock()
+        self._loaded: PluginCalls | None = None
 
     def serve(self, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
         registry.serve(self._folder, register, opened, stop)
@@ -50,8 +51,12 @@ class GrpcDevicePlugins:
     def pre_start(self, socket: str, devices: Sequence[str]) -> None:
         self._calls.pre_start(socket, devices)
 
-    @cached_property
+    @property
     def _calls(self) -> PluginCalls:
+        """One for all: it has the thread of all streams."""
         from chronolet.adapters.device_plugins.plugin_calls import PluginCalls  # noqa: PLC0415 - loads grpc
 
-        return PluginCalls(self._patience)
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = PluginCalls(self._patience)
+            return self._loaded
