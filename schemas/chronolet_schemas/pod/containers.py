@@ -45,7 +45,9 @@ class ContainerCreated(CreationEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerCreateFailed(CreationEvent, frozen=True, kw_only=True):
-    """The container was not created ahead of its start. The start creates it, and reports what stands in the way."""
+    """The container was not created ahead of its start, or was removed again because it is not to run any more. A start
+    creates it, and reports what stands in the way.
+    """
 
     message: str
 
