@@ -145,8 +145,8 @@ class Agent(AnyAgent):
             *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),
             *("--cgroup-root", self.docker.cgroup_root(NODE)),
         ]
-        words = self.in_its_network(words)
-        return f"setsid {shlex.join(words)} >>{self.log} 2>&1 </dev/null & echo $! >{self.pidfile}"
+        begin = shlex.join(self.in_its_network(words))
+        return f"setsid {begin} >>{self.log} 2>&1 </dev/null & echo $! >{self.pidfile}"
 
 
 @contextmanager
