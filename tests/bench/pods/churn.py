@@ -67,11 +67,11 @@ def figures(agent: Agent, seconds: float) -> list[Figure]:
     return [
         Figure(
             name=f"churn: pods in {seconds:g} s",
-            ours=found.pods,
+            ours=found.pods - WARM_UP_PODS - (WARM_UP_ROUNDS - 1) * PODS,
             unit="pods",
             goal=round(seconds * PACE),
             bound="at least",
-            note=f"{found.rounds} rounds",
+            note=f"{found.pods} pods and {found.rounds} rounds with the warm-up",
         ),
         _grown("threads of the agent", "", warm.agent_threads, end.agent_threads, THREAD_SLACK),
         _grown("open files of the agent", "", warm.agent_files, end.agent_files, FILE_SLACK),
