@@ -82,7 +82,7 @@ def test_a_pull_that_waits_still(start: Started) -> None:
     start.node.now += 30_000
     assert first_line(start) == (
         "default/web has been starting for 30.200 s, 30.000 s of it (99 %) waiting for a turn before getting image "
-        f"busybox:1 for container app: 1 of at most 1 pull was at work ({SLOW}), and 2 waited before it"
+        f"busybox:1 for container app: 1 of at most 1 pull was at work ({SLOW}), and 2 more came before it"
     )
 
 
@@ -111,7 +111,16 @@ def test_a_full_queue(start: Started) -> None:
     start.container()
     assert first_line(start) == (
         "default/web took 9.106 s to start, 8.800 s of it (97 %) waiting for a turn before starting the sandbox: "
-        "4 of at most 4 starts were at work (default/a, default/b, default/c, 1 more), and 7 waited before it"
+        "4 of at most 4 starts were at work (default/a, default/b, default/c, 1 more), and 7 more came before it"
+    )
+
+
+def test_a_queue_behind_the_first_of_a_batch(start: Started) -> None:
+    start.waited(start.sandbox(9_000), 8_800.0, at_work=1, allowed=2, ahead=4, holders=("default/first",))
+    start.image()
+    start.container()
+    assert first_line(start).endswith(
+        "1 of at most 2 starts was at work, the first of a batch by itself (default/first), and 4 more came before it"
     )
 
 

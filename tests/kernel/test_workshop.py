@@ -90,9 +90,13 @@ def test_one_that_has_to_wait_learns_what_stands_before_it() -> None:
     before = {"at_work": 2, "allowed": 2, "holders": ("a", "b")}
     assert [piece.queues for piece in pieces[2:]] == [[Queue(ahead=ahead, **before)] for ahead in (0, 0, 1)]
     workshop.left(pieces[0])
+    workshop.left(pieces[1])
+    workshop.left(pieces[3])
+    assert launched == ["a", "b", "d", "e", "c"]
+    assert [piece.queues[1:] for piece in pieces[2:]] == [[Queue(ahead=ahead, **before)] for ahead in (2, 0, 1)]
     last = Piece("f", launched, at_once=2, rank=(9,))
     workshop.submit(last)
-    assert last.queues == [Queue(at_work=2, allowed=2, ahead=2, holders=("b", "d"))]
+    assert last.queues == [Queue(at_work=2, allowed=2, holders=("e", "c"))]
 
 
 def test_what_is_withdrawn_is_never_launched() -> None:
@@ -188,6 +192,14 @@ def test_the_first_of_a_batch_has_a_head_start() -> None:
     assert launched == ["0", "1"]
     workshop.left(pieces[0])
     assert launched == ["0", "1", "2"]
+
+
+def test_one_that_waits_for_the_head_start_of_another_learns_of_the_limit_that_follows() -> None:
+    workshop = Workshop(Clock().after)
+    pieces = [Piece(name, [], at_once=Pace(8, first=2, head_start_seconds=0.5)) for name in "ab"]
+    for piece in pieces:
+        workshop.submit(piece)
+    assert pieces[1].queues == [Queue(at_work=1, allowed=2, holders=("a",))]
 
 
 def test_a_head_start_ends_with_the_first_job() -> None:

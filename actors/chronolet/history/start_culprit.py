@@ -118,8 +118,9 @@ def _queue(queue: Queue, what: str) -> str:
     holders = ", ".join((*queue.holders, *([f"{more} more"] if more else [])))
     were = "was" if queue.at_work == 1 else "were"
     allowed = f"{queue.allowed} {what}{'' if queue.allowed == 1 else 's'}"
-    ahead = f", and {queue.ahead} waited before it" if queue.ahead else ""
-    return f"{queue.at_work} of at most {allowed} {were} at work ({holders}){ahead}"
+    ahead = f", and {queue.ahead} more came before it" if queue.ahead else ""
+    alone = "" if queue.at_work >= queue.allowed else ", the first of a batch by itself"
+    return f"{queue.at_work} of at most {allowed} {were} at work{alone} ({holders}){ahead}"
 
 
 def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:

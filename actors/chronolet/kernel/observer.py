@@ -19,9 +19,11 @@ Outcome = Literal["done", "failed", "timed_out", "cancelled", "fenced"]
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What stood before something that had to wait for its turn, when it came.
+    """What stood before something that had to wait for its turn.
 
-    `at_work` of at most `allowed` were at work, `holders` names those that had been for longest; `ahead` waited before.
+    When it came, `at_work` of at most `allowed` were at work, `holders` names those that had been for longest. Fewer
+    than allowed: the first of a batch has a head start. `ahead` waited before it, or, once it has its turn, had theirs
+    first.
     """
 
     at_work: int

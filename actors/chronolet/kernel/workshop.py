@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import msgspec
+
 from chronolet.kernel.observer import Queue
 from chronolet.kernel.pace import Pace
 from chronolet.kernel.timers import Timer
@@ -34,7 +36,9 @@ class Waiting(Protocol):
     """How many of its lane were at work when it was launched."""
 
     def queued(self, queue: Queue) -> None:
-        """It has to wait. Called while nothing else happens in the workshop: returns at once."""
+        """It has to wait; called once more before its launch, with how many others went first. Called while nothing
+        else happens in the workshop: returns at once.
+        """
 
     def launch(self) -> None:
         """Start it. It calls `Workshop.left` once, when its turn is over."""
@@ -46,6 +50,9 @@ class Lane:
     def __init__(self) -> None:
         self.at_work: list[Waiting] = []
         self.waiting: list[tuple[tuple[Any, ...], int, Waiting]] = []
+        self.queues: dict[Waiting, tuple[Queue, int]] = {}
+        """What stood before each that waits, and how many had begun by then."""
+        self.begun = 0
         self.head_start: Timer | None = None
         """Runs while the first of a batch is at work by itself."""
         self.patience: dict[Waiting, Timer] = {}
@@ -68,14 +75,25 @@ class Lane:
     def active(self) -> int:
         return len(self.at_work)
 
-    def queue(self, entry: tuple[tuple[Any, ...], int, Waiting], allowed: int) -> Queue:
-        """What stands before an entry that waits."""
-        return Queue(
+    def queue(self, entry: tuple[tuple[Any, ...], int, Waiting], allowed: int) -> None:
+        """An entry has to wait."""
+        queue = Queue(
             at_work=self.active,
             allowed=allowed,
             ahead=sum(one < entry for one in self.waiting),
             holders=tuple(one.key for one in self.at_work[:_NAMED]),
         )
+        self.queues[entry[2]] = queue, self.begun
+        entry[2].queued(queue)
+
+    def begin(self, slot: Waiting) -> None:
+        """It is at work from now on."""
+        queue, before = self.queues.pop(slot, (None, 0))
+        if queue is not None:
+            slot.queued(msgspec.structs.replace(queue, ahead=self.begun - before))
+        slot.beside = self.beside()
+        self.at_work.append(slot)
+        self.begun += 1
 
 
 class Workshop:
@@ -99,7 +117,7 @@ class Workshop:
             heapq.heappush(lane.waiting, entry)
             ready = self._ready(lane)
             if slot not in ready:
-                slot.queued(lane.queue(entry, 1 if lane.head_start else self._limit_of(slot)))
+                lane.queue(entry, self._limit_of(slot))
         self._launch(ready)
 
     def withdraw(self, slot: Waiting) -> bool:
@@ -110,6 +128,7 @@ class Workshop:
             if lane is None or entry is None:
                 return False
             lane.waiting.remove(entry)
+            lane.queues.pop(slot, None)
             heapq.heapify(lane.waiting)
             return True
 
@@ -175,9 +194,8 @@ class Workshop:
         ready = []
         while lane.waiting and lane.has_room(lane.waiting[0][2], self._limit_of(lane.waiting[0][2])):
             slot = heapq.heappop(lane.waiting)[2]
-            slot.beside = lane.beside()
+            lane.begin(slot)
             ready.append(slot)
-            lane.at_work.append(slot)
             self._be_patient(lane, slot)
         return ready
 
