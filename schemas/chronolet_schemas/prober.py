@@ -118,10 +118,14 @@ class ProbeErrored(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
-    """The machine cannot run its probes in time: this one begins so late, and is not counted as a failure for it."""
+    """The machine cannot run its probes in time: this one begins so late, and is not counted as a failure for it.
+
+    `agent_late_milliseconds`: so much of it the agent did not run, in the rest others were at work.
+    """
 
     id: str
     late_milliseconds: int
+    agent_late_milliseconds: int = 0
 
 
 @registered

@@ -97,8 +97,10 @@ class Started:
         )
         self.after(0, wanted)
 
-    def delayed(self, milliseconds: int) -> None:
-        told = prober.ProbeDelayed(**DEVICES, probe="Liveness", id="c", late_milliseconds=milliseconds)
+    def delayed(self, milliseconds: int, agent: int = 0) -> None:
+        told = prober.ProbeDelayed(
+            **DEVICES, probe="Liveness", id="c", late_milliseconds=milliseconds, agent_late_milliseconds=agent
+        )
         self.node.write("prober/default/web/app/Liveness", told)
 
     def said(self, *options: str) -> Said:

@@ -448,13 +448,26 @@ def test_a_probe_that_others_made_late(start: Started) -> None:
     )
 
 
-def test_a_probe_that_waits_still_for_others(start: Started) -> None:
+@pytest.mark.parametrize(
+    ("agent", "why"),
+    [(0, "other probes were at work"), (6_000, "agent or machine stood still for 6.000 s meanwhile")],
+)
+def test_a_late_probe_of_which_the_log_alone_knows(start: Started, agent: int, why: str) -> None:
     start.whole()
     start.probing()
-    start.delayed(7_000)
-    assert first_line(start) == (
-        "default/web: the liveness probe of container app waited 7.000 s for its turn: other probes were at work"
-    )
+    start.delayed(7_000, agent)
+    assert first_line(start) == f"default/web: the liveness probe of container app began 7.000 s late: {why}"
+
+
+def test_what_the_log_rounds_up_is_no_other_probe(start: Started) -> None:
+    start.whole()
+    start.probing()
+    start.node.results = [
+        result(at=NOON + 9_000, late=4_000.6),
+        result(at=NOON + 4_500, name="default/hog", uid="h", took=4_200.0),
+    ]
+    start.delayed(4_001)
+    assert "1 other probe was at work meanwhile, default/hog" in first_line(start)
 
 
 def test_a_slow_start_and_a_late_probe_are_both_named(start: Started) -> None:

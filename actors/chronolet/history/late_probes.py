@@ -17,6 +17,9 @@ LATE_MILLISECONDS = 1000.0
 STALL_SHARE = 0.5
 """From this part of its delay on, in which the agent did not run, that is why a probe was late."""
 
+ROUNDED_MILLISECONDS = 1.0
+"""The log's figures are whole numbers, and so may exceed a result's by less than this."""
+
 
 class _Probed(NamedTuple):
     """One probe that was made: whose, when, for how long, how late. In milliseconds."""
@@ -37,14 +40,15 @@ def latest(
     late = [one for one in made if one.uid == uid and one.at >= since and one.late >= LATE_MILLISECONDS]
     worst = max(late, key=lambda one: one.late, default=None)
     told = max(delays, key=lambda one: one.late_milliseconds, default=None)
-    if told is not None and (worst is None or told.late_milliseconds > worst.late):
-        who = _who(told.probe, told.container)
-        words = f"{name}: {who} waited {seconds(told.late_milliseconds)} for its turn: other probes were at work"
-        return Culprit(words, told.late_milliseconds)
-    if worst is None:
+    if told is not None and (worst is None or told.late_milliseconds > worst.late + ROUNDED_MILLISECONDS):
+        late_by, who = float(told.late_milliseconds), _who(told.probe, told.container)
+        because = _stall(told.agent_late_milliseconds, late_by) or ": other probes were at work"
+    elif worst is not None:
+        late_by, who = worst.late, worst.name.partition(": ")[2]
+        because = _because(worst, made)
+    else:
         return None
-    because = _because(worst, made)
-    return Culprit(f"{name}: {worst.name.partition(': ')[2]} began {seconds(worst.late)} late{because}", worst.late)
+    return Culprit(f"{name}: {who} began {seconds(late_by)} late{because}", late_by)
 
 
 def _probed(one: RawResult) -> _Probed:
@@ -62,9 +66,13 @@ def _who(probe: str, container: str) -> str:
     return f"the {probe.lower()} probe of container {container}"
 
 
+def _stall(stalled: float, late: float) -> str:
+    return f": agent or machine stood still for {seconds(stalled)} meanwhile" if stalled >= STALL_SHARE * late else ""
+
+
 def _because(worst: _Probed, made: Sequence[_Probed]) -> str:
-    if worst.stalled >= STALL_SHARE * worst.late:
-        return f": agent or machine stood still for {seconds(worst.stalled)} meanwhile"
+    if stall := _stall(worst.stalled, worst.late):
+        return stall
     beside = [one for one in made if one.at < worst.at and one.at + one.took > worst.at - worst.late]
     others = [one for one in beside if (one.uid, one.name) != (worst.uid, worst.name)]
     if not others:

@@ -200,7 +200,12 @@ def _changed(state: State, result: prober.ProbeResult) -> Event:
 
 def _late(state: State, message: signals.ProbeLate) -> Iterator[Event]:
     if _is_wanted(state, message):
-        yield prober.ProbeDelayed(id=state.id, late_milliseconds=message.late_milliseconds, **_who(state))
+        yield prober.ProbeDelayed(
+            id=state.id,
+            late_milliseconds=message.late_milliseconds,
+            agent_late_milliseconds=message.agent_late_milliseconds,
+            **_who(state),
+        )
 
 
 def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[Event]:

@@ -31,7 +31,10 @@ class ProbeOutcome(Signal, frozen=True, kw_only=True):
 
 
 class ProbeLate(Signal, frozen=True, kw_only=True):
-    """A probe begins so much later than its time because too many are at work. At most one a minute and worker."""
+    """A probe begins so much later than its time; for `agent_late_milliseconds` the agent did not run, else too
+    many are at work. At most one a minute and worker.
+    """
 
     intent: str
     late_milliseconds: int
+    agent_late_milliseconds: int = 0

@@ -185,7 +185,12 @@ class ProbeWorker(SharedActor):
         now = time.monotonic()
         if now - self._late_told >= LATE_SECONDS:
             self._late_told = now
-            self._context.send(signals.ProbeLate(intent=self._effect.intent, late_milliseconds=round(late * 1000)))
+            told = signals.ProbeLate(
+                intent=self._effect.intent,
+                late_milliseconds=round(late * 1000),
+                agent_late_milliseconds=round(self._behind * 1000),
+            )
+            self._context.send(told)
 
     def _conclude(self, reading: Reading) -> None:
         since = time.monotonic() - self._started

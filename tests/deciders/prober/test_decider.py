@@ -264,8 +264,8 @@ def test_an_outdated_worker_is_not_heard() -> None:
 def test_a_machine_that_cannot_probe_in_time_is_said() -> None:
     scene = probing.probed()
     (effect,) = scene.effects.values()
-    scene.when(signals.ProbeLate(intent=effect.intent, late_milliseconds=2_500)).then(
-        prober.ProbeDelayed(id="k0", late_milliseconds=2_500, probe="Liveness", **WHO)
+    scene.when(signals.ProbeLate(intent=effect.intent, late_milliseconds=2_500, agent_late_milliseconds=400)).then(
+        prober.ProbeDelayed(id="k0", late_milliseconds=2_500, agent_late_milliseconds=400, probe="Liveness", **WHO)
     )
 
 
