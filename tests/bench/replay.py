@@ -159,7 +159,7 @@ def _comeback(store: RedisStore, url: str, locks: Path, events: int) -> list[Fig
     whole[1].kill()
     last = store.last()
     for shard in (GAUGE, JOB):
-        snapshot = store.read_snapshot(shard)
+        snapshot = store.read_snapshots([shard]).get(shard)
         assert snapshot is not None, f"{shard}: the first run took its snapshot"
         assert last.n - snapshot.position.n < 100, f"{shard}: the snapshot is of the log's end"
     writer = Writer(store, GAUGE)
@@ -204,7 +204,7 @@ def _at_rest(url: str) -> bool:
     store = RedisStore(url, NODE)
     try:
         head = store.heads([JOB])[JOB]
-        snapshot = store.read_snapshot(JOB)
+        snapshot = store.read_snapshots([JOB]).get(JOB)
         last = store.last()
         return snapshot is not None and last.n - snapshot.position.n < TAIL + 100 and head.version > 0
     finally:

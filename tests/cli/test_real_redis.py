@@ -184,7 +184,7 @@ def test_a_snapshot_of_a_later_release_is_passed_over_for_the_archive(owner: Own
     owner.accept("a")
     owner.archive_and_trim(owner.fill())
     for shard in shards_of("pod", POD.shards):
-        snapshot = owner.store.read_snapshot(shard)
+        snapshot = owner.store.read_snapshots([shard]).get(shard)
         assert snapshot is not None
         newer = Snapshot(snapshot.position, POD.format + 1, b"\xc1")
         assert owner.store.snapshot(shard, owner.heads[shard].token, newer)

@@ -279,7 +279,7 @@ def test_a_stale_token_is_fenced(begun: Store, token: str) -> None:
     assert begun.step(step(begun, token, records=(record(1),))) == Fenced(held)
     assert begun.count_tries(SHARD, token, {"m": 1}) == Fenced(held)
     assert not begun.snapshot(SHARD, token, Snapshot(begun.last(), 1, b""))
-    assert begun.read_snapshot(SHARD) is None
+    assert begun.read_snapshots([SHARD]).get(SHARD) is None
     assert not begun.heads([SHARD])[SHARD].tries
     assert len(begun.read_log(START, 10)) == 1
 
@@ -506,7 +506,7 @@ def test_a_full_mailbox_is_busy_and_the_consumed_entry_does_not_count(begun: Sto
 
 def test_a_snapshot_only_grows(begun: Store) -> None:
     token = take(begun)
-    assert begun.read_snapshot(SHARD) is None
+    assert begun.read_snapshots([SHARD]).get(SHARD) is None
     commit(begun, token, 3)
     first, second, third = (entry.position for entry in list(begun.scan(START))[1:])
     one = Snapshot(second, 1, b"\x00one")
@@ -514,7 +514,7 @@ def test_a_snapshot_only_grows(begun: Store) -> None:
     assert not begun.snapshot(SHARD, token, Snapshot(first, 1, b"earlier"))
     assert not begun.snapshot(SHARD, token, Snapshot(first, 2, b"earlier, in another format"))
     assert not begun.snapshot(SHARD, token, Snapshot(second, 1, b"no later"))
-    assert begun.read_snapshot(SHARD) == one
+    assert begun.read_snapshots([SHARD]).get(SHARD) == one
     assert begun.snapshot(SHARD, token, Snapshot(second, 2, b"two"))
     assert begun.snapshot(SHARD, token, Snapshot(third, 2, b"later"))
 
@@ -523,7 +523,7 @@ def test_a_snapshot_of_what_the_log_has_not_is_refused(begun: Store) -> None:
     token = take(begun)
     last = begun.last()
     assert not begun.snapshot(SHARD, token, Snapshot(Position(last.milliseconds, last.n + 1), 1, b""))
-    assert begun.read_snapshot(SHARD) is None
+    assert begun.read_snapshots([SHARD]).get(SHARD) is None
 
 
 def test_the_archive_mark_only_grows(begun: Store) -> None:

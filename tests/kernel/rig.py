@@ -40,7 +40,7 @@ _CALLS = (
         "read_log",
         "read_mail",
     ),
-    *("scan", "last", "wait", "send", "snapshot", "read_snapshot", "archived"),
+    *("scan", "last", "wait", "send", "snapshot", "read_snapshots", "archived"),
 )
 
 

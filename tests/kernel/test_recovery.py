@@ -1,8 +1,10 @@
 """What is replayed is what was lived: states, causes, what is left to do; whatever the messages, wherever it ends."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +15,7 @@ from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MemoryStore
 from chronolet.kernel.recovery import Recovery
 from chronolet.kernel.routing import Router
-from chronolet.kernel.store import Acquired, Committed, Snapshot, Step
+from chronolet.kernel.store import Acquired, Committed, Snapshot, Step, StoreBroken
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Record
 from chronolet_schemas.keys import Shard
@@ -160,6 +162,42 @@ def test_what_is_replayed_is_what_was_lived(messages: list[Any]) -> None:
                 life.die()
     life.step()
     life.die()
+
+
+class Snapshots(MemoryStore):
+    """Notes which snapshots are asked for at a time; those of `broken` shards are in nobody's reach."""
+
+    def __init__(self, server: MemoryServer, broken: frozenset[Shard] = frozenset()) -> None:
+        super().__init__(server)
+        self.asked: list[Sequence[Shard]] = []
+        self._broken = broken
+
+    def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
+        self.asked.append(shards)
+        if self._broken & set(shards):
+            raise StoreBroken("WRONGTYPE")
+        return super().read_snapshots(shards)
+
+
+@pytest.mark.parametrize("broken", [None, 2])
+def test_all_snapshots_come_in_one_round_trip_but_for_what_is_in_the_way(broken: int | None) -> None:
+    shards = [Shard("chore", number) for number in range(4)]
+    store = Snapshots(MemoryServer(), frozenset(shard for shard in shards if shard.index == broken))
+    store.begin("r", {"chore": 4}, STARTED)
+    acquired = {}
+    for shard in shards:
+        answer = store.acquire(shard, "", "p", 1, proven_dead=False)
+        assert isinstance(answer, Acquired)
+        acquired[shard] = answer.head.token, answer.head
+        store.snapshot(
+            shard,
+            answer.head.token,
+            Snapshot(store.last(), 1, Ledger(chore.kind(), shard, "t", answer.head, 1).snapshot()),
+        )
+    recovery = Recovery({"chore": chore.kind()}, Router({"chore": chore.kind()}, {"chore": 4}), store, store.scan)
+    recovered = recovery.run(acquired, frozenset())
+    assert store.asked == ([shards] if broken is None else [shards, *([shard] for shard in shards)])
+    assert [recovered[shard].snapshot_at == START for shard in shards] == [shard.index == broken for shard in shards]
 
 
 def test_an_unreadable_snapshot_is_ignored(rig: Rig) -> None:

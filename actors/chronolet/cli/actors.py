@@ -60,7 +60,7 @@ def _lags(node: Session, kinds: Sequence[Kind[Any]], heads: Mapping[Shard, Head]
 
 def _shard(node: Session, shard: Shard, head: Head, alive: Mapping[str, str]) -> Object:
     epoch, _, owner = head.token.partition(":")
-    snapshot = node.store.read_snapshot(shard)
+    snapshot = node.store.read_snapshots([shard]).get(shard)
     return {
         "name": str(shard),
         "kind": shard.kind,

@@ -44,9 +44,8 @@ class _Fold:
 
     def restore(self, store: Store, latest: Position | None) -> None:
         """Begin each shard from its snapshot, if that is of use."""
-        for shard in self.begins:
-            snapshot = store.read_snapshot(shard)
-            if snapshot is None or snapshot.format != self.kind.format or (latest and snapshot.position > latest):
+        for shard, snapshot in store.read_snapshots(list(self.begins)).items():
+            if snapshot.format != self.kind.format or (latest and snapshot.position > latest):
                 continue
             try:
                 images = decode_states(self.kind.state, snapshot.state)

@@ -80,7 +80,7 @@ class Keeping:
         return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
 
     def _needed(self, shard: Shard, head: Head) -> Position:
-        snapshot = self.store.read_snapshot(shard)
+        snapshot = self.store.read_snapshots([shard]).get(shard)
         return min(head.log_cursor, snapshot.position) if snapshot else START
 
     def write(self, effect: wanted.WriteArchive, context: EffectContext) -> Signal:

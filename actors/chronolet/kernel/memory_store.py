@@ -275,9 +275,10 @@ class MemoryStore:
             data.snapshot = replace(snapshot)
             return True
 
-    def read_snapshot(self, shard: Shard) -> Snapshot | None:
+    def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
         with self._server.changed:
-            return self._server.shard(shard).snapshot
+            found = {shard: self._server.shard(shard).snapshot for shard in shards}
+        return {shard: snapshot for shard, snapshot in found.items() if snapshot is not None}
 
     def archived(self) -> tuple[Position, Position]:
         with self._server.changed:

@@ -9,7 +9,7 @@ Comes in: acquired shards with their heads, their snapshots, and the history (ar
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from chronolet.kernel.ledger import Ledger
 from chronolet.kernel.routing import Router
 from chronolet.kernel.seat import Recovered
 from chronolet.kernel.states import decode_states
-from chronolet.kernel.store import DeadLetter, Head, Store, StoreBroken
+from chronolet.kernel.store import DeadLetter, Head, Snapshot, Store, StoreBroken
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Entry, Event, Mail, Position
 from chronolet_schemas.keys import Shard
@@ -64,9 +64,13 @@ class Recovery:
 
     def run(self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]) -> dict[Shard, Recovered]:
         """Read once what all these shards need. `acquired`: shard -> (token, head)."""
-        recovered = {shard: self._begin(shard, *held, careful=shard in careful) for shard, held in acquired.items()}
-        if not recovered:
-            return recovered
+        if not acquired:
+            return {}
+        snapshots = self._snapshots(list(acquired))
+        recovered = {
+            shard: self._begin(shard, *held, snapshots.get(shard), careful=shard in careful)
+            for shard, held in acquired.items()
+        }
         start = min(min(each.snapshot_at, each.ledger.log_cursor) for each in recovered.values())
         newest = start
         unread = min(each.ledger.log_cursor for each in recovered.values())
@@ -92,10 +96,20 @@ class Recovery:
                 each.dead.append(letter)
         return recovered
 
-    def _begin(self, shard: Shard, token: str, head: Head, *, careful: bool) -> Recovered:
+    def _snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
+        """In one round trip; if one of them is in the way, each by itself."""
+        try:
+            return self._store.read_snapshots(shards)
+        except StoreBroken as error:
+            if len(shards) > 1:
+                return {shard: one for each in shards for shard, one in self._snapshots([each]).items()}
+            log.warning("unreadable snapshot ignored", shard=str(shards[0]), error=str(error))
+            return {}
+
+    def _begin(self, shard: Shard, token: str, head: Head, snapshot: Snapshot | None, *, careful: bool) -> Recovered:
         kind = self._kinds[shard.kind]
         ledger = Ledger(kind, shard, token, head, registry.SCHEMA)
-        at = self._restore(ledger, kind)
+        at = self._restore(ledger, kind, snapshot)
         return Recovered(ledger, [], START, careful=careful, mail_to=head.mail_cursor, snapshot_at=at, tries=head.tries)
 
     def _open_mail(self, each: Recovered) -> None:
@@ -111,12 +125,7 @@ class Recovery:
             each.backlog[:0] = [self._router.mail(shard, mail) for mail in mails]
             each.mail_to = mails[-1].id
 
-    def _restore(self, ledger: Ledger[Any], kind: Kind[Any]) -> Position:
-        try:
-            snapshot = self._store.read_snapshot(ledger.shard)
-        except StoreBroken as error:
-            log.warning("unreadable snapshot ignored", shard=str(ledger.shard), error=str(error))
-            return START
+    def _restore(self, ledger: Ledger[Any], kind: Kind[Any], snapshot: Snapshot | None) -> Position:
         if snapshot is None:
             return START
         if snapshot.format != kind.format:

@@ -214,12 +214,14 @@ class RedisStore:
         repeated = word == b"STALE" and self._queries.resent and text(rest[0]) == str(snapshot.position)
         return bool(word == b"OK" or repeated)
 
-    def read_snapshot(self, shard: Shard) -> Snapshot | None:
-        key = self._keys.snapshot(shard)
-        at, form, state = self._ask([key], [("HMGET", key, "position", "format", "state")])[0]
-        if at is None or form is None or state is None or not form.isdigit():
-            return None
-        return Snapshot(position=position(at), format=int(form), state=state)
+    def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
+        keys = [self._keys.snapshot(shard) for shard in shards]
+        found = self._ask(keys, [("HMGET", key, "position", "format", "state") for key in keys])
+        return {
+            shard: Snapshot(position=position(at), format=int(form), state=state)
+            for shard, (at, form, state) in zip(shards, found, strict=True)
+            if at is not None and form is not None and state is not None and form.isdigit()
+        }
 
     def archived(self) -> tuple[Position, Position]:
         meta = self._keys.meta

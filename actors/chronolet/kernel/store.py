@@ -260,8 +260,8 @@ class Store(Protocol):
     def snapshot(self, shard: Shard, token: str, snapshot: Snapshot) -> bool:
         """Keep a snapshot if the token is good, its position grows and the log has that position; False if not."""
 
-    def read_snapshot(self, shard: Shard) -> Snapshot | None:
-        """The shard's snapshot, if there is one."""
+    def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
+        """The snapshots of those shards that have one, in one round trip."""
 
     def archived(self) -> tuple[Position, Position]:
         """(archived up to, trimmed up to)."""

@@ -185,8 +185,8 @@ def comeback_of_many(agent: Agent, events: int, reps: int) -> list[Figure]:
     shards = [shard for shard, head in store.heads(every).items() if head.token]
 
     def snapshots_taken() -> bool:
-        found = [store.read_snapshot(shard) for shard in shards]
-        return all(snapshot is not None and snapshot.position >= upto for snapshot in found)
+        found = store.read_snapshots(shards).values()
+        return len(found) == len(shards) and all(snapshot.position >= upto for snapshot in found)
 
     scratch.wait_until(snapshots_taken, f"the snapshots of {len(shards)} shards; see {agent.log}", 300)
     store.close()

@@ -58,11 +58,11 @@ def test_stale_and_unreadable_snapshots_change_nothing(redis_server: PrivateRedi
 def _offer_stale_snapshots(node: Node, shard: Shard, former: str) -> None:
     token = node.store.heads([shard])[shard].token
     assert token != former
-    kept = node.store.read_snapshot(shard)
+    kept = node.store.read_snapshots([shard]).get(shard)
     assert kept is not None, f"{shard} has no snapshot yet"
     assert not node.store.snapshot(shard, former, Snapshot(node.store.last(), 1, b"\x80"))
     assert not node.store.snapshot(shard, token, Snapshot(kept.position, 1, b"\x80"))
-    later = node.store.read_snapshot(shard)
+    later = node.store.read_snapshots([shard]).get(shard)
     assert later is not None
     assert later.position >= kept.position
     assert later.state != b"\x80"

@@ -57,7 +57,7 @@ WRONG_KEYS: dict[str, tuple[str, Refused]] = {
     "send, mailbox": (KEYS.mailbox(SHARD), lambda s, t: s.send(SHARD, "t@1", "e", "r", b"")),
     "send, requests": (KEYS.requests(SHARD), lambda s, t: s.send(SHARD, "t@1", "e", "r", b"")),
     "snapshot": (KEYS.snapshot(SHARD), lambda s, t: s.snapshot(SHARD, t, Snapshot(START, 1, b""))),
-    "read snapshot": (KEYS.snapshot(SHARD), lambda s, t: s.read_snapshot(SHARD)),
+    "read snapshot": (KEYS.snapshot(SHARD), lambda s, t: s.read_snapshots([SHARD])),
     "archived": (KEYS.meta, lambda s, t: s.archived()),
     "mark archived": (KEYS.meta, lambda s, t: s.mark_archived(SHARD, t, START)),
     "trim, a holding snapshot": (KEYS.snapshot(KEEPER), lambda s, t: s.trim(SHARD, t, START, [KEEPER])),
