@@ -5,11 +5,11 @@ In: the Docker host (default: where DOCKER_HOST says). Out: one line an image. O
 """
 
 import argparse
+import os
 
-import docker
-from docker.errors import ImageNotFound
-
-from chronolet.adapters.images import ALL, LocalImage, load
+from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
+from chronolet.adapters.images import ALL, load
 
 
 def main() -> None:
@@ -17,19 +17,11 @@ def main() -> None:
     parser.add_argument("--host", metavar="unix:///PATH", help="the Docker Engine; default: DOCKER_HOST")
     parser.add_argument("--force", action="store_true", help="import again what is there already")
     options = parser.parse_args()
-    client = docker.DockerClient(base_url=options.host) if options.host else docker.from_env()
-    wanted = [image for image in ALL if options.force or not _has(client.api, image)]
-    load(client.api, wanted)
+    runtime = DockerRuntime(options.host or os.environ.get("DOCKER_HOST") or DEFAULT_HOST)
+    wanted = [image for image in ALL if options.force or runtime.image(image.reference) is None]
+    load(runtime, wanted)
     for image in ALL:
         print(f"{image.reference}: {'made' if image in wanted else 'is there'}")
-
-
-def _has(api: docker.APIClient, image: LocalImage) -> bool:
-    try:
-        api.inspect_image(image.reference)  # type: ignore[no-untyped-call]
-    except ImageNotFound:
-        return False
-    return True
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import docker
 import msgspec
 
-from chronolet.adapters.images import ALL, BUSYBOX, PAUSE, ImageImporter, build
+from chronolet.adapters.images import ALL, BUSYBOX, PAUSE, build
 
 __all__ = ["BUSYBOX", "PAUSE", "load_images"]
 
@@ -25,7 +25,7 @@ def root_file_system() -> bytes:
     return _built[0]
 
 
-def load_images(api: ImageImporter) -> None:
+def load_images(api: docker.APIClient) -> None:
     """Import both images."""
     for image in ALL:
         api.import_image_from_data(

@@ -49,15 +49,9 @@ _HANGS_SECONDS = 60
 
 
 class ImageImporter(Protocol):
-    """The one call of docker.APIClient that is needed here."""
+    """The one call of a Runtime that is needed here."""
 
-    def import_image_from_data(
-        self,
-        data: bytes,
-        repository: str | None = None,
-        tag: str | None = None,
-        changes: list[str] | None = None,
-    ) -> str: ...
+    def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str: ...
 
 
 def busybox_path() -> Path:
@@ -100,11 +94,11 @@ def build() -> bytes:
     return root_tar(path.read_bytes(), applets(path))
 
 
-def load(api: ImageImporter, images: Sequence[LocalImage] = ALL) -> None:
+def load(runtime: ImageImporter, images: Sequence[LocalImage] = ALL) -> None:
     """Import the images into a Docker Engine. One that is there already is replaced under its name."""
     data = build()
     for image in images:
-        api.import_image_from_data(data, repository=image.repository, tag=image.tag, changes=image.changes)
+        runtime.import_image(image.reference, data, image.changes)
 
 
 def _add_folder(archive: tarfile.TarFile, name: str, mode: int) -> None:

@@ -14,14 +14,13 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 import urllib3
-from docker.transport.unixconn import UnixHTTPConnection, UnixHTTPConnectionPool
 from urllib3.exceptions import HTTPError
 
 from chronolet.adapters.docker_runtime import errors
 from chronolet.adapters.docker_runtime.hijack import Attached, upgraded
+from chronolet.adapters.docker_runtime.unix_http import UnixHTTPConnection, UnixHTTPConnectionPool
 from chronolet.ports.runtime import Refusal
 
-_BASE = "http+docker://localhost"
 _SCHEME = "unix://"
 _NEWEST_KNOWN = (1, 51)
 """Replies were read against engines up to this API version; a newer engine is asked for this one."""
@@ -54,7 +53,7 @@ class Connection:
             )
         self.socket_path = host.removeprefix(_SCHEME)
         self._timeout = timeout_seconds
-        self._pool = UnixHTTPConnectionPool(_BASE, self.socket_path, maxsize=pool_size)
+        self._pool = UnixHTTPConnectionPool(self.socket_path, maxsize=pool_size)
         self._prefix = ""
 
     def call(
@@ -99,7 +98,7 @@ class Connection:
 
         `connected` gets what ends it from another thread, before the first word of the reply has come.
         """
-        connection = UnixHTTPConnection(_BASE, self.socket_path, timeout=int(_CONNECT_SECONDS))
+        connection = UnixHTTPConnection(path=self.socket_path, timeout=_CONNECT_SECONDS)
         try:
             connection.connect()
             raw = cast(socket.socket, connection.sock)
@@ -223,7 +222,7 @@ class OpenReply:
     def _ended(self, error: Exception) -> bytes:
         if self.closed:
             return b""
-        raise errors.broken(error, self._connection.unix_socket, "stream") from error
+        raise errors.broken(error, self._connection.path, "stream") from error
 
 
 def quoted(name: str) -> str:
