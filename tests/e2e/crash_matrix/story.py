@@ -10,6 +10,7 @@ compared where it matters: in the pod's own event, and as Docker has it.
 Signals are a set: a stop that is tried again sends its signal again, which cannot be known to have arrived.
 A creation ahead of a start is one attempt, made if there is time for it: an agent that comes back when the sandbox runs
 makes none. So its events are left out; that each came to an end is checked, and what the engine made of it is compared.
+That a process has ended, before the engine says so, only an agent sees that is there; what it leads to is compared.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _OF_THE_NODE = {"Starting", "NodeReady", "FailedSync"}
 """Reasons of what is told once for each agent or log, or whenever a listing meets a dead engine."""
 
 _CREATION = (pod.SandboxCreated, pod.ContainerCreateRequested, pod.ContainerCreated, pod.ContainerCreateFailed)
-_LEFT_OUT = (kernel.LogStarted, kernel.ShardTakenOver, *_CREATION)
+_LEFT_OUT = (kernel.LogStarted, kernel.ShardTakenOver, *_CREATION, pod.ContainerProcessEnded)
 
 Plain = Callable[[str], str]
 
