@@ -1,6 +1,6 @@
-"""The containers of a pod: made and started, stopped.
+"""The containers of a pod: created ahead of their start, made and started, stopped.
 
-Comes in: `wanted.StartContainer`, `StopContainer`. Goes out: calls to the runtime and to volumes;
+Comes in: `wanted.CreateContainer`, `StartContainer`, `StopContainer`. Goes out: calls to the runtime and to volumes;
 `signals`. Next: `decider`. Answers to pkg/kubelet/kuberuntime/kuberuntime_container.go.
 """
 
@@ -17,6 +17,7 @@ from chronolet.pod.given import given
 from chronolet.pod.making import found_or_made, fresh, ran, ran_after_all
 from chronolet.pod.outside import Outside
 from chronolet.pod.patience import tried_again
+from chronolet.pod.recent import Begun
 from chronolet.pod.rights import ConfigRefusal
 from chronolet.pod.state import STATUS_UNKNOWN
 from chronolet.pod.stopping import stopped
@@ -162,7 +163,7 @@ class ContainerWorker:
             return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
         if found.state == "exited":
             return container_dead(effect, found.id, found)
-        self._outside.begun.note(found.id, found)
+        self._outside.begun.note(found.id, Begun.of(found))
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
@@ -187,8 +188,8 @@ class ContainerWorker:
         def process_ended() -> None:
             context.send(signals.ProcessEnded(subject=effect.subject, intent=effect.intent, id=effect.id))
 
-        def watched(running: ContainerState) -> AbstractContextManager[None]:
-            return self._outside.processes.watched(running.pid, running.id, process_ended)
+        def watched(running: Begun) -> AbstractContextManager[None]:
+            return self._outside.processes.watched(running.pid, effect.id, process_ended)
 
         try:
             dead = stopped(

@@ -141,7 +141,8 @@ def _with_sandbox(state: State, sandbox: Sandbox) -> State:
     """What was created for another sandbox is of no use any more; of a pod that is over, the clean-up removes it."""
     if state.over:
         return replace(state, sandbox=sandbox)
-    containers = tuple(for_sandbox(one, sandbox.id) for one in state.containers)
+    used = "" if sandbox.phase == "dead" else sandbox.id
+    containers = tuple(for_sandbox(one, used) for one in state.containers)
     return replace(state, sandbox=sandbox, containers=containers)
 
 

@@ -75,8 +75,12 @@ def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container
 
 
 def for_sandbox(one: Container, sandbox_id: str) -> Container:
-    """The container when it is to run in the sandbox of this id; empty: in none any more."""
+    """The container when it is to run in the sandbox of this id; empty: in none any more. What is being started already
+    is the start's: its answer says what became of it.
+    """
     if one.ahead is None or one.ahead.failed or one.ahead.sandbox_id == sandbox_id:
+        return one
+    if one.phase == "starting" and one.ahead.attempt == one.attempt:
         return one
     return replace(one, ahead=replace(one.ahead, outdated=True))
 

@@ -1,4 +1,5 @@
-"""What a start or a creation that may have been under way has left. Nothing is made, nothing is started.
+"""What a start or a creation that may have been under way has left. Nothing is made, nothing is started; what never ran
+is removed.
 
 Comes in: `wanted.FindSandbox`, `FindContainer`, of a pod that is over; `DiscardContainer`, of a creation.
 Goes out: `signals`. Next: `decider`, which stops what was found. Answers to: pkg/kubelet/pod_workers.go (a terminating
@@ -12,7 +13,7 @@ from chronolet.pod import signals, wanted
 from chronolet.pod.containers import container_dead
 from chronolet.pod.outside import Outside
 from chronolet.ports import labels
-from chronolet.ports.runtime import ContainerState
+from chronolet.ports.runtime import ContainerState, Refusal
 from chronolet.rules import names
 from chronolet_schemas.envelope import Signal
 
@@ -36,9 +37,7 @@ class FindWorker:
 
     def discard(self, effect: wanted.DiscardContainer, context: EffectContext) -> Signal:
         """Refusal where the runtime cannot be asked: the next creation of this attempt replaces what is left."""
-        found = self._found(effect, effect.container, context)
-        if found is not None and found.state == "created":
-            self._outside.fenced(context).remove(found.id)
+        self._begun(effect, effect.container, context)
         return _nothing_to_start(effect, wanted.OUTDATED)
 
     def sandbox(self, effect: wanted.FindSandbox, context: EffectContext) -> Signal:
@@ -62,9 +61,29 @@ class FindWorker:
     def _ran(
         self, effect: wanted.FindSandbox | wanted.FindContainer, container: str, context: EffectContext
     ) -> ContainerState | None:
-        """What came to run under the attempt's name, if it is the pod's. The clean-up removes what never did."""
+        """What came to run under the attempt's name, if it is the pod's."""
+        found = self._begun(effect, container, context)
+        return found if found is not None and found.state != "removed" else None
+
+    def _begun(
+        self,
+        effect: wanted.FindSandbox | wanted.FindContainer | wanted.DiscardContainer,
+        container: str,
+        context: EffectContext,
+    ) -> ContainerState | None:
+        """What has the attempt's name and was started, if it is the pod's. What was not is removed, but by a call that
+        the runtime refuses if a start that was cut off comes through after all.
+        """
         found = self._found(effect, container, context)
-        return found if found is not None and found.state not in ("created", "removed") else None
+        if found is None or found.state != "created":
+            return found
+        try:
+            self._outside.fenced(context).remove_dead(found.id)
+        except Refusal as refusal:
+            if refusal.kind != "conflict":
+                raise
+            return self._found(effect, container, context)
+        return None
 
     def _found(
         self,

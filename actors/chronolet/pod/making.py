@@ -47,7 +47,7 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
 
 
 def fresh(spec: SandboxSpec | ContainerSpec, container_id: str) -> ContainerState:
-    """What the runtime has just made: nobody else can have started it, so it need not be asked."""
+    """What this process has made. It is not asked whether somebody has started it since: a second start is none."""
     return ContainerState(id=container_id, name=spec.name, labels=spec.labels, state="created")
 
 

@@ -14,7 +14,7 @@ import structlog
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
 from chronolet.pod.images import Pulls
-from chronolet.pod.recent import Recent
+from chronolet.pod.recent import Begun, Recent
 from chronolet.ports import labels
 from chronolet.ports.cdi import Cdi
 from chronolet.ports.cgroups import CgroupRefusal, ContainerCgroups
@@ -61,8 +61,8 @@ class Outside:
     processes: Processes = field(default_factory=NoProcesses)
     created: Recent[str] = field(default_factory=Recent)
     """The digest of each container that was created ahead of its start."""
-    begun: Recent[ContainerState] = field(default_factory=Recent)
-    """Each container as it was when it had been started."""
+    begun: Recent[Begun] = field(default_factory=Recent)
+    """What is known of each container that was started."""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
         """The runtime for one run of one effect."""

@@ -8,12 +8,26 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
+
+from chronolet.ports.runtime import ContainerState
 
 T = TypeVar("T")
 
 MOST = 1_000
 """The oldest are forgotten first: most containers end by themselves, and nobody says so here."""
+
+
+class Begun(NamedTuple):
+    """What a stop needs to know of a container that runs: its first process, and the signal that ends it."""
+
+    pid: int
+    stop_signal: str
+
+    @classmethod
+    def of(cls, running: ContainerState) -> Self:
+        """As the runtime has it."""
+        return cls(running.pid, running.stop_signal)
 
 
 class Recent(Generic[T]):

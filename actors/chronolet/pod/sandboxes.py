@@ -13,6 +13,7 @@ from chronolet.pod import images, signals, specs, wanted
 from chronolet.pod.making import found_or_made, ran
 from chronolet.pod.outside import Outside, milliseconds_now
 from chronolet.pod.patience import tried_again
+from chronolet.pod.recent import Begun
 from chronolet.pod.stopping import stopped
 from chronolet.ports import labels
 from chronolet.ports.fenced import FencedRuntime
@@ -74,7 +75,7 @@ class SandboxWorker:
             return _refused(effect, str(refusal))
         if found.state == "exited":
             return _sandbox_down(effect, found.id, found)
-        outside.begun.note(found.id, found)
+        outside.begun.note(found.id, Begun.of(found))
         # On the node's network the pod's address is the node's.
         host_ip = outside.host.address()
         return signals.SandboxUp(

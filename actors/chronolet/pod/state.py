@@ -203,8 +203,8 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def uses_sandbox(self) -> bool:
-        """It is busy, and has a process or may get one."""
-        return self.busy and not (self.phase == "stopping" and self.stop is not None and self.stop.process_ended)
+        """It is alive, and has a process or may get one."""
+        return self.alive and not (self.phase == "stopping" and self.stop is not None and self.stop.process_ended)
 
     @property
     def being_created(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from chronolet.kernel.kind import EffectContext
+from chronolet.pod.recent import Begun
 from chronolet.pod.termination import MINIMUM_GRACE_SECONDS
 from chronolet.ports.fenced import FencedRuntime
 from chronolet.ports.runtime import ContainerState, Refusal
@@ -25,10 +26,10 @@ def stopped(
     context: EffectContext,
     container_id: str,
     *,
-    known: ContainerState | None,
+    known: Begun | None,
     deadline: int,
     longest_seconds: float,
-    watched: Callable[[ContainerState], AbstractContextManager[None]] = lambda _: nullcontext(),
+    watched: Callable[[Begun], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> ContainerState | None:
     """The container when it is dead, None if there is none (or it never ran). `deadline` in milliseconds.
 
@@ -36,15 +37,17 @@ def stopped(
     sends the signal again, also after the deadline (of a stop in which we were killed): whether the first one came
     through cannot be known. With no seconds at all it is KILL at once. `Refusal` if even KILL did not help.
 
-    `known`: the container as it was when it had been started, where that is known; else the runtime is asked. It is
-    stopped within `watched`.
+    `known`: what is known of the container since its start; if nothing is, the runtime is asked. It is stopped within
+    `watched`.
     """
-    found = known or runtime.inspect(container_id)
-    if found is None or found.state in ("exited", "created"):
-        return found if found is not None and found.state == "exited" else None
+    if known is None:
+        found = runtime.inspect(container_id)
+        if found is None or found.state in ("exited", "created"):
+            return found if found is not None and found.state == "exited" else None
+        known = Begun.of(found)
     left = min(max(deadline / 1000 - time.time(), MINIMUM_GRACE_SECONDS), longest_seconds)
-    with watched(found):
-        _end(runtime, context, container_id, found.stop_signal, left)
+    with watched(known):
+        _end(runtime, context, container_id, known.stop_signal, left)
     return runtime.inspect(container_id)
 
 

@@ -140,8 +140,8 @@ class StartContainer(ContainerEffect, frozen=True, kw_only=True):
 
 
 class FindSandbox(PodEffect, frozen=True, kw_only=True):
-    """Of a pod that is over: find what a start of this attempt has left. Answers: SandboxUp, SandboxDown,
-    SandboxRefused (nothing came to run).
+    """Of a pod that is over: find what a start of this attempt has left; what never ran is removed. Answers: SandboxUp,
+    SandboxDown, SandboxRefused (nothing came to run).
     """
 
     attempt: int

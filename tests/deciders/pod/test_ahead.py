@@ -19,8 +19,8 @@ def made(*containers: podspec.Container, **spec: object) -> Life:
     return life.answer("sandbox", signals.SandboxMade, id=MADE)
 
 
-def created(name: str = "app") -> Life:
-    life = made(container(name)).image_there(name)
+def created(name: str = "app", **spec: object) -> Life:
+    life = made(container(name), **spec).image_there(name)
     return life.answer(f"create/{name}", signals.ContainerMade, id=f"{name}-ahead")
 
 
@@ -145,13 +145,34 @@ def test_what_was_created_for_a_sandbox_that_another_try_replaced_is_removed() -
     assert create.sandbox_id == "sandbox-again"
 
 
-def test_what_was_created_for_a_sandbox_that_died_is_removed_while_the_next_one_starts() -> None:
+def test_what_was_created_for_a_sandbox_that_died_is_removed_before_the_next_one_is_made() -> None:
     life = created()
     life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
+    assert list(life.effects) == ["create/app"]
+    assert discarded(life).kinds == ["ContainerCreateFailed"]
     assert life.wake().kinds == ["SandboxStartRequested"]
-    assert sorted(life.effects) == ["create/app", "sandbox"]
-    assert life.answer("sandbox", signals.SandboxMade, id="sandbox-1").kinds == ["SandboxCreated"]
-    assert discarded(life).kinds == ["ContainerCreateFailed", "ContainerCreateRequested"]
+
+
+def starting(**spec: object) -> Life:
+    """A pod whose container was created ahead and is being started."""
+    return created(**spec).sandbox_up()
+
+
+def test_what_is_being_started_is_not_removed_when_its_definition_is_taken_out() -> None:
+    life = starting().apply(manifest(container("other")))
+    assert isinstance(life.effects["container/app"], wanted.StartContainer)
+    assert "create/app" not in life.effects
+    assert "ContainerStopRequested" in life.up().kinds, "it is stopped as every container is"
+    life.stopped()
+    assert life.state.container("app") is None
+
+
+def test_what_is_being_started_when_the_pods_time_is_over_is_found_by_one_worker() -> None:
+    life = starting(active_deadline_seconds=5)
+    while life.state.failure is None:
+        life.wake()
+    assert isinstance(life.effects["container/app"], wanted.FindContainer)
+    assert "create/app" not in life.effects
 
 
 def test_a_pod_that_ends_removes_nothing_by_itself() -> None:
@@ -201,12 +222,11 @@ def test_a_pod_that_is_over_starts_nothing_that_was_created() -> None:
     assert list(life.effects) == ["pod"]
 
 
-def test_a_sandbox_that_dies_at_once_is_made_anew_when_the_creation_has_ended() -> None:
+def test_a_sandbox_that_dies_at_once_is_made_anew_when_the_creation_under_way_is_removed() -> None:
     life = made().image_there()
     life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
-    life.answer("create/app", signals.ContainerMade, id="app-ahead")
-    assert life.kinds == ["ContainerCreated"]
+    assert discarded(life).kinds == ["ContainerCreateFailed"]
     assert life.wake().kinds == ["SandboxStartRequested"]
 
 
@@ -273,13 +293,15 @@ def test_one_that_is_not_started_again_has_no_successor() -> None:
     assert failing(restart_policy="Never").kinds == ["ContainerProbed", "ContainerStopRequested"]
 
 
-def test_a_pod_that_ends_while_a_successor_is_created_waits_for_that() -> None:
+def test_the_clean_up_of_a_pod_waits_for_a_successor_under_way_and_its_sandbox_does_not() -> None:
     life = failing().withdraw()
     assert isinstance(life.effects["create/app"], wanted.FindContainer)
     life.stopped(code=137)
+    assert sorted(life.effects) == ["create/app", "sandbox"]
+    life.answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert list(life.effects) == ["create/app"]
     life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message=wanted.NOT_BEGUN)
-    assert list(life.effects) == ["sandbox"]
+    assert life.kinds == ["ContainerCreateFailed", "CleanupRequested"]
 
 
 def test_a_container_that_is_taken_out_stays_known_until_its_creation_has_ended() -> None:

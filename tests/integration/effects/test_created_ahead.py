@@ -232,3 +232,23 @@ def test_what_runs_already_is_not_created_again(world: World) -> None:
     answer = world.run(create(MANIFEST, sandbox.id))
     assert isinstance(answer, signals.ContainerRefused), answer
     assert {one.id for one in world.ours()} == {up.id, sandbox.id}
+
+
+def test_what_starts_in_the_moment_of_its_removal_is_left_alone(world: World) -> None:
+    up, made = created_ahead(world)
+    begins = Context(at={"before docker.remove": lambda: world.run(start(MANIFEST, up, made))})
+    world.run(discard(), begins)
+    assert world.runtime.inspect(made.id).state == "running"
+
+
+def test_a_search_finds_what_starts_meanwhile_and_removes_what_never_did(world: World) -> None:
+    up, made = created_ahead(world)
+    find = wanted.FindContainer(subject="container/app", intent="find", pod=POD, uid=UID, container="app", attempt=0)
+    begins = Context(at={"before docker.remove": lambda: world.run(start(MANIFEST, up, made))})
+    found = world.run(find, begins)
+    assert isinstance(found, signals.ContainerUp)
+    assert found.id == made.id
+    world.runtime.remove(made.id)
+    again = world.run(create(MANIFEST, up.id))
+    assert isinstance(world.run(find), signals.ContainerRefused)
+    assert world.runtime.inspect(again.id) is None
