@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from chronolet.kernel.pace import ENOUGH, GAIN, LEAST, MEMORY_SECONDS, Pace
+from chronolet.kernel.pace import ENOUGH, GAIN, LEAST, MEASURING_SECONDS, MEMORY_SECONDS, Pace
 
 
 class Server:
@@ -37,7 +37,8 @@ class Server:
     def _job(self, at_once: int, *, waiting: bool) -> None:
         seconds = self.alone * self.chance.uniform(1.0, self.spread) * max(1.0, at_once / self.carries)
         self.now += seconds / at_once
-        self.pace.ended("start", seconds, beside=at_once - 1, waiting=waiting)
+        self.pace.waits(waiting=waiting)
+        self.pace.ended("start", seconds, beside=at_once - 1)
 
 
 @pytest.mark.parametrize("carries", [2, 5, 20])
@@ -102,6 +103,59 @@ def test_a_server_that_has_become_slower_for_good_is_measured_anew_however_busy_
 def test_jobs_of_another_name_are_measured_by_their_own_time() -> None:
     server = Server(4)
     for _ in range(10):
-        server.pace.ended("quick", 0.001, beside=0, waiting=False)
+        server.pace.ended("quick", 0.001, beside=0)
     server.idles()
     assert server.works(500) == round(4 * GAIN)
+
+
+def test_quiet_minutes_cost_the_next_batch_nothing() -> None:
+    server = Server(8)
+    server.idles()
+    learned = server.works(1000)
+    server.idles(1)
+    server.now += 2 * MEMORY_SECONDS
+    assert {server.works(1) for _ in range(200)} <= {learned, learned - 1, learned + 1}
+
+
+def test_it_measures_anew_no_longer_than_jobs_wait() -> None:
+    server = Server(8)
+    server.idles()
+    learned = server.works(1000)
+    server.now += MEMORY_SECONDS
+    assert server.pace.limit == 1
+    server.pace.waits(waiting=False)
+    assert server.pace.limit == learned
+    server.pace.waits(waiting=True)
+    assert server.pace.limit == learned
+
+
+def test_jobs_of_which_none_is_measured_wait_for_a_measurement_for_a_while_only() -> None:
+    now = [0.0]
+    pace = Pace(64, 4, clock=lambda: now[0])
+    pace.waits(waiting=True)
+    limits = []
+    for now[0] in (0.0, MEMORY_SECONDS, MEMORY_SECONDS + MEASURING_SECONDS, 2 * MEMORY_SECONDS + MEASURING_SECONDS):
+        pace.waits(waiting=True)
+        limits.append(pace.limit)
+    assert limits == [4, 1, 4, 1]
+
+
+def test_a_name_that_nobody_knows_disturbs_nothing() -> None:
+    server = Server(20)
+    server.idles()
+    for _ in range(500):
+        server.works(3)
+        server.pace.ended("rare", server.alone, beside=server.pace.limit - 1)
+    assert server.pace.limit > 20
+
+
+def test_a_rare_name_does_not_end_a_measurement() -> None:
+    server = Server(8)
+    server.idles()
+    server.works(1000)
+    server.now += MEMORY_SECONDS
+    server.pace.ended("rare", 0.2, beside=0)
+    assert server.pace.limit == 1
+    for _ in range(ENOUGH):
+        server.pace.ended("start", 0.2, beside=0)
+    assert server.pace.limit > 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chronolet.kernel.observer import Queue
-from chronolet.kernel.pace import MOST_WITH_LATE, PATIENCE_SECONDS, Pace
+from chronolet.kernel.pace import MEMORY_SECONDS, MOST_WITH_LATE, PATIENCE_SECONDS, Pace
 from chronolet.kernel.timers import Timer
 from chronolet.kernel.workshop import Workshop
 
@@ -60,9 +60,9 @@ class Noted(Pace):
         super().__init__(most, first)
         self.beside: list[int] = []
 
-    def ended(self, what: str, seconds: float, *, beside: int, waiting: bool) -> None:
+    def ended(self, what: str, seconds: float, *, beside: int) -> None:
         self.beside.append(beside)
-        super().ended(what, seconds, beside=beside, waiting=waiting)
+        super().ended(what, seconds, beside=beside)
 
 
 def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> None:
@@ -229,3 +229,23 @@ def test_only_a_lane_that_was_idle_gives_a_head_start() -> None:
     workshop.left(second)
     workshop.submit(third)
     assert clock.seconds.count(0.5) == 2
+
+
+def test_a_pace_learns_when_the_waiting_ends() -> None:
+    now = [0.0]
+    pace = Pace(8, first=2, clock=lambda: now[0])
+    workshop = Workshop(Clock().after)
+    pieces = [Piece(str(number), [], at_once=pace) for number in range(3)]
+    for withdrawn in (True, False):
+        for piece in pieces:
+            workshop.submit(piece)
+        now[0] += MEMORY_SECONDS
+        assert pace.limit == 1
+        if withdrawn:
+            workshop.withdraw(pieces[2])
+        else:
+            for piece in pieces[:2]:
+                workshop.left(piece)
+        assert pace.limit == 2
+        for piece in pieces[: 2 if withdrawn else 0]:
+            workshop.left(piece)

@@ -8,9 +8,10 @@ server. Below that many jobs the server idles; above it each job only takes long
 later. The limit is three tenths more than what was carried while jobs were waiting. So it grows while the server can
 carry more, and shrinks where the server has slowed down.
 
-How long a job takes on an idle server is the median of those that ran alone. The first of a batch may have a head
-start: nothing runs beside it for so long, or until it has ended. Where no job ran alone for ten minutes although jobs
-wait all the time, the limit goes down to one until some have.
+How long a job takes on an idle server is the median of those of its name that ran alone, in the last ten minutes or,
+where those are too few, ever. One of a name that nobody knows counts with the median of the lane. The first of a batch
+may have a head start: nothing runs beside it for so long, or until it has ended. Where jobs have been waiting for ten
+minutes without a break and none ran alone meanwhile, the limit goes down to one until some have, for a minute at most.
 
 A job that has been at work for longer than `patience_seconds` may hang. It counts no more: others are at work in its
 place, as long as that makes no more than `MOST_WITH_LATE` in all.
@@ -18,15 +19,18 @@ place, as long as that makes no more than `MOST_WITH_LATE` in all.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 GAIN = 1.3
 LEAST = 2
 """One that is served and one that is ready to be."""
 MEMORY_SECONDS = 600.0
+MEASURING_SECONDS = 60.0
+"""So long at most the limit is one, for the jobs may be such that none is measured."""
 ENOUGH = 3
 """So many durations on an idle server make a median."""
 _KEPT = 15
@@ -57,7 +61,8 @@ class Pace:
         self._limit = min(max(first, self._least), most)
         self._clock = clock
         self._alone: dict[str, deque[tuple[float, float]]] = {}
-        self._measures_anew = False
+        self._waiting_since: float | None = None
+        """Jobs wait without a break since then; later where enough have run alone meanwhile."""
         self._window_began: float | None = None
         self._done = 0
         self._work = 0.0
@@ -65,38 +70,50 @@ class Pace:
     @property
     def limit(self) -> int:
         """How many may be at work now."""
-        return 1 if self._measures_anew else self._limit
+        return 1 if self._measures_anew(self._clock()) else self._limit
 
     @property
     def most_with_late(self) -> int:
         """How many may be at work in all where some of them are late."""
         return min(self._most, max(self._limit, MOST_WITH_LATE))
 
-    def ended(self, what: str, seconds: float, *, beside: int, waiting: bool) -> None:
-        """A job of this name has done its work in so long, with at most `beside` others at a time. `waiting`: it is the
-        limit that keeps others from running.
-        """
+    def waits(self, *, waiting: bool) -> None:
+        """Whether the limit keeps a job from running, told whenever that may have changed."""
+        if not waiting:
+            self._waiting_since = None
+        elif self._waiting_since is None:
+            self._waiting_since = self._clock()
+
+    def ended(self, what: str, seconds: float, *, beside: int) -> None:
+        """A job of this name has done its work in so long, with at most `beside` others at a time."""
         now = self._clock()
-        known = self._alone.setdefault(what, deque(maxlen=_KEPT))
         if not beside:
-            known.append((now, seconds))
-        usual = self._usual(known, now, waiting=waiting)
-        if not waiting or usual is None or self._measures_anew:
+            self._learn(what, seconds, now)
+        if self._waiting_since is None or self._measures_anew(now):
             self._window_began = None
+        elif (usual := self._usual(what, now)) is None:
+            return
         elif self._window_began is None:
             self._begin(now)
         else:
             self._count(usual, now)
 
-    def _usual(self, known: deque[tuple[float, float]], now: float, *, waiting: bool) -> float | None:
+    def _measures_anew(self, now: float) -> bool:
+        """What is known is out of date, and jobs that wait all the time leave no other way to learn."""
+        if self._waiting_since is None:
+            return False
+        return (now - self._waiting_since) % (MEMORY_SECONDS + MEASURING_SECONDS) >= MEMORY_SECONDS
+
+    def _learn(self, what: str, seconds: float, now: float) -> None:
+        known = self._alone.setdefault(what, deque(maxlen=_KEPT))
+        known.append((now, seconds))
+        if self._waiting_since is not None and len(_fresh(known, now)) >= ENOUGH:
+            self._waiting_since = now
+
+    def _usual(self, what: str, now: float) -> float | None:
         """How long such a job takes on an idle server; None where nobody knows."""
-        fresh = [seconds for at, seconds in known if now - at < MEMORY_SECONDS]
-        if len(fresh) >= ENOUGH:
-            self._measures_anew = False
-            return statistics.median(fresh)
-        # What was known is out of date. What never was known is not worth holding up a first batch.
-        self._measures_anew = waiting and len(known) >= ENOUGH
-        return None
+        own = _median(self._alone.get(what, ()), now)
+        return own if own is not None else _median([*itertools.chain(*self._alone.values())], now)
 
     def _begin(self, now: float) -> None:
         self._window_began, self._done, self._work = now, 0, 0.0
@@ -110,3 +127,14 @@ class Pace:
             carried = self._work / elapsed
             self._limit = min(self._most, max(self._least, round(carried * GAIN)))
             self._begin(now)
+
+
+def _fresh(known: Collection[tuple[float, float]], now: float) -> list[float]:
+    return [seconds for at, seconds in known if now - at < MEMORY_SECONDS]
+
+
+def _median(known: Collection[tuple[float, float]], now: float) -> float | None:
+    """Of the fresh ones, or of all where those are too few; None where all are."""
+    fresh = _fresh(known, now)
+    durations = fresh if len(fresh) >= ENOUGH else [seconds for _, seconds in known]
+    return statistics.median(durations) if len(durations) >= ENOUGH else None

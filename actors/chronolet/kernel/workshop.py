@@ -47,7 +47,8 @@ class Waiting(Protocol):
 class Lane:
     """One-shots that share a limit."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace: Pace | None) -> None:
+        self.pace = pace
         self.at_work: list[Waiting] = []
         self.waiting: list[tuple[tuple[Any, ...], int, Waiting]] = []
         self.queues: dict[Waiting, tuple[Queue, int]] = {}
@@ -70,6 +71,11 @@ class Lane:
             return self.active < 1
         bound = slot.at_once.most_with_late if isinstance(slot.at_once, Pace) else limit
         return self.beside() < limit and (not self.late or self.active < bound)
+
+    def tell_pace(self) -> None:
+        """Whether any wait, called when that may have changed."""
+        if self.pace is not None:
+            self.pace.waits(waiting=bool(self.waiting))
 
     @property
     def active(self) -> int:
@@ -111,7 +117,7 @@ class Workshop:
         with self._lock:
             lane = self._lanes.get(slot.lane)
             if lane is None:
-                lane = self._lanes[slot.lane] = Lane()
+                lane = self._lanes[slot.lane] = Lane(slot.at_once if isinstance(slot.at_once, Pace) else None)
                 self._give_head_start(lane, slot)
             entry = (slot.rank, next(self._numbers), slot)
             heapq.heappush(lane.waiting, entry)
@@ -130,6 +136,7 @@ class Workshop:
             lane.waiting.remove(entry)
             lane.queues.pop(slot, None)
             heapq.heapify(lane.waiting)
+            lane.tell_pace()
             return True
 
     def took(self, slot: Waiting, what: str, seconds: float) -> None:
@@ -140,7 +147,7 @@ class Workshop:
                 if lane is None:
                     return  # its turn was taken back meanwhile, for its host has failed
                 beside = max(slot.beside, lane.beside() - (slot not in lane.late))
-                slot.at_once.ended(what, seconds, beside=beside, waiting=bool(lane.waiting))
+                slot.at_once.ended(what, seconds, beside=beside)
 
     def left(self, slot: Waiting) -> None:
         """The slot's turn is over."""
@@ -197,6 +204,7 @@ class Workshop:
             lane.begin(slot)
             ready.append(slot)
             self._be_patient(lane, slot)
+        lane.tell_pace()
         return ready
 
     def _launch(self, ready: list[Waiting]) -> None:
@@ -213,6 +221,7 @@ class Workshop:
                 lane = self._lanes[slot.lane]
                 self._leave(lane, slot)
                 heapq.heappush(lane.waiting, (slot.rank, next(self._numbers), slot))
+                lane.tell_pace()
 
     def _limit_of(self, slot: Waiting) -> int:
         limit = slot.at_once.limit if isinstance(slot.at_once, Pace) else slot.at_once
