@@ -148,6 +148,22 @@ def test_what_may_hang_is_not_beside_the_others() -> None:
     assert pace.beside == [0, 1]
 
 
+def test_only_what_had_nothing_beside_it_all_the_time_ran_alone() -> None:
+    pace = Noted(32, first=3)
+    workshop = Workshop(Clock().after)
+    outer, inner, other = (Piece(name, [], at_once=pace) for name in ("outer", "inner", "other"))
+    workshop.submit(outer)
+    for piece in (inner, other):
+        workshop.submit(piece)
+    for piece in (inner, other):
+        workshop.left(piece)
+    workshop.took(outer, "start", 1.0)
+    workshop.left(outer)
+    workshop.submit(other)
+    workshop.took(other, "start", 1.0)
+    assert pace.beside == [2, 0]
+
+
 def test_the_end_of_one_whose_turn_was_taken_back_is_no_failure() -> None:
     piece = Piece("a", [], at_once=Pace(8, first=1))
     workshop = Workshop(Clock().after)

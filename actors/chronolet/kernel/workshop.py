@@ -33,7 +33,7 @@ class Waiting(Protocol):
     rank: tuple[Any, ...]
     """Its place among those that wait: the smallest is next, of the same the one that came first."""
     beside: int
-    """How many of its lane were at work when it was launched."""
+    """How many of its lane were at work beside it, at most, since it was launched."""
 
     def queued(self, queue: Queue) -> None:
         """It has to wait; called once more before its launch, with how many others went first. Called while nothing
@@ -99,6 +99,8 @@ class Lane:
             slot.queued(msgspec.structs.replace(queue, ahead=self.begun - before))
         slot.beside = self.beside()
         self.at_work.append(slot)
+        for one in self.at_work:
+            one.beside = max(one.beside, self.beside() - (one not in self.late))
         self.begun += 1
 
 
@@ -143,11 +145,9 @@ class Workshop:
         """How long the slot's work took, for a lane that goes by that; called before its turn is over."""
         if isinstance(slot.at_once, Pace):
             with self._lock:
-                lane = self._lanes.get(slot.lane)
-                if lane is None:
+                if slot.lane not in self._lanes:
                     return  # its turn was taken back meanwhile, for its host has failed
-                beside = max(slot.beside, lane.beside() - (slot not in lane.late))
-                slot.at_once.ended(what, seconds, beside=beside)
+                slot.at_once.ended(what, seconds, beside=slot.beside)
 
     def left(self, slot: Waiting) -> None:
         """The slot's turn is over."""
