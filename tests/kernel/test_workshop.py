@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from chronolet.kernel.observer import Queue
-from chronolet.kernel.pace import MEMORY_SECONDS, MOST_WITH_LATE, PATIENCE_SECONDS, Pace
+from chronolet.kernel.pace import MEMORY_SECONDS, MOST_LATE, PATIENCE_SECONDS, Pace
 from chronolet.kernel.timers import Timer
 from chronolet.kernel.workshop import Workshop
 
@@ -116,23 +118,35 @@ def test_what_may_hang_keeps_nobody_waiting() -> None:
     launched: list[str] = []
     clock, pace = Clock(), Pace(32, first=2)
     workshop = Workshop(clock.after)
-    pieces = [Piece(str(number), launched, at_once=pace) for number in range(12)]
+    pieces = [Piece(str(number), launched, at_once=pace) for number in range(MOST_LATE + 4)]
     for piece in pieces:
         workshop.submit(piece)
     assert launched == ["0", "1"]
     clock.ring()
     assert launched == ["0", "1", "2", "3"], "the first two are late, and two others are at work in their place"
-    for _ in range(5):
+    for _ in range(MOST_LATE):
         clock.ring()
-    assert len(launched) == MOST_WITH_LATE, "but not ever more of them"
+    assert len(launched) == 2 + MOST_LATE, "but not ever more of them"
     workshop.left(pieces[0])
-    assert len(launched) == MOST_WITH_LATE + 1
+    assert len(launched) == 2 + MOST_LATE + 1
     for piece in pieces[1:]:
         workshop.left(piece)
     assert launched == [piece.name for piece in pieces]
     clock.ring()
     workshop.submit(Piece("next", launched, at_once=pace))
     assert launched[-1] == "next"
+
+
+@pytest.mark.parametrize(("most", "launches"), [(32, 24), (16, 16), (14, 14)])
+def test_what_may_hang_does_not_count_against_a_high_limit_either(most: int, launches: int) -> None:
+    launched: list[str] = []
+    clock, pace = Clock(), Pace(most, first=16)
+    workshop = Workshop(clock.after)
+    for number in range(40):
+        workshop.submit(Piece(str(number), launched, at_once=pace))
+    assert len(launched) == min(16, most)
+    clock.ring()
+    assert len(launched) == launches, "eight more, as long as that is not more than may be at work in all"
 
 
 def test_what_may_hang_is_not_beside_the_others() -> None:

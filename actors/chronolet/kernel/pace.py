@@ -13,8 +13,8 @@ where those are too few, ever. One of a name that nobody knows counts with the m
 may have a head start: nothing runs beside it for so long, or until it has ended. Where jobs have been waiting for ten
 minutes without a break and none ran alone meanwhile, the limit goes down to one until some have, for a minute at most.
 
-A job that has been at work for longer than `patience_seconds` may hang. It counts no more: others are at work in its
-place, as long as that makes no more than `MOST_WITH_LATE` in all.
+A job that has been at work for longer than `patience_seconds` may hang. It counts no more: another is at work in its
+place. That holds for `MOST_LATE` of them at a time, and as long as no more than `most` are at work in all.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ ENOUGH = 3
 """So many durations on an idle server make a median."""
 _KEPT = 15
 PATIENCE_SECONDS = 10.0
-MOST_WITH_LATE = 8
-"""What an engine is trusted to carry without any measurement."""
+MOST_LATE = 8
+"""So many that hang are given up for others: what an engine is trusted to carry without any measurement."""
 
 
 class Pace:
@@ -75,7 +75,7 @@ class Pace:
     @property
     def most_with_late(self) -> int:
         """How many may be at work in all where some of them are late."""
-        return min(self._most, max(self._limit, MOST_WITH_LATE))
+        return min(self._most, self._limit + MOST_LATE)
 
     def waits(self, *, waiting: bool) -> None:
         """Whether the limit keeps a job from running, told whenever that may have changed."""
