@@ -110,7 +110,6 @@ def _at_once(settings: Settings) -> pod_effects.AtOnce:
     def pace(head_start_seconds: float = 0.0) -> Pace:
         return Pace(settings.max_parallel_starts, first=os.cpu_count() or 1, head_start_seconds=head_start_seconds)
 
-    # A creation is short, and nothing is known of how long it takes beside starts: it goes by the starts' first limit.
     return pod_effects.AtOnce(sandboxes=pace(HEAD_START_SECONDS), creations=pace(), starts=pace())
 
 

@@ -60,7 +60,9 @@ def jobs(outside: Outside, at_once: AtOnce = _AS_MANY) -> Mapping[type[Effect], 
         wanted.KeepSpec: Job(sandboxes.keep_spec),
         wanted.StopSandbox: Job(sandboxes.stop, _stop_seconds, lane=_pods_own("stop")),
         wanted.EnsureImage: images.job(outside.runtime, outside.pulls, outside.spans),
-        wanted.CreateContainer: Job(containers.create, _START_SECONDS, _lane("create"), at_once.creations, _oldest_pod),
+        wanted.CreateContainer: Job(
+            containers.create, _START_SECONDS, _lane("create"), at_once.creations, _oldest_pod, _created
+        ),
         wanted.StartContainer: Job(
             containers.start, _START_SECONDS, _lane("start"), at_once.starts, _oldest_pod, _container_up
         ),
@@ -86,6 +88,10 @@ def _oldest_pod(effect: wanted.StartSandbox | wanted.ContainerEffect) -> tuple[i
 
 def _sandbox_up(_effect: wanted.StartSandbox, answer: Signal) -> str:
     return "sandbox" if isinstance(answer, signals.SandboxUp) else ""
+
+
+def _created(_effect: wanted.CreateContainer, answer: Signal) -> str:
+    return "creation" if isinstance(answer, signals.ContainerMade) else ""
 
 
 def _container_up(effect: wanted.StartContainer, answer: Signal) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from chronolet.pod import signals, wanted
+from chronolet.ports.runtime import Runtime
 from chronolet_schemas.podspec import ContainerPort, Pod
 from tests.integration.effects.support import (
     OBEDIENT,
@@ -252,3 +253,13 @@ def test_a_search_finds_what_starts_meanwhile_and_removes_what_never_did(world: 
     again = world.run(create(MANIFEST, up.id))
     assert isinstance(world.run(find), signals.ContainerRefused)
     assert world.runtime.inspect(again.id) is None
+
+
+def test_what_was_created_counts_for_the_pace_of_creations_and_a_refusal_does_not(tmp_path: Path) -> None:
+    measure = World(cast(Runtime, None), tmp_path).jobs[wanted.CreateContainer].measure
+    assert measure is not None
+    effect = create(MANIFEST, "sandbox")
+    said = {"subject": effect.subject, "intent": effect.intent}
+    refused = signals.ContainerRefused(**said, reason="CreateContainerError", message="no")
+    assert measure(effect, signals.ContainerMade(**said, id="made")) == "creation"
+    assert measure(effect, refused) == ""
