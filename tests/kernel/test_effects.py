@@ -438,3 +438,59 @@ def test_what_waits_is_folded_into_one_step(rig: Rig) -> None:
     before = [point for point in points.passed if point.startswith("step/before")]
     assert len(before) <= 4
     assert before[0].count("chore.Told") == host.BATCH
+
+
+def no_thread_for(monkeypatch: pytest.MonkeyPatch, key: str, tries: int) -> list[str]:
+    """So many threads of an entity's effects cannot be started; which could not."""
+    real, failed = threading.Thread.start, []
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith(f"chore/{key} ") and len(failed) < tries:
+            failed.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    return failed
+
+
+def test_an_effect_without_a_thread_fails_alone(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = no_thread_for(monkeypatch, "a", 1)
+    rig.process(chore.kind())
+    rig.send(Tell(request=request(), key="a", wish="w"))
+    rig.send(Tell(request=request(), key="b", wish="w"))
+    (gave_up,) = rig.wait(chore.GaveUp)
+    assert gave_up == chore.GaveUp(wish="w", error="RuntimeError: can't start new thread")
+    rig.wait(chore.Answered)
+    assert failed == ["chore/a OneShot"]
+
+
+def test_a_turn_that_nobody_has_a_thread_for_is_given_back(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
+    def run(effect: Effect, _context: EffectContext) -> Signal:
+        release.wait()
+        return Answer(intent=effect.intent)
+
+    one_shot = Job(run, 3600.0, lambda _: "one", 1)
+    rig.process(chore.kind(effects={chore.OneShot: one_shot}))
+    no_thread_for(monkeypatch, "b", 1)
+    for key in "abc":
+        rig.send(Tell(request=request(), key=key, wish="w"))
+    rig.wait(chore.Told, 3)
+    release.set()
+    rig.wait(chore.Answered, 2)
+    rig.wait(chore.GaveUp)
+
+
+def test_a_standing_effect_without_a_thread_is_started_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_thread_for(monkeypatch, "a", 1)
+
+    def run(_effect: Effect, context: EffectContext) -> None:
+        context.send(chore.Word(word="at last"))
+        context.cancelled.wait()
+
+    rig.process(chore.kind(standing=run))
+    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.wait(chore.Heard)
+    assert [each.error for each in rig.events(kernel.EffectsFailing)] == ["RuntimeError: can't start new thread"]

@@ -169,7 +169,9 @@ class Slot:
         self._around.observer.effect_queued(self.kind, self.key, self._cause, queue)
 
     def launch(self) -> None:
-        """Start the worker's thread, and a one-shot's time; one that is tended has no thread."""
+        """Start the worker's thread, and a one-shot's time; one that is tended has no thread. Where none can be had,
+        the effect fails like one whose worker raises: nothing is raised into whoever gave it its turn.
+        """
         self._has_turn = not self.standing
         if self._has_turn:
             waited = time.monotonic() - self._asked
@@ -177,12 +179,11 @@ class Slot:
         if isinstance(self._job, Tended):
             self._tend(self._job)
             return
-        if not self.standing:
-            bound = self._job.timeout_seconds
-            seconds = bound(self.effect) if callable(bound) else bound
-            self._deadline = self._around.timers.after(seconds, self._expire)
-        name = f"{self.kind}/{self.key} {type(self.effect).__name__}"
-        threading.Thread(target=self._work, args=(self._job,), name=name, daemon=True).start()
+        try:
+            self._start_thread(self._job)
+        except Exception as error:  # noqa: BLE001 - as for a worker
+            self._begin()
+            self._failed(error)
 
     def cancel(self) -> None:
         """It is not wanted any more."""
@@ -196,6 +197,15 @@ class Slot:
             self._around.observer.effect_withdrawn(self.kind, self.key, self._cause, waited)
             # What comes next about this subject does not wait for the turn of one that nobody wants.
             self._around.deliver(SlotFreed(self))
+
+    def _start_thread(self, job: Job) -> None:
+        """Raises RuntimeError where there are no more threads, or no memory for one."""
+        if not self.standing:
+            bound = job.timeout_seconds
+            seconds = bound(self.effect) if callable(bound) else bound
+            self._deadline = self._around.timers.after(seconds, self._expire)
+        name = f"{self.kind}/{self.key} {type(self.effect).__name__}"
+        threading.Thread(target=self._work, args=(job,), name=name, daemon=True).start()
 
     def _tend(self, job: Tended) -> None:
         self._begin()

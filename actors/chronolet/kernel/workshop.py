@@ -41,7 +41,7 @@ class Waiting(Protocol):
         """
 
     def launch(self) -> None:
-        """Start it. It calls `Workshop.left` once, when its turn is over."""
+        """Start it; raises nothing. `Workshop.left` is called once, when its turn is over, also if it cannot start."""
 
 
 class Lane:
@@ -208,20 +208,8 @@ class Workshop:
         return ready
 
     def _launch(self, ready: list[Waiting]) -> None:
-        for number, one in enumerate(ready):
-            try:
-                one.launch()
-            except RuntimeError:  # no more threads: what cannot begin now waits for the end of something
-                self._put_back(ready[number + 1 :])
-                raise
-
-    def _put_back(self, slots: list[Waiting]) -> None:
-        with self._lock:
-            for slot in slots:
-                lane = self._lanes[slot.lane]
-                self._leave(lane, slot)
-                heapq.heappush(lane.waiting, (slot.rank, next(self._numbers), slot))
-                lane.tell_pace()
+        for one in ready:
+            one.launch()
 
     def _limit_of(self, slot: Waiting) -> int:
         limit = slot.at_once.limit if isinstance(slot.at_once, Pace) else slot.at_once
