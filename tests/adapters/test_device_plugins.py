@@ -54,6 +54,8 @@ class Desk:
     noticed: Callable[[], None] = lambda: None
     opened: int = 0
     left: list[str] = field(default_factory=list)
+    failed: list[PluginRefusal] = field(default_factory=list)
+    """Why the latest work ended before it was to."""
     registered: queue.SimpleQueue[Registering] = field(default_factory=queue.SimpleQueue)
 
     def register(self, asked: Registering) -> str:
@@ -70,7 +72,8 @@ class Desk:
     @contextmanager
     def at_work(self, *, watching: bool = False) -> Iterator[None]:
         """Serving the registration socket, or watching the folder."""
-        stop, failed = threading.Event(), []
+        stop, failed = threading.Event(), list[PluginRefusal]()
+        self.failed = failed
 
         def work() -> None:
             try:
@@ -254,6 +257,21 @@ def test_a_registration_socket_that_somebody_removes_is_made_anew(desk: Desk) ->
         assert desk.opened == 2
         # Many plugins watch their own socket only: it is removed so that they register again.
         assert unix_sockets.identity(path) not in (None, before)
+
+
+def test_plugins_are_answered_again_after_somebody_removed_the_socket_behind(desk: Desk) -> None:
+    with sample_plugin(folder=_made(desk.folder)):
+        with desk.at_work():
+            desk.next()
+            (desk.folder / ".grpc").unlink()
+            with sockets.socket(sockets.AF_UNIX) as client:
+                client.settimeout(HANG_SECONDS)
+                client.connect(str(desk.folder / "kubelet.sock"))
+                assert client.recv(1) == b""
+            scratch.wait_until(lambda: bool(desk.failed), "the failure of the worker")
+        assert "kubelet.sock: nobody can be answered there" in str(desk.failed[0])
+        with desk.at_work():
+            assert desk.next().resource == RESOURCE
 
 
 def test_the_sockets_of_plugins_are_removed_whenever_the_registration_socket_is_made(desk: Desk) -> None:

@@ -197,6 +197,43 @@ def test_a_server_that_cannot_be_started_is_told_of(folder: Path) -> None:
         assert str(relay.failed) == "no room"
 
 
+@pytest.mark.parametrize("remains", [False, True])
+def test_a_server_that_cannot_be_reached_is_told_of(folder: Path, remains: bool) -> None:
+    server = Server(folder / "behind")
+    server.may_start.set()
+    with relayed(folder, server.start) as (relay, path):
+        assert ask(path, b"first") == b"tsrif"
+        server.path.unlink()
+        if remains:
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(str(server.path))
+        assert is_turned_away(path)
+        scratch.wait_until(lambda: relay.failed is not None, "the failure")
+        assert isinstance(relay.failed, ConnectionRefusedError if remains else FileNotFoundError)
+    assert (server.starts, server.stops) == (1, 1)
+
+
+def test_who_comes_while_the_relay_ends_is_no_failure_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connecting, stopped, refused = threading.Event(), threading.Event(), threading.Event()
+
+    async def refuse(_: str) -> None:
+        connecting.set()
+        await asyncio.to_thread(stopped.wait, HANG_SECONDS)
+        refused.set()
+        raise FileNotFoundError
+
+    def stop() -> None:
+        stopped.set()
+        refused.wait(HANG_SECONDS)
+
+    monkeypatch.setattr(asyncio, "open_unix_connection", refuse)
+    with relayed(folder, lambda: stop) as (relay, path), socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+        assert connecting.wait(HANG_SECONDS)
+    assert refused.is_set()
+    assert relay.failed is None
+
+
 def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", 0.05)
     path = folder / "kubelet.sock"

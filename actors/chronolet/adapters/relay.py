@@ -26,7 +26,7 @@ class Relay:
 
     def __init__(self, listener: stream_socket, server: Path, started: Callable[[], Callable[[], None]]) -> None:
         self.failed: Exception | None = None
-        """Why connections cannot be taken, or the server could not be started."""
+        """Why connections cannot be taken, or the server could not be started or reached."""
         self._listener = listener
         self._server = str(server)
         self._started = started
@@ -64,7 +64,12 @@ class Relay:
         with contextlib.suppress(OSError), contextlib.closing(writer):
             if not await self._serves():
                 return
-            answers, requests = await asyncio.open_unix_connection(self._server)
+            try:
+                answers, requests = await asyncio.open_unix_connection(self._server)
+            except OSError as error:
+                if not self._over.is_set():  # the server is gone by then, as it should be
+                    self.failed = error
+                return
             with contextlib.closing(requests):
                 asking = asyncio.create_task(_pass_on(reader, requests))
                 try:
