@@ -257,6 +257,38 @@ def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path, monke
     assert [str(one) for one in failed] == [f"{path}: nobody can be answered there: no memory"]
 
 
+@contextmanager
+def served(path: Path) -> Iterator[None]:
+    """Nobody connects."""
+    stop, opened = threading.Event(), threading.Event()
+    thread = threading.Thread(target=unix_sockets.serve, args=(path, list, opened.set, stop), daemon=True)
+    thread.start()
+    assert opened.wait(HANG_SECONDS)
+    yield
+    stop.set()
+    thread.join(HANG_SECONDS)
+    assert not thread.is_alive()
+
+
+def test_the_socket_is_removed_at_the_end(folder: Path) -> None:
+    path = folder / "kubelet.sock"
+    with served(path):
+        assert unix_sockets.identity(path)
+    assert not path.exists()
+
+
+def test_the_socket_of_somebody_else_is_not_removed_at_the_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", HANG_SECONDS)  # it does not look before the stop
+    path = folder / "kubelet.sock"
+    with socket.socket(socket.AF_UNIX) as other:
+        with served(path):
+            path.unlink()
+            other.bind(str(path))
+            theirs = unix_sockets.identity(path)
+        assert theirs
+        assert unix_sockets.identity(path) == theirs
+
+
 def test_neither_socket_loads_grpc_before_somebody_connects(folder: Path) -> None:
     found = subprocess.run(
         [sys.executable, "-c", ALONE, str(folder)], check=True, capture_output=True, text=True, timeout=HANG_SECONDS

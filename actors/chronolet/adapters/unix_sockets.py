@@ -13,7 +13,8 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from socket import AF_UNIX
 from socket import socket as stream_socket
@@ -60,8 +61,8 @@ def serve(
     call of anybody is handled, and `prepare` each time before the socket is made. More than `most_calls` at a time are
     refused. `handlers` is called at the first connection.
 
-    It is made anew, too, when somebody else has removed it. SocketError if that cannot be, or a living process serves
-    it already: what a dead one left is removed.
+    It is made anew, too, when somebody else has removed it, and removed at the end. SocketError if it cannot be made,
+    or a living process serves it already: what a dead one left is removed.
     """
     inner = socket.with_name(_INNER_NAME)
 
@@ -74,8 +75,7 @@ def serve(
     while not stop.is_set():
         make_room(socket)
         prepare()
-        with _listening(socket) as listener:
-            made = identity(socket)
+        with _listening(socket) as (listener, made):
             opened()
             with Relay(listener, inner, behind) as relay:
                 while identity(socket) == made and not relay.failed and not stop.wait(SLICE_SECONDS):
@@ -84,15 +84,22 @@ def serve(
             raise SocketError(f"{socket}: nobody can be answered there: {relay.failed}") from relay.failed
 
 
-def _listening(socket: Path) -> stream_socket:
-    listener = stream_socket(AF_UNIX)
-    try:
-        listener.bind(str(socket))
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise SocketError(f"{socket}: cannot listen there: {error.strerror or error}") from error
-    return listener
+@contextmanager
+def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
+    """What listens there, and what has been made for that: removed at the end, unless it is somebody else's by then."""
+    with stream_socket(AF_UNIX) as listener:
+        try:
+            listener.bind(str(socket))
+            listener.listen(BACKLOG)
+        except OSError as error:
+            raise SocketError(f"{socket}: cannot listen there: {error.strerror or error}") from error
+        made = identity(socket)
+        try:
+            yield listener, made
+        finally:
+            if made and identity(socket) == made:
+                with suppress(OSError):  # the next start removes it
+                    socket.unlink()
 
 
 def make_room(socket: Path) -> None:
