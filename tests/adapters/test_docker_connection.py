@@ -1,5 +1,6 @@
 """The Docker adapter where there is no Docker: nobody, somebody else, somebody who never answers."""
 
+import http.client
 import socket
 import threading
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.docker_runtime.connection import Connection
 from chronolet.ports.runtime import Refusal
 from tests.support.scratch import HANG_SECONDS
 
@@ -82,3 +84,28 @@ def test_somebody_else(tmp_path: Path, body: bytes) -> None:
         said = refusal(host)
     assert said.kind == "failed"
     assert "no Docker Engine" in str(said)
+
+
+@pytest.mark.parametrize(("idle_seconds", "bound"), [(None, 30.0), (7.0, 30.0), (120.0, 120.0)])
+def test_the_head_of_a_stream_is_waited_for_as_long_as_any_word_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle_seconds: float | None, bound: float
+) -> None:
+    read_head = http.client.HTTPConnection.getresponse
+    bounds: list[float | None] = []
+
+    def noting(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
+        bounds.append(connection.sock.gettimeout())
+        return read_head(connection)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "getresponse", noting)
+    body = b'{"ApiVersion": "1.41"}'
+    reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body)
+    with listening(tmp_path, reply) as host:
+        connection = Connection(host, timeout_seconds=30.0)
+        assert connection.call("GET", "/info") == body  # and the version has been asked for
+        bounds.clear()
+        stream = connection.open("POST", "/images/create", idle_seconds=idle_seconds)
+        assert stream.read_some() == body
+        assert bounds == [bound]
+        stream.release()
+        connection.close()

@@ -104,8 +104,9 @@ class Connection:
             raw = cast(socket.socket, connection.sock)
             cut = Cut(raw)
             connected(cut)
-            # The head of some replies comes with their first line only.
-            raw.settimeout(max(self._timeout, idle_seconds or 0.0))
+            # The head of some replies comes with their first line only. Of the connection, not of its socket: urllib3
+            # sets that to it before it sends the request, and again before it reads the head.
+            connection.timeout = max(self._timeout, idle_seconds or 0.0)
             connection.request(method, self._target(path, query), headers=dict(headers or {}), preload_content=False)
             reply = connection.getresponse()
             if reply.status >= errors.FIRST_ERROR_STATUS:
