@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.processes import HostProcesses
+from chronolet.adapters.processes import HostProcesses, host_processes
+from chronolet.ports.processes import NoProcesses
 from tests.support import scratch
 
 ID = "c" * 64
@@ -120,3 +121,13 @@ def test_without_threads_nothing_is_watched(
     assert done
     assert not ended.is_set()
     assert descriptors() == before
+
+
+def test_the_processes_of_this_host_are_watched() -> None:
+    assert isinstance(host_processes(), HostProcesses)
+
+
+@pytest.mark.parametrize("what", ["pidfd_open", "eventfd", "eventfd_write"])
+def test_a_python_without_the_calls_watches_nothing(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, what)
+    assert isinstance(host_processes(), NoProcesses)

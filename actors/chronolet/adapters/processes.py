@@ -12,6 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from chronolet.ports.processes import NoProcesses, Processes
+
+_NEEDED = ("pidfd_open", "eventfd", "eventfd_write")
+"""Python has what the system that it was built on has: `pidfd_open` with kernel headers from 5.3 on."""
+
+
+def host_processes() -> Processes:
+    """Those of this machine, or none where this Python cannot watch them."""
+    return HostProcesses() if all(hasattr(os, name) for name in _NEEDED) else NoProcesses()
+
 
 class HostProcesses:
     """`ports.processes.Processes`, for an agent that shares the runtime's machine and pid namespace."""

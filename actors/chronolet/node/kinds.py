@@ -20,7 +20,7 @@ from chronolet.adapters.http_requests import HttpRequests
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
 from chronolet.adapters.pod_logs import PodLogFolders
-from chronolet.adapters.processes import HostProcesses
+from chronolet.adapters.processes import host_processes
 from chronolet.adapters.registry_keys import HostKeyring, docker_folder
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.keeper import actor as keeper
@@ -136,7 +136,7 @@ def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
         holding=holding(settings, parts.host),
         run=run,
         spans=parts.metrics.spans,
-        processes=HostProcesses(),
+        processes=host_processes(),
     )
 
 
