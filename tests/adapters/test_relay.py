@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import socketserver
 import subprocess
@@ -57,6 +58,15 @@ class Backwards(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         self.wfile.write(self.rfile.read()[::-1])
+
+
+class Tidy(socketserver.StreamRequestHandler):
+    """Answers when all garbage has been collected."""
+
+    def handle(self) -> None:
+        said = self.rfile.read()
+        gc.collect()
+        self.wfile.write(said)
 
 
 class Greeting(socketserver.StreamRequestHandler):
@@ -145,6 +155,13 @@ def test_much_is_passed_on_whole(folder: Path) -> None:
     said = bytes(range(256)) * 40_000
     with relayed(folder, server.start) as (_, path):
         assert ask(path, said) == said[::-1]
+
+
+def test_who_has_said_all_is_answered_though_nothing_refers_to_the_connection(folder: Path) -> None:
+    server = Server(folder / "behind", Tidy)
+    server.may_start.set()
+    with relayed(folder, server.start) as (_, path):
+        assert ask(path, b"still there?") == b"still there?"
 
 
 def test_the_server_hears_of_a_client_that_left_without_reading_its_answer(folder: Path) -> None:

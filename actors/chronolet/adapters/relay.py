@@ -34,6 +34,8 @@ class Relay:
         self._starting: asyncio.Future[None] | None = None
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
+        self._meetings: set[object] = set()
+        """The tasks of all connections. asyncio refers to none whose client has said all: it would be garbage."""
         self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
 
     def __enter__(self) -> Self:
@@ -60,6 +62,14 @@ class Relay:
             await self._loop.run_in_executor(None, self._stop_server)
 
     async def _met(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        self._meetings.add(task)
+        try:
+            await self._relay(reader, writer)
+        finally:
+            self._meetings.discard(task)
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, until the server ends it or is gone."""
         with contextlib.suppress(OSError), contextlib.closing(writer):
             if not await self._serves():
