@@ -274,13 +274,25 @@ def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path, monke
     assert [str(one) for one in failed] == [f"{path}: nobody can be answered there: no memory"]
 
 
+class Stop(threading.Event):
+    """Tells when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awaited = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.awaited.set()
+        return super().wait(timeout)
+
+
 @contextmanager
 def served(path: Path) -> Iterator[None]:
-    """Nobody connects."""
-    stop, opened = threading.Event(), threading.Event()
-    thread = threading.Thread(target=unix_sockets.serve, args=(path, list, opened.set, stop), daemon=True)
+    """Nobody connects, and it has looked at its socket for the first time."""
+    stop = Stop()
+    thread = threading.Thread(target=unix_sockets.serve, args=(path, list, lambda: None, stop), daemon=True)
     thread.start()
-    assert opened.wait(HANG_SECONDS)
+    assert stop.awaited.wait(HANG_SECONDS)
     yield
     stop.set()
     thread.join(HANG_SECONDS)
@@ -295,7 +307,7 @@ def test_the_socket_is_removed_at_the_end(folder: Path) -> None:
 
 
 def test_the_socket_of_somebody_else_is_not_removed_at_the_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", HANG_SECONDS)  # it does not look before the stop
+    monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", HANG_SECONDS)  # it does not look again before the stop
     path = folder / "kubelet.sock"
     with socket.socket(socket.AF_UNIX) as other:
         with served(path):
