@@ -172,7 +172,13 @@ redis_will_do() {
 
 docker_is_there() { [[ -n ${DOCKER_HOST:-} || -S /var/run/docker.sock ]] || command -v dockerd >/dev/null; }
 
-docker_answers() { "$VENV/bin/python" -c 'import docker; docker.from_env(timeout=30).ping()'; }
+docker_answers() {
+    "$VENV/bin/python" -c '
+import os
+from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
+DockerRuntime(os.environ.get("DOCKER_HOST") or DEFAULT_HOST).engine()'
+}
 
 # Without its parser, a kernel with AppArmor lets Docker start no container at all.
 apparmor_parser_is_missing() {

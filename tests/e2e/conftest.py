@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.node import Node, running_node
+from tests.integration.effects.registry import Registry, registry_in
 from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis, private_redis
+from tests.support.registry import forget, unique_root
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +28,22 @@ def own_node(docker_engine: PrivateDocker, redis_server: PrivateRedis) -> Iterat
         yield node
     finally:
         node.close()
+
+
+@pytest.fixture
+def slow(docker_engine: PrivateDocker) -> Iterator[Registry]:
+    """A registry that hangs in the middle of a pull until it is let go."""
+    with registry_in(docker_engine.namespace, slow=True, root=unique_root()) as found:
+        yield found
+    forget(docker_engine, found.address)
+
+
+@pytest.fixture
+def quick(docker_engine: PrivateDocker) -> Iterator[Registry]:
+    """One that answers at once."""
+    with registry_in(docker_engine.namespace, root=unique_root()) as found:
+        yield found
+    forget(docker_engine, found.address)
 
 
 def scratch_name(server: PrivateRedis) -> str:

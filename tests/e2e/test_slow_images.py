@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,21 +21,6 @@ def own_node(own_node: Node) -> Node:
     """Its pulls are not given up, however long a test takes."""
     own_node.environ["CHRONOLET_IMAGE_PULL_PROGRESS_DEADLINE"] = "1h"
     return own_node
-
-
-@pytest.fixture
-def slow(docker_engine: PrivateDocker) -> Iterator[Registry]:
-    """One that hangs in the middle of a pull until it is let go."""
-    with registry_in(docker_engine.namespace, slow=True, root=unique_root()) as found:
-        yield found
-    forget(docker_engine, found.address)
-
-
-@pytest.fixture
-def quick(docker_engine: PrivateDocker) -> Iterator[Registry]:
-    with registry_in(docker_engine.namespace, root=unique_root()) as found:
-        yield found
-    forget(docker_engine, found.address)
 
 
 def running(name: str, registry: Registry, **spec: Any) -> dict[str, Any]:

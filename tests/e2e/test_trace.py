@@ -16,32 +16,16 @@ from chronolet_schemas import manifests, prober
 from chronolet_schemas import pod as pods
 from chronolet_schemas.prober import RawResult
 from tests.e2e.node import Node, Said, pod, shell
-from tests.integration.effects.registry import Registry, registry_in
+from tests.integration.effects.registry import Registry
 from tests.support.docker import PrivateDocker
 from tests.support.docker_proxy import DockerProxy, docker_proxy
 from tests.support.frozen import stopped
 from tests.support.ports import free_port
-from tests.support.registry import forget, unique_root
 from tests.support.scratch import HANG_SECONDS, hang_limit, wait_until
 
 STALL_SECONDS = 1.8
 """More than a late probe is late by, less than the lease lasts: what is not allowed to probe is not late."""
 LATE_MILLISECONDS = 1_000
-
-
-@pytest.fixture
-def slow(docker_engine: PrivateDocker) -> Iterator[Registry]:
-    """One that hangs in the middle of a pull until it is let go."""
-    with registry_in(docker_engine.namespace, slow=True, root=unique_root()) as found:
-        yield found
-    forget(docker_engine, found.address)
-
-
-@pytest.fixture
-def quick(docker_engine: PrivateDocker) -> Iterator[Registry]:
-    with registry_in(docker_engine.namespace, root=unique_root()) as found:
-        yield found
-    forget(docker_engine, found.address)
 
 
 @pytest.fixture

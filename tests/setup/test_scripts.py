@@ -274,12 +274,24 @@ LONELY = """
 """
 
 
+def users_venv(folder: Path) -> Path:
+    """A venv as `scripts/run` makes it: what only the tests need cannot be imported in it."""
+    for name in ("docker", "requests"):
+        (folder / "lacking" / name).mkdir(parents=True)
+        (folder / "lacking" / name / "__init__.py").write_text(f'raise ModuleNotFoundError("{name}: not installed")')
+    python = folder / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={folder}/lacking exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return folder / "venv"
+
+
 @pytest.mark.docker
 def test_dockerd_is_started_by_hand_once(tmp_path: Path) -> None:
     steps = f"""
         {LONELY}
         source {LIB}
-        VENV={sys.prefix}
+        VENV={users_venv(tmp_path)}
         ensure_docker
         cat /run/docker.pid; echo
         ensure_docker
