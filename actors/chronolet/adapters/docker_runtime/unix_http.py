@@ -13,7 +13,7 @@ from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 
 _HOST = "localhost"
-"""What the requests name, for nobody to look at."""
+"""HTTP wants a host in each request; an engine behind a unix socket ignores it."""
 
 
 class UnixHTTPConnection(HTTPConnection):
