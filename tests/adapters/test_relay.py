@@ -274,6 +274,22 @@ def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path, monke
     assert [str(one) for one in failed] == [f"{path}: nobody can be answered there: no memory"]
 
 
+def test_the_path_is_seen_only_when_the_socket_listens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder / "kubelet.sock"
+    seen_before: list[bool] = []
+
+    class Listener(socket.socket):
+        def listen(self, *backlog: int) -> None:
+            seen_before.append(path.exists())
+            super().listen(*backlog)
+
+    monkeypatch.setattr(unix_sockets, "stream_socket", Listener)
+    with served(path):
+        assert path.exists()
+        assert [one.name for one in folder.iterdir() if one.is_socket()] == [path.name]
+    assert seen_before[0] is False
+
+
 class Stop(threading.Event):
     """Tells when somebody waits for it."""
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 SLICE_SECONDS = 1.0
 _LONGEST_PATH = 107
 _INNER_NAME = ".grpc"
-"""Beside the path: where the gRPC server itself listens."""
+"""Next to the path: where the gRPC server itself listens."""
+_NEW_NAME = ".new"
+"""Next to the path: the socket until it listens."""
 
 Identity = tuple[int, int, int]
 """Device, inode and birth: numbers of inodes are soon used again."""
@@ -86,11 +88,19 @@ def serve(
 
 @contextmanager
 def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
-    """What listens there, and what has been made for that: removed at the end, unless it is somebody else's by then."""
+    """What listens there, and what has been made for that: removed at the end, unless it is somebody else's by then.
+
+    It appears at the path when it listens, for plugins connect as soon as they see it. A link, unlike a rename, fails
+    where another process has been faster.
+    """
+    new = socket.with_name(_NEW_NAME)
     with stream_socket(AF_UNIX) as listener:
         try:
-            listener.bind(str(socket))
+            new.unlink(missing_ok=True)
+            listener.bind(str(new))
             listener.listen(BACKLOG)
+            socket.hardlink_to(new)
+            new.unlink()
         except OSError as error:
             raise SocketError(f"{socket}: cannot listen there: {error.strerror or error}") from error
         made = identity(socket)
