@@ -53,8 +53,9 @@ by name only:
   soak              a day in two hours
   compare [--write] a quick form of the rows of `pods` and `probes`, beside the last merged figures
                     (tests/bench/last.json); "NO" marks a row that got a fifth worse. --write replaces them
-  beside [COMMAND]  the rows of `pods` and `probes` next to those of another agent. COMMAND is a shell command that
-                    starts it; in it, {manifests} is the folder of Pod manifests that it has to watch, {pidfile} where
+  beside [COMMAND...]
+                    the rows of `pods` and `probes` next to those of other agents. Each COMMAND is a shell command that
+                    starts one; in it, {manifests} is the folder of Pod manifests that it has to watch, {pidfile} where
                     the command writes its pids (without it, the command is run in the background and is the agent),
                     {docker} the engine's socket (unix://...), {folder} and {cgroup} a folder and a cgroup of its own.
                     Without COMMAND: a second chronolet
@@ -106,10 +107,10 @@ def main() -> None:
 
 
 def _parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """What follows the name `beside` is a command."""
+    """What follows the name `beside` are commands."""
     options = parser.parse_args()
     at = options.names.index("beside") + 1 if "beside" in options.names else len(options.names)
-    options.names, options.command = options.names[:at], " ".join(options.names[at:])
+    options.names, options.commands = options.names[:at], options.names[at:]
     return options
 
 

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from tests.bench.beside import rows
+from tests.bench.beside import named, rows
 from tests.bench.beside.other import Other
 from tests.support.docker import PrivateDocker
 
@@ -15,11 +15,11 @@ def alone(*seconds: float) -> dict[str, Any]:
 
 def test_a_row_is_a_percentile_of_all_turns_together() -> None:
     start, stop = rows.of("a", rows.FULL["a"])
-    figure = rows.compared(start, [alone(1, 1, 1), alone(2, 2, 2, 2)], [alone(4), alone(4)])
+    figure = rows.compared(start, [alone(1, 1, 1), alone(2, 2, 2, 2)], [alone(4), alone(4)], "other")
     assert (figure.ours, figure.reference, figure.ratio) == (2, 4, 0.5)
     assert figure.met
     assert figure.note == "median of each turn: ours 1, 2; other's 4, 4"
-    assert rows.compared(stop, [alone(1)], [alone(1)]).ours == math.inf
+    assert rows.compared(stop, [alone(1)], [alone(1)], "other").ours == math.inf
 
 
 def test_what_never_happened_makes_a_row_infinite() -> None:
@@ -27,8 +27,8 @@ def test_what_never_happened_makes_a_row_infinite() -> None:
     back: dict[str, Any] = {"agent_start_to_container_start": 0.5, "disturbed": 0}
     never = {"agent_start_to_container_start": None, "disturbed": 0}
     ours, theirs = ({"e_agent_restart": {"reps": [one]}} for one in (never, back))
-    assert rows.compared(acting, [ours], [theirs]).ours == math.inf
-    assert rows.compared(disturbed, [ours], [theirs]).reference is None
+    assert rows.compared(acting, [ours], [theirs], "other").ours == math.inf
+    assert rows.compared(disturbed, [ours], [theirs], "other").reference is None
 
 
 def test_every_part_has_rows_for_all_that_it_measures() -> None:
@@ -43,6 +43,11 @@ def test_a_batch_is_found_by_its_size() -> None:
     found = {"a_batch": [{**one, "n": 10}, {**one, "first": 5}]}
     firsts = [row.samples(found) for row in rows.of("batch", rows.FULL["batch"]) if row.name.startswith("batch of 30")]
     assert firsts == [[5], [2], [3], [4]]
+
+
+def test_several_others_are_numbered() -> None:
+    assert named(["one"]) == {"other": "one"}
+    assert named(["one", "two"]) == {"other 1": "one", "other 2": "two"}
 
 
 def test_a_command_that_writes_no_pids_is_run_in_the_background(tmp_path: Path) -> None:

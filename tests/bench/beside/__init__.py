@@ -1,7 +1,8 @@
-"""`scripts/bench beside COMMAND`: the same rows of chronolet and of any other agent, taken by turns on one engine.
+"""`scripts/bench beside COMMAND...`: the same rows of chronolet and of other agents, taken by turns on one engine.
 
-Comes in: a shell command that starts the other agent in the background (`other`); without any, a second chronolet is
-the other agent, which shows how far two equal agents differ here. Goes out: figures, chronolet's beside the other's.
+Comes in: shell commands, each of which starts another agent in the background (`other`); without any, a second
+chronolet is the other agent, which shows how far two equal agents differ here. Goes out: figures, chronolet's next to
+each other's.
 Next: `other` (how it is started), `rows` (what is measured).
 
 One agent runs at a time. Between its turns it is killed by kill -9 and started again; its first pod is not measured.
@@ -13,15 +14,16 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 
 from tests.bench.beside import rows
-from tests.bench.beside.other import SECOND, Other
+from tests.bench.beside.other import NAME, SECOND, Other
 from tests.bench.figures import Figure
 from tests.bench.pods import attempted
 from tests.bench.pods.agent import AnyAgent, on
 from tests.support.docker import private_docker
 
-OURS, THEIRS = "chronolet", "other"
+OURS = "chronolet"
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
@@ -29,11 +31,17 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
     os.environ["PYTHONUNBUFFERED"] = "1"
     with private_docker() as docker, on(docker, docker.folder / "agent", in_network=True) as ours:
         ours.kill()
-        theirs = Other(docker.folder / "other", docker, options.command or SECOND)
-        try:
-            return _measured({OURS: ours, THEIRS: theirs}, options)
-        finally:
-            theirs.destroy()
+        agents: dict[str, AnyAgent] = {OURS: ours}
+        with ExitStack() as ends:
+            for name, command in named(options.commands or [SECOND]).items():
+                agents[name] = theirs = Other(docker.folder / name.replace(" ", "-"), docker, command)
+                ends.callback(theirs.destroy)
+            return _measured(agents, options)
+
+
+def named(commands: Sequence[str]) -> Mapping[str, str]:
+    """Each command by what its agent is called in the table."""
+    return {NAME if len(commands) == 1 else f"{NAME} {number}": one for number, one in enumerate(commands, 1)}
 
 
 def _measured(agents: Mapping[str, AnyAgent], options: argparse.Namespace) -> list[Figure]:
@@ -47,13 +55,14 @@ def _measured(agents: Mapping[str, AnyAgent], options: argparse.Namespace) -> li
 
 
 def _by_turns(name: str, part: rows.Part, agents: Mapping[str, AnyAgent]) -> list[Figure]:
-    """In each round the other one begins."""
+    """Every second round begins with the last."""
     found: dict[str, list[rows.Found]] = {who: [] for who in agents}
     for number in range(part.rounds):
-        for who in sorted(agents, reverse=number % 2 == 1):
+        for who in list(agents)[:: -1 if number % 2 else 1]:
             print(f"==> beside: {name}, round {number + 1}, {who}", file=sys.stderr, flush=True)  # noqa: T201
             found[who].append(_turn(agents[who], name, part))
-    return [rows.compared(row, found[OURS], found[THEIRS]) for row in rows.of(name, part)]
+    others = list(agents)[1:]
+    return [rows.compared(row, found[OURS], found[who], who) for row in rows.of(name, part) for who in others]
 
 
 def _turn(agent: AnyAgent, name: str, part: rows.Part) -> rows.Found:

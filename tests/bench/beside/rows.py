@@ -135,13 +135,13 @@ ROWS: Mapping[str, Sequence[Row]] = {
 """Of the parts whose rows are always the same."""
 
 
-def compared(row: Row, ours: Sequence[Found], theirs: Sequence[Found]) -> Figure:
-    """Chronolet's beside the other's; what never happened is infinite."""
-    turns = {who: [list(row.samples(found)) for found in each] for who, each in (("ours", ours), ("other's", theirs))}
+def compared(row: Row, ours: Sequence[Found], theirs: Sequence[Found], who: str) -> Figure:
+    """Chronolet's next to another's, which is called `who`; what never happened is infinite."""
+    turns = {of: [list(row.samples(found)) for found in each] for of, each in (("ours", ours), (f"{who}'s", theirs))}
     mine, other = (_percentile(each, row.percent) for each in turns.values())
-    medians = "; ".join(f"{who} {', '.join(map(_median, each))}" for who, each in turns.items())
+    medians = "; ".join(f"{of} {', '.join(map(_median, each))}" for of, each in turns.items())
     # Nothing is so many times nothing.
-    reference = {"reference": other, "reference_name": "the other"} if other else {}
+    reference = {"reference": other, "reference_name": who} if other else {}
     return Figure(
         name=row.name,
         ours=mine,
