@@ -276,7 +276,7 @@ LONELY = """
 
 def users_venv(folder: Path) -> Path:
     """A venv as `scripts/run` makes it: what only the tests need cannot be imported in it."""
-    for name in ("docker", "requests"):
+    for name in ("docker", "redis", "requests"):
         (folder / "lacking" / name).mkdir(parents=True)
         (folder / "lacking" / name / "__init__.py").write_text(f'raise ModuleNotFoundError("{name}: not installed")')
     python = folder / "venv" / "bin" / "python"

@@ -10,10 +10,8 @@ import functools
 from collections.abc import Mapping
 from importlib import resources
 
-import redis
-
 from chronolet.kernel.redis_connection import Channel
-from chronolet.kernel.redis_errors import translated
+from chronolet.kernel.redis_errors import ResponseError, translated
 from chronolet.kernel.replies import text
 from chronolet.kernel.store import StoreUnreachable
 
@@ -33,7 +31,7 @@ def load(channel: Channel) -> None:
     if there is None:
         try:
             channel.call("FUNCTION", "LOAD", code())
-        except redis.ResponseError as error:
+        except ResponseError as error:
             if "already exists" not in str(error):
                 raise translated(error, channel.where) from error
         there = _code_on_server(channel)
@@ -49,7 +47,7 @@ def load(channel: Channel) -> None:
 def _code_on_server(channel: Channel) -> str | None:
     try:
         libraries = channel.call("FUNCTION", "LIST", "LIBRARYNAME", NAME, "WITHCODE")
-    except redis.ResponseError as error:
+    except ResponseError as error:
         raise translated(error, channel.where) from error
     for library in libraries:
         found = dict(zip(library[::2], library[1::2], strict=True))
@@ -61,7 +59,7 @@ def inspect_server(channel: Channel) -> list[str]:
     """Warnings about the server's settings. StoreUnreachable(healing=False) for one that cannot keep a log at all."""
     try:
         info = _info(channel)
-    except redis.ResponseError as error:
+    except ResponseError as error:
         raise translated(error, channel.where) from error
     where = f"Redis at {channel.where}"
     version = info.get("redis_version", "unknown")
@@ -89,7 +87,7 @@ def _leaves_half_a_transaction(channel: Channel) -> bool:
     """Whether the server repairs its file by itself, as `append_only` tells. One that does not say may be fine."""
     try:
         return text(channel.call("CONFIG", "GET", "aof-load-truncated")[1]) == "yes"
-    except (redis.ResponseError, IndexError):
+    except (ResponseError, IndexError):
         return False
 
 
@@ -97,7 +95,7 @@ def whole_seconds_up(channel: Channel) -> int:
     """So many seconds the server has been up, and less than two more: it counts from one full second to another."""
     try:
         return max(0, int(_info(channel, "server")["uptime_in_seconds"]) - 1)
-    except redis.ResponseError as error:
+    except ResponseError as error:
         raise translated(error, channel.where) from error
 
 

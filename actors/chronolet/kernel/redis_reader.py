@@ -12,10 +12,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import redis
-
 from chronolet.kernel import replies
 from chronolet.kernel.redis_connection import Address, Channel
+from chronolet.kernel.redis_errors import ResponseError
 from chronolet.kernel.store import Inputs, StoreBroken, StoreUnreachable
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys, Shard
@@ -38,7 +37,7 @@ class Reader:
     def wait(
         self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
     ) -> Inputs:
-        """Raises redis-py's errors; the connection is opened anew by the next call."""
+        """Raises errors of `redis_errors`; the connection is opened anew by the next call."""
         names = {self._keys.log.encode(): None} | {self._keys.mailbox(s).encode(): s for s in mail_after}
         after = [str(log_after), *(str(at) for at in mail_after.values())]
         # BLOCK 0 would wait for ever.
@@ -90,7 +89,7 @@ class Reader:
             return False
         try:
             return bool(self._queries.call("CLIENT", "UNBLOCK", self._client_id))
-        except (redis.ResponseError, StoreUnreachable, StoreBroken):
+        except (ResponseError, StoreUnreachable, StoreBroken):
             return True  # nothing to be done: the block time ends the wait
 
     def close(self) -> None:

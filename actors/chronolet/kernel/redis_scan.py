@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import redis
-
 from chronolet.kernel import replies
 from chronolet.kernel.redis_connection import Address, Channel
-from chronolet.kernel.redis_errors import LOST, translated
+from chronolet.kernel.redis_errors import ConnectionLost, ResponseError, translated
 from chronolet.kernel.store import StoreBroken
 from chronolet_schemas.envelope import Entry, Position
 
@@ -36,9 +34,9 @@ def scan(address: Address, log: str, after: Position, upto: Position | None) -> 
             yield from replies.entries(page)
             if not more:
                 return
-    except LOST as error:
+    except ConnectionLost as error:
         raise translated(error, address.where) from error
-    except redis.ResponseError as error:
+    except ResponseError as error:
         raise StoreBroken(f"{log} cannot be read: {error}") from error
     finally:
         channel.disconnect()

@@ -10,11 +10,9 @@ from __future__ import annotations
 import threading
 import time
 
-import redis
-
 from chronolet.kernel import redis_library
 from chronolet.kernel.redis_connection import Channel
-from chronolet.kernel.redis_errors import LOST, no_function, translated
+from chronolet.kernel.redis_errors import ConnectionLost, LoginRefused, ResponseError, no_function, translated
 from chronolet.kernel.replies import position, text
 from chronolet.kernel.store import Committed, Conflict, Fenced, Step, StoreBroken, StoreUnreachable
 from chronolet_schemas.keys import Keys
@@ -80,13 +78,13 @@ class Commits:
                 with self._channel.held():
                     reply = self._channel.exchange(call, 1)[0]
                 return _answer(reply, step)
-            except redis.AuthenticationError as error:
+            except LoginRefused as error:
                 raise translated(error, self._channel.where) from error
-            except LOST as error:
+            except ConnectionLost as error:
                 if time.monotonic() + pause > deadline or self._closing.wait(pause):
                     raise self._given_up(error) from error
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-            except redis.ResponseError as error:
+            except ResponseError as error:
                 if not no_function(error):
                     raise translated(error, self._channel.where) from error
                 redis_library.load(self._channel)

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
-import redis
-
 from chronolet.kernel import redis_library, redis_scan, replies
 from chronolet.kernel.redis_connection import Address, Channel
-from chronolet.kernel.redis_errors import LOST, no_function, translated
+from chronolet.kernel.redis_errors import ConnectionLost, RedisError, ResponseError, no_function, translated
 from chronolet.kernel.redis_reader import Reader
 from chronolet.kernel.redis_step import Commits
 from chronolet.kernel.replies import position, text
@@ -44,7 +42,7 @@ PATIENCE_SECONDS = 10.0
 
 
 class RedisStore:
-    """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as redis-py
+    """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as `redis_url`
     reads them.
 
     `strict` turns warnings about the server's settings into refusals. `patience_seconds`: for how long an unanswered
@@ -71,7 +69,7 @@ class RedisStore:
             if warnings and self._strict:
                 raise StoreUnreachable(warnings[0], healing=False)
             redis_library.load(self._queries)
-        except redis.RedisError as error:
+        except RedisError as error:
             raise translated(error, self._address.where) from error
         return warnings
 
@@ -184,9 +182,9 @@ class RedisStore:
     ) -> Inputs:
         try:
             return self._reader.wait(log_after, mail_after, count, block_milliseconds)
-        except redis.ResponseError as error:
+        except ResponseError as error:
             self._refused(error, [self._keys.log, *map(self._keys.mailbox, mail_after)])
-        except LOST as error:
+        except ConnectionLost as error:
             raise translated(error, self._address.where) from error
 
     def wake(self) -> None:
@@ -275,7 +273,7 @@ class RedisStore:
         command = ("FCALL", f"chronolet_{name}_1", len(keys), *keys, *arguments)
         try:
             reply: list[Any] = chosen.call(*command)
-        except redis.ResponseError as error:
+        except ResponseError as error:
             if not no_function(error):
                 raise translated(error, chosen.where) from error
             redis_library.load(self._queries)
@@ -286,20 +284,20 @@ class RedisStore:
         """Plain reading commands in one round trip; `keys` are what an error may be about."""
         try:
             return self._queries.calls(commands)
-        except redis.ResponseError as error:
+        except ResponseError as error:
             self._refused(error, keys)
 
     def _stream(self, key: str) -> dict[str, Any]:
         """XINFO STREAM as a map; empty for a stream that is not there."""
         try:
             flat = self._queries.call("XINFO", "STREAM", key)
-        except redis.ResponseError as error:
+        except ResponseError as error:
             if "no such key" in str(error):
                 return {}
             self._refused(error, [key])
         return {text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
-    def _refused(self, error: redis.ResponseError, keys: Sequence[str]) -> NoReturn:
+    def _refused(self, error: ResponseError, keys: Sequence[str]) -> NoReturn:
         """Raise what an error reply means; for a wrong type, name the keys with their types."""
         if "WRONGTYPE" in str(error):
             types = self._queries.calls([("TYPE", key) for key in keys])

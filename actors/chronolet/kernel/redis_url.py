@@ -1,20 +1,50 @@
 """URLs of a Redis server: which are taken, where they point to, and where their password goes.
 
 Comes in: text from a setting. Goes out: a `RedisUrlError` whose text never holds a part that may be secret; the place
-without password and options; the URL with a password that stood elsewhere. redis-py ignores what it does not expect in
-a URL, or hands it on to its connection, so everything else is refused here. Next: `redis_connection`, `node.values`.
+without password and options; the URL with a password that stood elsewhere; a `Target`, which has it all apart. What is
+not expected in a URL is refused. Next: `redis_wire`, which connects to a `Target`; `node.values`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 SCHEMES = ("unix", "redis", "rediss")
 EXPECTED = "unix://SOCKET, redis://HOST[:PORT][/DB] or rediss://HOST[:PORT][/DB]"
+_YES = ("true", "yes", "1")
 _NAME = re.compile(r"[a-z_]{1,40}")
 """An option's name that can be shown: it cannot be a piece of a password with a question mark in it."""
+
+
+_PORT = 6379
+
+
+class Tls(NamedTuple):
+    """How the server is believed, and this client is known to it: paths of PEM files, "" for none."""
+
+    ca_file: str
+    ca_folder: str
+    certificate: str
+    key: str
+    key_password: str
+    verify: str
+    """none, optional or required."""
+    check_hostname: bool
+
+
+class Target(NamedTuple):
+    """Where a server is and how to log in. `socket` is a path, or "" where host and port count."""
+
+    socket: str
+    host: str
+    port: int
+    database: int
+    username: str
+    password: str
+    tls: Tls | None
 
 
 class RedisUrlError(ValueError):
@@ -30,7 +60,7 @@ def _number(value: str) -> bool:
 
 
 def _truth(value: str) -> bool:
-    return value.lower() in ("true", "false", "yes", "no", "1", "0")
+    return value.lower() in (*_YES, "false", "no", "0")
 
 
 _OPTIONS: dict[str, Callable[[str], bool]] = {"db": _number, "username": _any, "password": _any}
@@ -51,6 +81,35 @@ def check(url: str) -> None:
     parts = _split(url)
     _check_place(parts)
     _check_options(parts)
+
+
+def target(url: str) -> Target:
+    """What a checked URL says. What stands before the place counts more than the options."""
+    parts = _split(url)
+    options = dict(parse_qsl(parts.query))
+    is_socket = parts.scheme == "unix"
+    in_path = "" if is_socket else parts.path.strip("/")
+    return Target(
+        socket=unquote(parts.path) if is_socket else "",
+        host="" if is_socket else unquote(parts.hostname or ""),
+        port=parts.port or _PORT,
+        database=int(options.get("db") or in_path or 0),
+        username=unquote(parts.username or "") or options.get("username", ""),
+        password=unquote(parts.password or "") or options.get("password", ""),
+        tls=_tls(options) if parts.scheme == "rediss" else None,
+    )
+
+
+def _tls(options: Mapping[str, str]) -> Tls:
+    return Tls(
+        ca_file=options.get("ssl_ca_certs", ""),
+        ca_folder=options.get("ssl_ca_path", ""),
+        certificate=options.get("ssl_certfile", ""),
+        key=options.get("ssl_keyfile", ""),
+        key_password=options.get("ssl_password", ""),
+        verify=options.get("ssl_cert_reqs", "required"),
+        check_hostname=options.get("ssl_check_hostname", "true").lower() in _YES,
+    )
 
 
 def where(url: str) -> str:

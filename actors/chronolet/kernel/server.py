@@ -17,12 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-import redis
 import structlog
 
 from chronolet.kernel import append_only, server_process, server_program
 from chronolet.kernel.redis_connection import Address, Channel
-from chronolet.kernel.redis_errors import LOST
+from chronolet.kernel.redis_errors import ConnectionLost, ResponseError
 from chronolet.kernel.store import StoreUnreachable
 
 log = structlog.get_logger("chronolet.kernel")
@@ -252,8 +251,8 @@ def _answers(channel: Channel) -> bool:
     """Whether the server answers; one that still loads its data does not yet."""
     try:
         channel.exchange(channel.pack("PING"), 1)
-    except LOST:
+    except ConnectionLost:
         return False
-    except redis.ResponseError:
+    except ResponseError:
         return True
     return True

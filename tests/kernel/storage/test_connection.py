@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 
 from chronolet.kernel import server as server_module
 from chronolet.kernel.redis_connection import Address, Channel
+from chronolet.kernel.redis_errors import RedisError
 from chronolet.kernel.server import OwnServer
 from chronolet.kernel.store import StoreUnreachable
 from tests.support import scratch
@@ -67,13 +67,13 @@ def no_collector() -> Iterator[None]:
 
 
 def use(url: str, *, timeout: float = scratch.HANG_SECONDS) -> tuple[str, "weakref.ref[object]"]:
-    """What a call on a new connection comes to; and the connection's parser, with its buffer, as long as it exists."""
+    """What a call on a new connection comes to; and the connection, with its buffer, as long as it exists."""
     channel = Channel(Address(url), timeout)
-    parser = weakref.ref(channel._connection._get_parser())
+    wire = weakref.ref(channel._connection)
     try:
-        return str(channel.call("PING")), parser
-    except (StoreUnreachable, redis.RedisError) as error:
-        return type(error).__name__, parser
+        return str(channel.call("PING")), wire
+    except (StoreUnreachable, RedisError) as error:
+        return type(error).__name__, wire
     finally:
         channel.disconnect()
 
@@ -87,30 +87,31 @@ def use(url: str, *, timeout: float = scratch.HANG_SECONDS) -> tuple[str, "weakr
         ([b"", b""], "StoreUnreachable"),
         ([b"+PO", b"+PO"], "StoreUnreachable"),
         ([b">2\r\n+message\r\n+text\r\n"] * 2, "StoreUnreachable"),
+        ([b"HTTP/1.1 400 Bad Request\r\n"] * 2, "StoreUnreachable"),
     ],
-    ids=["answered", "refused", "loading", "ended", "cut", "push"],
+    ids=["answered", "refused", "loading", "ended", "cut", "push", "no-redis"],
 )
 def test_a_dropped_connection_is_freed(no_collector: None, folder: Path, answers: list[bytes], outcome: str) -> None:
     server = Answering(folder / "socket", iter(answers))
-    told, parser = use(server.url)
+    told, wire = use(server.url)
     server.close()
-    assert (told, parser()) == (outcome, None)
+    assert (told, wire()) == (outcome, None)
 
 
 def test_a_connection_that_timed_out_is_freed(no_collector: None, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(folder / "socket"))
         silent.listen(5)
-        told, parser = use(f"unix://{folder / 'socket'}", timeout=0.05)
-    assert (told, parser()) == ("StoreUnreachable", None)
+        told, wire = use(f"unix://{folder / 'socket'}", timeout=0.05)
+    assert (told, wire()) == ("StoreUnreachable", None)
 
 
 def test_a_connection_that_found_no_server_is_freed(no_collector: None, folder: Path) -> None:
-    told, parser = use(f"unix://{folder / 'socket'}")
-    assert (told, parser()) == ("StoreUnreachable", None)
+    told, wire = use(f"unix://{folder / 'socket'}")
+    assert (told, wire()) == ("StoreUnreachable", None)
 
 
-def test_a_server_that_loads_is_asked_by_one_parser(
+def test_a_server_that_loads_is_asked_by_one_connection(
     no_collector: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its server answers LOADING thirty times. Each of those made a connection with a buffer of its own."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import redis
 
 from chronolet.kernel.redis_connection import Address, Channel
+from chronolet.kernel.redis_errors import ResponseError
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet.ports.kube_sinks import Outcome, api_event
 from chronolet_schemas.envelope import Position
@@ -47,13 +47,13 @@ class StreamSink:
         try:
             try:
                 self._channel.calls([self._added(post) for post in posts])
-            except redis.ResponseError as error:
+            except ResponseError as error:
                 if _KNOWN not in str(error):
                     raise
                 self._add_one_by_one(posts)
             oldest = max(0, time.time_ns() // 1_000_000 - self._keep)
             self._channel.calls([("XTRIM", self._key, "MINID", oldest), ("XTRIM", self._key, "MAXLEN", self._length)])
-        except (redis.ResponseError, StoreUnreachable, StoreBroken) as error:
+        except (ResponseError, StoreUnreachable, StoreBroken) as error:
             return Outcome(failure=str(error))
         return Outcome(delivered=len(posts))
 
@@ -62,7 +62,7 @@ class StreamSink:
         for post in posts:
             try:
                 self._channel.call(*self._added(post))
-            except redis.ResponseError as error:
+            except ResponseError as error:
                 if _KNOWN not in str(error):
                     raise
 
@@ -86,7 +86,7 @@ class StreamReader:
         block = ("BLOCK", min(block_milliseconds, _LONGEST_BLOCK)) if block_milliseconds else ()
         try:
             found = self._channel.call("XREAD", "COUNT", count, *block, "STREAMS", self._key, str(after))
-        except redis.ResponseError as error:
+        except ResponseError as error:
             raise StoreBroken(f"{self._key}: {error}") from error
         return [_entry(*one) for _, entries in found or () for one in entries]
 

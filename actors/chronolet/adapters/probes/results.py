@@ -12,12 +12,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
-import redis
 import structlog
 
 from chronolet.adapters.probes.niceness import go_with_all
 from chronolet.adapters.probes.per_probe import PerProbe, Who
 from chronolet.kernel.redis_connection import Address, Channel, Command
+from chronolet.kernel.redis_errors import ResponseError
 from chronolet.kernel.store import StoreBroken, StoreUnreachable
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
@@ -115,7 +115,7 @@ class RedisResults:
             return
         try:
             self._write(results)
-        except (StoreUnreachable, StoreBroken, redis.ResponseError) as error:
+        except (StoreUnreachable, StoreBroken, ResponseError) as error:
             if not self._lost:
                 log.warning("outcomes of probes are not written", error=str(error))
             self._lost += len(results)

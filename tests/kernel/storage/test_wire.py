@@ -1,0 +1,193 @@
+"""A connection to a real server by each kind of URL, and what is said when it cannot be had or is lost."""
+
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pytest
+from redis.connection import parse_url
+
+from chronolet.kernel import redis_url, redis_wire
+from chronolet.kernel.redis_connection import Address, Channel
+from chronolet.kernel.redis_errors import AnswerLate, ConnectionLost, LoginRefused, RedisError, ResponseError, replied
+from chronolet.kernel.redis_wire import Wire
+from chronolet.kernel.store import StoreUnreachable
+from tests.kernel.test_redis_url import GOOD
+from tests.support.ports import free_port
+from tests.support.redis import PrivateRedis, private_redis
+from tests.support.scratch import HANG_SECONDS, wait_until
+
+SECRET = "S3/?#@ +%"
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ca.crt; server.crt and client.crt, signed by it, with their keys."""
+    folder = tmp_path_factory.mktemp("certificates")
+    for name, *more in (("ca",), *((one, "-CA", "ca.crt", "-CAkey", "ca.key") for one in ("server", "client"))):
+        files = ["-keyout", f"{name}.key", "-out", f"{name}.crt", "-days", "2", "-subj", f"/CN={name}"]
+        about = ["-addext", "subjectAltName=IP:127.0.0.1"] if more else []
+        request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        subprocess.run([*request, *files, *more, *about], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+class Doors(NamedTuple):
+    """How a server is reached that knows the user `me`; TLS wants a certificate of the client."""
+
+    server: PrivateRedis
+    port: int
+    tls_port: int
+
+
+@pytest.fixture(scope="module")
+def doors(certificates: Path) -> Iterator[Doors]:
+    port, tls_port = free_port(), free_port()
+    files = {"ca-cert-file": "ca.crt", "cert-file": "server.crt", "key-file": "server.key"}
+    words = [word for name, file in files.items() for word in (f"--tls-{name}", str(certificates / file))]
+    with private_redis(port=port, more=("--tls-port", str(tls_port), *words)) as server:
+        server.client().acl_setuser("me", enabled=True, passwords=[f"+{SECRET}"], commands=["+@all"], keys=["*"])
+        yield Doors(server, port, tls_port)
+
+
+def asked(url: str, *command: str, timeout: float = HANG_SECONDS) -> Any:
+    channel = Channel(Address(url), timeout)
+    try:
+        return channel.call(*command)
+    finally:
+        channel.disconnect()
+
+
+def test_each_way_to_log_in(doors: Doors) -> None:
+    secret = quote(SECRET, safe="")
+    for place in (f"unix://me:{secret}@{doors.server.socket}", f"redis://me:{secret}@127.0.0.1:{doors.port}/"):
+        assert asked(place, "ACL", "WHOAMI") == b"me"
+    assert asked(f"unix://{doors.server.socket}?username=me&password={secret}", "ACL", "WHOAMI") == b"me"
+    for wrong in ("me:wrong", ":needless", "me"):
+        with pytest.raises(StoreUnreachable, match="refuses the password"):
+            asked(f"unix://{wrong}@{doors.server.socket}", "PING")
+
+
+def test_each_way_to_choose_a_database(doors: Doors) -> None:
+    for url in (f"unix://{doors.server.socket}?db=3", f"redis://localhost:{doors.port}/3"):
+        assert b" db=3 " in asked(url, "CLIENT", "INFO"), url
+    with pytest.raises(StoreUnreachable, match="SELECT: ERR DB index is out of range"):
+        asked(f"unix://{doors.server.socket}?db=99", "PING")
+
+
+def test_tls(doors: Doors, certificates: Path) -> None:
+    place = f"127.0.0.1:{doors.tls_port}"
+    known = f"ssl_certfile={certificates}/client.crt&ssl_keyfile={certificates}/client.key"
+    trusted = f"ssl_ca_certs={certificates}/ca.crt"
+    assert asked(f"rediss://{place}?{known}&{trusted}", "PING") == b"PONG"
+    assert asked(f"rediss://{place}?{known}&ssl_cert_reqs=none", "PING") == b"PONG"
+    by_name = f"rediss://localhost:{doors.tls_port}?{known}&{trusted}"
+    assert asked(f"{by_name}&ssl_check_hostname=no", "PING") == b"PONG"
+    for url, said in {
+        f"rediss://{place}?{known}": "certificate that is not trusted",
+        by_name: "certificate that is not trusted",
+        f"rediss://{place}?{trusted}": "cannot be reached",
+    }.items():
+        with pytest.raises(StoreUnreachable, match=said):
+            asked(url, "PING")
+
+
+@pytest.mark.parametrize("url", GOOD)
+def test_urls_mean_what_they_mean_to_redis_py(url: str) -> None:
+    expected = dict(parse_url(url))
+    target = redis_url.target(url)
+    assert target.socket == expected.get("path", "")
+    assert target.host == expected.get("host", "")
+    assert target.port == expected.get("port", 6379)
+    assert target.database == expected.get("db", 0)
+    assert (target.username, target.password) == (expected.get("username", ""), expected.get("password", ""))
+    if target.tls is not None:
+        assert target.tls.ca_file == expected["ssl_ca_certs"]
+        assert (target.tls.verify, target.tls.check_hostname) == (expected["ssl_cert_reqs"], False)
+
+
+@pytest.mark.parametrize(
+    "command", [("SET", "k", b"\x00\r\n"), ("XADD", "s", "*", "f", -12), ("ECHO", ""), ("ECHO", "\u00fc" * 70_000)]
+)
+def test_any_command_and_any_reply_come_whole(doors: Doors, command: tuple[str | bytes | int, ...]) -> None:
+    """The last reply is longer than what is read at once."""
+    channel = Channel(Address(doors.server.url), HANG_SECONDS)
+    replies = channel.calls([command, command, ("LRANGE", "none", 0, -1), ("GET", "none"), ("DBSIZE",)])
+    channel.disconnect()
+    if command[0] == "ECHO":
+        assert replies[:2] == [str(command[1]).encode()] * 2
+    assert replies[2:4] == [[], None]
+    assert isinstance(replies[4], int)
+
+
+def test_a_refusal_among_replies_is_raised_when_all_are_read(doors: Doors) -> None:
+    channel = Channel(Address(doors.server.url), HANG_SECONDS)
+    with pytest.raises(ResponseError, match="unknown command 'NONE'"):
+        channel.calls([("ECHO", "a"), ("NONE",), ("LPUSH", "k"), ("ECHO", "b")])
+    before = channel.call("CLIENT", "ID")
+    assert channel.call("ECHO", "c") == b"c"
+    assert channel.call("CLIENT", "ID") == before, "the connection was given up"
+    channel.disconnect()
+
+
+def test_a_late_answer_is_never_taken_for_another_calls(doors: Doors) -> None:
+    wire = Wire(redis_url.target(doors.server.url), HANG_SECONDS)
+    wire.send(redis_wire.pack("BLPOP", "none", "0"))
+    with pytest.raises(AnswerLate):
+        wire.receive(0.01)
+    assert not wire.connected
+    wire.send(redis_wire.pack("ECHO", "next"))
+    assert wire.receive() == b"next"
+    wire.close()
+
+
+def test_a_wait_ends_when_the_connection_is_closed_here(doors: Doors) -> None:
+    wire = Wire(redis_url.target(doors.server.url), HANG_SECONDS)
+    wire.send(redis_wire.pack("CLIENT", "ID"))
+    number = wire.receive()
+    wire.send(redis_wire.pack("BLPOP", "none", "0"))
+    ended: list[RedisError] = []
+
+    def wait() -> None:
+        try:
+            wire.receive()
+        except RedisError as error:
+            ended.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    client = doors.server.client()
+    wait_until(lambda: any(one["id"] == str(number) and "b" in one["flags"] for one in client.client_list()), "a wait")
+    wire.close()
+    waiting.join(HANG_SECONDS)
+    assert [type(error) for error in ended] == [ConnectionLost]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["unix:///nowhere/sock", "unix:///" + "x" * 200, "unix:///a%00b", "redis://127.0.0.1:1", "redis://" + "x" * 70],
+)
+def test_what_cannot_be_reached_is_said_so(url: str) -> None:
+    with pytest.raises(StoreUnreachable, match="cannot be reached") as caught:
+        asked(url, "PING")
+    assert caught.value.healing
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("NOAUTH Authentication required.", LoginRefused),
+        ("WRONGPASS invalid username-password pair or user is disabled.", LoginRefused),
+        ("ERR AUTH <password> called without any password configured for the default user.", LoginRefused),
+        ("LOADING Redis is loading the dataset in memory", ConnectionLost),
+        ("ERR max number of clients reached", ConnectionLost),
+        ("NOPERM this user has no permissions", ResponseError),
+        ("READONLY You can't write against a read only replica.", ResponseError),
+        ("ERR something", ResponseError),
+    ],
+)
+def test_which_refusals_end_a_connection(text: str, meaning: type[RedisError]) -> None:
+    assert (type(replied(text)), str(replied(text))) == (meaning, text)
