@@ -125,6 +125,7 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ),
         ({"redis": "redis://:pw@h"}, "--redis: every user of this machine may read a password among a process's"),
         ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec"),
+        ({"redis_maxmemory": "63"}, "--redis-maxmemory: found '63', expected a whole number from 64 to 1048576"),
     ],
 )
 def test_a_wrong_value_names_flag_found_and_expected(flags: dict[str, str], message: str) -> None:

@@ -29,6 +29,8 @@ log = structlog.get_logger("chronolet.kernel")
 _LONGEST_SOCKET_PATH = 107
 _LOG_LIMIT_BYTES = 8 << 20
 _LEAST_ROOM_BYTES = 1 << 20
+_LEAST_MEMORY_BYTES = 64 << 20
+"""Four times what a long log takes."""
 _POLL_SECONDS = 0.01
 _LONGEST_POLL_SECONDS = 0.1
 _ANSWER_SECONDS = 2.0
@@ -56,7 +58,11 @@ class ServerFailed(StoreUnreachable):
 
 
 class OwnServer:
-    """One redis-server below a state folder. `patience_seconds`: for how long it may load its data."""
+    """One redis-server below a state folder. `patience_seconds`: for how long it may load its data.
+
+    `most_bytes`: what it may hold in memory, a quarter of the machine's if not given; then it takes no more events, but
+    keeps what it has.
+    """
 
     def __init__(
         self,
@@ -64,6 +70,7 @@ class OwnServer:
         *,
         appendfsync: Literal["always", "everysec"] = "always",
         patience_seconds: float = 120.0,
+        most_bytes: int = 0,
     ) -> None:
         self.folder = state_folder.absolute() / "redis"
         self.socket = self.folder / "redis.sock"
@@ -73,6 +80,7 @@ class OwnServer:
         self._log_start = 0
         self._appendfsync = appendfsync
         self._patience = patience_seconds
+        self._most_bytes = most_bytes or _usual_bound()
         self._child: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> Literal["adopted", "started"]:
@@ -211,6 +219,8 @@ class OwnServer:
             "appendfsync": self._appendfsync,
             # A write that was cut short is cut off by `append_only`: Redis itself would leave half of it.
             "aof-load-truncated": "no",
+            # A full server keeps what it has and says so; one that takes the machine's memory is killed, or others are.
+            "maxmemory": str(self._most_bytes),
             "maxmemory-policy": "noeviction",
         }
         words = [word for name, value in settings.items() for word in (f"--{name}", value)]
@@ -245,6 +255,11 @@ class OwnServer:
             time.sleep(pause)
             # Loading a long log takes seconds, in which nothing is won by asking a hundred times each.
             pause = min(pause * 1.2, _LONGEST_POLL_SECONDS)
+
+
+def _usual_bound() -> int:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(machine // 4, _LEAST_MEMORY_BYTES)
 
 
 def _answers(channel: Channel) -> bool:

@@ -147,6 +147,7 @@ def _guard(node: Node, tuning: Tuning) -> RedisGuard:
         node.parts.disk,
         ballast_bytes=tuning.ballast_bytes,
         ballast_rest_seconds=tuning.ballast_rest_seconds,
+        most_bytes=settings.redis_maxmemory << 20,
     )
 
 

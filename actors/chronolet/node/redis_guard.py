@@ -42,8 +42,9 @@ class RedisGuard:
         *,
         ballast_bytes: int,
         ballast_rest_seconds: float,
+        most_bytes: int = 0,
     ) -> None:
-        self._server = OwnServer(root, appendfsync=appendfsync)
+        self._server = OwnServer(root, appendfsync=appendfsync, most_bytes=most_bytes)
         self._ballast = Ballast(root / "ballast", ballast_bytes)
         self._rest_seconds = ballast_rest_seconds
         self._disk = disk

@@ -69,6 +69,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_password: Secret = Secret()
     """Of `redis_password_file`, or of the environment. It has no flag, for everybody may read a process's flags."""
     redis_appendfsync: Literal["always", "everysec"] = "always"
+    redis_maxmemory: int = 0
+    """MiB; 0: a quarter of the machine's memory."""
     actors: tuple[str, ...] = ALL_ACTORS
     docker: str = "unix:///var/run/docker.sock"
     pod_manifest_path: str = ""
@@ -258,6 +260,14 @@ SETTINGS: tuple[Setting, ...] = (
         "how the agent's own Redis writes: always or everysec [default: always]",
         one_of("always", "everysec"),
         metavar="WORD",
+    ),
+    Setting(
+        "redis_maxmemory",
+        "--redis-maxmemory",
+        "CHRONOLET_REDIS_MAXMEMORY",
+        "MiB that the agent's own Redis may hold from its next start on [default: a quarter of the machine's memory]",
+        number(64, 1 << 20),
+        metavar="MEBIBYTES",
     ),
     Setting(
         "actors",

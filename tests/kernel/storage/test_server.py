@@ -15,6 +15,7 @@ import pytest
 
 from chronolet.kernel import server_process, server_program
 from chronolet.kernel.ballast import Ballast
+from chronolet.kernel.redis_connection import Address, Channel
 from chronolet.kernel.redis_store import RedisStore
 from chronolet.kernel.server import OwnServer, ServerFailed
 from chronolet.kernel.store import Committed, StoreUnreachable
@@ -61,6 +62,43 @@ def test_starting_using_stopping(folder: Path) -> None:
     assert server.ensure() == "started"
     assert numbers(store) == [1, 2]
     store.close()
+
+
+def filled(store: RedisStore, token: str) -> str:
+    """What is said when it takes no more."""
+    try:
+        for turn in range(1000):
+            store.step(fitting(store, token, 200, step_id=f"{turn}"))
+    except StoreUnreachable as full:
+        return str(full)
+    return ""
+
+
+def test_one_that_holds_all_it_may_keeps_that_and_goes_on_when_it_may_hold_more(folder: Path) -> None:
+    server = OwnServer(folder, most_bytes=4 << 20)
+    server.ensure()
+    store = connect(server.url, strict=True)
+    token = begin(store)
+    assert "is full: raise its maxmemory" in filled(store, token)
+    held = numbers(store)
+    assert len(held) > 200
+    killed(server)
+    assert server.ensure() == "started"
+    assert numbers(store) == held
+    assert "is full: raise its maxmemory" in filled(store, token)
+    store._queries.call("CONFIG", "SET", "maxmemory", "64mb")
+    assert isinstance(store.step(fitting(store, token)), Committed)
+    store.close()
+
+
+def test_it_may_take_a_quarter_of_the_machines_memory(folder: Path) -> None:
+    server = OwnServer(folder)
+    server.ensure()
+    channel = Channel(Address(server.url), HANG_SECONDS)
+    (bound,) = channel.call("CONFIG", "GET", "maxmemory")[1:]
+    channel.disconnect()
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert int(bound) == max(machine // 4, 64 << 20)
 
 
 def test_the_settings_that_matter(folder: Path) -> None:
