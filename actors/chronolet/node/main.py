@@ -6,6 +6,8 @@ when it failed.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import signal
 import threading
@@ -28,12 +30,16 @@ from chronolet.node.wiring import Node, build
 END_SECONDS = 1.0
 """How long a clean end may take. What it did not get to, such as handing over, others find out by themselves."""
 
+_M_ARENA_MAX = -8
+_ARENAS = 2
+
 log = structlog.get_logger("chronolet.node")
 
 
 def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> int:
     """Run until SIGTERM or SIGINT: 0. 1 if the process could not start, or failed."""
     log_format.configure(settings.log_format)
+    few_arenas()
     told = _signals()
     try:
         node = _built(settings, faults, tuning)
@@ -44,6 +50,17 @@ def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL
     except (SettingsError, StoreUnreachable, StoreBroken) as error:
         log.error("cannot run", error=str(error))
         return 1
+
+
+def few_arenas() -> None:
+    """Have threads that are started from now on share malloc's arenas.
+
+    glibc makes one for nearly each thread, up to eight a processor, and each keeps what its threads have freed: 3 MiB
+    with 30 probed pods on two processors. Python's own lock lets one thread allocate at a time, so sharing costs next
+    to nothing.
+    """
+    with contextlib.suppress(AttributeError):  # a C library without arenas
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def _signals() -> int:
