@@ -1,5 +1,5 @@
 """`python -m chronolet.cli`."""
 
-from chronolet.cli.main import main
+from chronolet.cli.loading import main
 
 main()

@@ -6,7 +6,8 @@ Comes in: events of devices, calls of Allocate, calls to PodResources. Goes out:
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics import Counter, Gauge, Histogram
+from prometheus_client.registry import CollectorRegistry
 
 from chronolet.ports.pod_resources import Method, Version
 from chronolet_schemas import devices

@@ -6,7 +6,8 @@ given up for, and what waits. Next: `metrics`.
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.metrics import Counter
+from prometheus_client.registry import CollectorRegistry
 
 from chronolet_schemas import kube_events
 

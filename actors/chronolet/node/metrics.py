@@ -12,15 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-    generate_latest,
-)
+from prometheus_client.metrics import Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import CollectorRegistry
 
 from chronolet.kernel.observer import Observer, Outcome, Queue
 from chronolet.node.device_figures import DeviceFigures
@@ -301,6 +295,8 @@ class Metrics(Observer):
     def page(self, query: Query) -> Answer:
         """/metrics."""
         del query
+        from prometheus_client.exposition import generate_latest  # noqa: PLC0415 - loads servers that we do not use
+
         return Answer(200, generate_latest(self.registry), CONTENT_TYPE)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.metrics import Histogram
+from prometheus_client.registry import CollectorRegistry
 
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.metrics import Counter, Histogram
+from prometheus_client.registry import CollectorRegistry
 
 from chronolet.node.http import Answer, Query
 from chronolet.node.probe_page import ProbeSeries, written
