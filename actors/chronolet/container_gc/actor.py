@@ -35,6 +35,7 @@ def kind(
         decider=DECIDER,
         commands={container_gc.CollectContainers: _node},
         subscribes=dict.fromkeys(heard, _node),
+        precedence=9,
         at_start=(NODE,),
         effects=effects or {},
         standing=standing or {},

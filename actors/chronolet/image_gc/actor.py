@@ -32,6 +32,7 @@ def kind(
         decider=DECIDER,
         commands={image_gc.CollectImages: _node},
         subscribes={kernel.BallastGivenUp: _node},
+        precedence=9,
         at_start=(NODE,),
         effects=effects or {},
         standing=standing or {},

@@ -24,6 +24,7 @@ def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[S
         format=2,
         decider=decider(policy or Policy()),
         subscribes={kernel.LogLost: lambda _: ("node",)},
+        precedence=9,
         at_start=("node",),
         watches_clock=True,
         commits_when_full=True,

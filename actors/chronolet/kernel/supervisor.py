@@ -187,6 +187,7 @@ class Supervisor(pykka.ThreadingActor):
             return  # the next tick tries again
         claims = self._claims.take(shards)
         if claims:
+            self._ask_ahead({shard.kind for shard in claims})
             self._host(claims)
         elif not (self._hosted or self._waiting or self._stands_by):
             self._stands_by = True
@@ -222,8 +223,16 @@ class Supervisor(pykka.ThreadingActor):
         self._stands_by = False
         self._given.phase("running" if self._hosted else "without its history")
 
+    def _ask_ahead(self, kinds: Iterable[str]) -> None:
+        """The world takes about as long to answer as recovery takes: both at the same time."""
+        for name in kinds:
+            if (ahead := self._given.kinds[name].ahead) is not None:
+                ahead()
+
     def _start_hosts(self, claims: Mapping[Shard, Claim]) -> None:
-        for shard, recovered in self._recovered(claims).items() if claims else ():
+        recovered_shards = self._recovered(claims) if claims else {}
+        for shard in sorted(recovered_shards, key=self._precedence):
+            recovered = recovered_shards[shard]
             recovered.notes = [*recovered.notes, *self._notes(shard, claims[shard])]
             recovered.unclean = claims[shard].former is not None
             self._start_host(shard, recovered)
@@ -257,6 +266,9 @@ class Supervisor(pykka.ThreadingActor):
         lost = kernel.TailLost(had_version=had, found_version=found) if had > found else None
         whole = self._untold if self._given.kinds[shard.kind].watches_clock else None
         return [note for note in (claim.former, whole, lost, self._failures.note(shard)) if note is not None]
+
+    def _precedence(self, shard: Shard) -> tuple[int, str]:
+        return self._given.kinds[shard.kind].precedence, str(shard)
 
     def _start_host(self, shard: Shard, recovered: Recovered) -> None:
         seat = Seat(recovered)

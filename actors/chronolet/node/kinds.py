@@ -38,6 +38,7 @@ from chronolet.node.shares import holding, policy
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
 from chronolet.pleg import effects as pleg_effects
+from chronolet.pleg.relisting import Ahead
 from chronolet.pod import actor as pod
 from chronolet.pod import effects as pod_effects
 from chronolet.pod.images import Pulls
@@ -142,6 +143,7 @@ def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
 
 def _pleg(parts: Parts, run: Run) -> Kind[Any]:
     settings = parts.settings
+    ahead = Ahead(parts.relisted, settings.node)
     jobs = pleg_effects.jobs(
         parts.relisted,
         settings.node,
@@ -150,8 +152,9 @@ def _pleg(parts: Parts, run: Run) -> Kind[Any]:
         run=run,
         boot_id=boot_id(),
         endpoint=settings.docker,
+        ahead=ahead,
     )
-    return pleg.kind(jobs, settings.node, settings.probe_kill_policy)
+    return pleg.kind(jobs, settings.node, settings.probe_kill_policy, ahead.begin)
 
 
 def _kube_events(settings: Settings, pause: int) -> Kind[Any]:

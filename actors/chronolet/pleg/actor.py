@@ -5,7 +5,7 @@ Comes in: the workers, or nothing for the pure kind that history folds with. Goe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet.pleg.decider import decider
@@ -26,9 +26,10 @@ def kind(
     standing: Mapping[type[Effect], Job] | None = None,
     node: str = "",
     policy: Policy = Policy(),  # noqa: B008 - frozen
+    ahead: Callable[[], None] | None = None,
 ) -> Kind[State]:
     """The Kind; `standing` are the jobs of FollowRuntime and Relist, bound to a runtime; `node` is its name; `policy`
-    says how kills for failed probes are held back.
+    says how kills for failed probes are held back; `ahead` begins the first listing.
     """
     return Kind(
         name="pleg",
@@ -39,5 +40,7 @@ def kind(
         subscribes={prober.ProbeUnjudged: _node, prober.KillAsked: _node, prober.KillWithdrawn: _node},
         commands={pleg.AdoptContainers: _node},
         at_start=(NODE,),
+        precedence=0,
+        ahead=ahead,
         standing=standing or {},
     )

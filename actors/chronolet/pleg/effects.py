@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.pleg import signals, wanted
-from chronolet.pleg.relisting import Relisting
+from chronolet.pleg.relisting import Ahead, Relisting
 from chronolet.ports import labels
 from chronolet.ports.runtime import Engine, Notice, Refusal, Runtime
 from chronolet.ports.streams import Stream
@@ -58,14 +58,15 @@ def jobs(
     run: Callable[[], str] = lambda: "",
     boot_id: str = "",
     endpoint: str = "",
+    ahead: Ahead | None = None,
 ) -> Mapping[type[Effect], Job]:
     """The standing effects of the pleg kind. `steady_seconds` is the listing's period while the stream stands,
     `threshold_seconds` how old the last one may be while pleg is healthy; `run` is the log's, `boot_id` the machine's,
-    `endpoint` the address at which the runtime was reached.
+    `endpoint` the address at which the runtime was reached; `ahead` may have begun the first listing.
     """
     link = Link()
     following = Following(runtime, node, link, run, Origin(boot_id, endpoint))
-    listing = Listing(runtime, node, link, steady_seconds, threshold_seconds)
+    listing = Listing(runtime, node, link, steady_seconds, threshold_seconds, ahead=ahead)
     return {wanted.FollowRuntime: Job(following.follow), wanted.Relist: Job(listing.list)}
 
 
@@ -182,13 +183,21 @@ class Listing:
     """The worker of Relist."""
 
     def __init__(
-        self, runtime: Runtime, node: str, link: Link, steady_seconds: float, threshold_seconds: float
+        self,
+        runtime: Runtime,
+        node: str,
+        link: Link,
+        steady_seconds: float,
+        threshold_seconds: float,
+        *,
+        ahead: Ahead | None = None,
     ) -> None:
         self._runtime = runtime
         self._node = node
         self._link = link
         self._steady_seconds = steady_seconds
         self._threshold = round(threshold_seconds * 1000)
+        self._ahead = ahead
         self._listed_at = 0
 
     def list(self, effect: wanted.Relist, context: EffectContext) -> None:
@@ -216,12 +225,13 @@ class Listing:
 
     def _relist(self, relisting: Relisting, context: EffectContext) -> None:
         """One listing, without what it says of containers whose end was noticed meanwhile."""
+        ahead = self._ahead.take() if self._ahead is not None else None
         with self._link.telling:
-            if relisting.idle:
+            if relisting.idle and ahead is None:
                 self._link.destroyed.clear()
             relisting.heard_of(self._link.noticed)
             self._link.noticed.clear()
-        found = relisting.relisted(lambda early: self._send(early, context))
+        found = relisting.relisted(lambda early: self._send(early, context), ahead)
         self._listed_at = found.began_at
         self._send(found, context)
 

@@ -7,11 +7,12 @@ changed or gone. Next:
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from chronolet.pleg import signals
 from chronolet.pleg.looking import Glance, without_running, worth_a_look
@@ -22,9 +23,47 @@ INSPECT_SECONDS = 10.0
 """How long one container's inspect may take."""
 PATIENCE_SECONDS = 1.0
 """How long a listing waits for inspects: one that is stuck is told by a later listing, and stops nobody."""
+AHEAD_SECONDS = 1.0
+"""A listing that began longer ago, because others had to be decided first, is made anew."""
 _AT_ONCE = 4
 
 _Inspection = Future[ContainerState | None]
+
+
+class Listed(NamedTuple):
+    """A listing under way. Milliseconds since the epoch, and seconds of the monotonic clock, at its begin."""
+
+    began_at: int
+    began: float
+    found: Future[Sequence[ContainerState]]
+
+
+class Ahead:
+    """The listing that a process begins while its pleg is being recovered: which containers there are needs no state.
+
+    What is said of them is read by inspects, after recovery.
+    """
+
+    def __init__(self, runtime: Runtime, node: str) -> None:
+        self._runtime = runtime
+        self._labels = labels.of_node(node)
+        self._listed: Listed | None = None
+
+    def begin(self) -> None:
+        """In the place of one that nobody took."""
+        listed = self._listed = Listed(_now(), time.monotonic(), Future())
+        threading.Thread(target=self._list, args=(listed.found,), name="listing ahead", daemon=True).start()
+
+    def take(self) -> Listed | None:
+        """The listing, once, unless it has become old."""
+        listed, self._listed = self._listed, None
+        return listed if listed is not None and time.monotonic() - listed.began < AHEAD_SECONDS else None
+
+    def _list(self, found: Future[Sequence[ContainerState]]) -> None:
+        try:
+            found.set_result(self._runtime.list(self._labels))
+        except Exception as error:  # noqa: BLE001 - raised where the listing is awaited
+            found.set_exception(error)
 
 
 class Relisting:
@@ -65,14 +104,16 @@ class Relisting:
         for one in ids:
             self._told.setdefault(one, Glance(uid="", state=""))
 
-    def relisted(self, early: Callable[[signals.Relisted], None] | None = None) -> signals.Relisted:
-        """One listing. `Refusal` if there is none.
+    def relisted(
+        self, early: Callable[[signals.Relisted], None] | None = None, ahead: Listed | None = None
+    ) -> signals.Relisted:
+        """One listing, the one begun `ahead` if there is. `Refusal` if there is none.
 
         Where everything is told anew, `early` is told first of what does not run: with many containers the inspects of
         those that run as they should take longer than all else that a restart waits for.
         """
-        began_at = time.time_ns() // 1_000_000
-        listed = self._listed()
+        began_at = _now() if ahead is None else ahead.began_at
+        listed = self._listed(self._runtime.list(self._labels) if ahead is None else ahead.found.result())
         ids = worth_a_look(self._told, listed, self._unread)
         self._unread.clear()
         stuck = frozenset(self._running)
@@ -97,10 +138,10 @@ class Relisting:
             self._unreadable(container_id, "its inspect does not come to an end")
         return seen, tuple(self._unread.values())
 
-    def _listed(self) -> Mapping[str, Glance]:
+    def _listed(self, containers: Iterable[ContainerState]) -> Mapping[str, Glance]:
         """By id, without what bears our node's label but not the others: it is not ours."""
         found: dict[str, Glance] = {}
-        for one in self._runtime.list(self._labels):
+        for one in containers:
             owner = labels.read(one.labels)
             if owner is not None:
                 found[one.id] = Glance(uid=owner.uid, state=one.state)
@@ -141,6 +182,11 @@ class Relisting:
 
 _NOBODY = labels.Owner(pod="", uid="", container="", attempt=0)
 """Whose a container was that only the log knows of: the log knows that, too."""
+
+
+def _now() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
 
 
 def _gone(container_id: str, owner: labels.Owner) -> signals.Seen:

@@ -64,5 +64,6 @@ def kind(
         },
         commands={pod.AdoptPod: _pod},
         creates=frozenset((manifests.PodApplied,)),
+        precedence=1,
         effects=effects or {},
     )
