@@ -1,27 +1,31 @@
 """What is replayed is what was lived: states, causes, what is left to do; whatever the messages, wherever it ends."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chronolet.kernel import supervisor
 from chronolet.kernel.decider import Decider
+from chronolet.kernel.host import Services
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.ledger import Input, Ledger
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.memory_store import MemoryStore
 from chronolet.kernel.recovery import Recovery
 from chronolet.kernel.routing import Router
+from chronolet.kernel.seat import Seat
 from chronolet.kernel.store import Acquired, Committed, Snapshot, Step, StoreBroken
 from chronolet_schemas import codec, kernel, registry
-from chronolet_schemas.envelope import START, Record
+from chronolet_schemas.envelope import START, Entry, Position, Record
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
 from tests.kernel.chore import Answer, Tell, Word
 from tests.kernel.rig import Rig, request
+from tests.support import scratch
 
 SHARD = Shard("chore")
 STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
@@ -264,3 +268,37 @@ def test_an_entry_that_cannot_be_read_is_passed_over_with_an_event(rig: Rig) -> 
         ("tally.Added@1", b"\xc1"),
         ("tally.Added@1", b"\xc1"),
     ]
+
+
+def test_hosts_are_started_by_precedence(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    start = supervisor.Host.start
+
+    def recorded(seat: Seat, services: Services) -> Any:
+        started.append(str(seat.shard))
+        return start(seat, services)
+
+    monkeypatch.setattr(supervisor.Host, "start", recorded)
+    rig.set_shards("tally", 2)
+    first = dataclasses.replace(tally.kind(2), precedence=0)
+    last = dataclasses.replace(chore.kind(), precedence=9)
+    rig.process(first, last, mirror.kind(1))
+    assert started == ["tally/0", "tally/1", "mirror", "chore"]
+
+
+def test_a_kind_asks_the_world_ahead_once_its_shard_is_taken_and_before_it_is_recovered(rig: Rig) -> None:
+    steps: list[str] = []
+
+    def history(after: Position) -> Iterator[Entry]:
+        steps.append("recovered")
+        yield from rig.store.scan(after)
+
+    asking = dataclasses.replace(tally.kind(1), ahead=lambda: steps.append("asked"))
+    owner = rig.process(asking, history=history)
+    assert steps == ["asked", "recovered"]
+    rig.process(asking, history=history, begin=False).start()
+    scratch.wait_until(lambda: rig.processes[1].phase == "standing by", "a process without a shard")
+    assert steps == ["asked", "recovered"], "nothing is asked for a shard that another process has"
+    owner.retire()
+    scratch.wait_until(lambda: rig.processes[1].phase == "running", "the takeover")
+    assert steps == ["asked", "recovered"] * 2

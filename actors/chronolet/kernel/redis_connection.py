@@ -7,9 +7,10 @@ words. Next: `redis_store`, `redis_scan`; `redis_wire`, which has the socket.
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+import traceback
+from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from chronolet.kernel import redis_url, redis_wire
@@ -36,6 +37,23 @@ class Address:
         return Wire(self._target, timeout)
 
 
+class _Call:
+    """A call that waits for its place in a round trip: its bytes, then its reply, or an error that is its own, for each
+    thread adds to the traceback of what it raises.
+    """
+
+    __slots__ = ("over", "packed", "reply")
+
+    def __init__(self, packed: bytes) -> None:
+        self.packed = packed
+        self.reply: Any = None
+        self.over = False
+
+    def end(self, reply: Any) -> None:
+        self.reply = reply
+        self.over = True
+
+
 class Channel:
     """One connection and its lock. A lost connection is opened again by the next use."""
 
@@ -43,6 +61,7 @@ class Channel:
         self.where = address.where
         self._connection = address.connection(timeout)
         self._lock = threading.Lock()
+        self._waiting: deque[_Call] = deque()
         self.resent = False
         """Whether the last `call` was sent a second time: its answer may be that of a repeat."""
 
@@ -83,6 +102,39 @@ class Channel:
         self.send(packed)
         return self.read(replies, timeout=timeout)
 
+    def join(self, packed: bytes) -> Any:
+        """The reply to one call, sent once, in a round trip with all calls of other threads that wait here meanwhile:
+        a server that writes each command to its disk before it answers does that once for all of them.
+
+        Raises errors of `redis_errors`, as `exchange`. If the connection is lost, each call without a reply raises.
+        """
+        call = _Call(packed)
+        self._waiting.append(call)
+        with self._lock:
+            if not call.over:  # else whoever held the connection took it along
+                self._exchange_waiting()
+        reply = call.reply
+        try:
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
+        finally:
+            del reply, call  # as in `read`
+
+    def _exchange_waiting(self) -> None:
+        calls = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        try:
+            self.send(b"".join(call.packed for call in calls))
+            for call in calls:
+                call.end(self._connection.receive())
+        except Exception as error:  # noqa: BLE001 - none of those who wait may take it for an answer
+            self.disconnect()
+            # A refusal to serve (LOADING) is an answer, which is kept in the frame that raised it.
+            traceback.clear_frames(error.__traceback__)
+            for call in calls:
+                if not call.over:
+                    call.end(type(error)(*error.args))
+
     def send(self, packed: bytes) -> None:
         """Put bytes on the wire, opening the connection if need be."""
         self._connection.send(packed)
@@ -102,12 +154,6 @@ class Channel:
     @property
     def connected(self) -> bool:
         return self._connection.connected
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[Channel]:
-        """Keep others out for several exchanges."""
-        with self._lock:
-            yield self
 
     def disconnect(self) -> None:
         """Close; the next use opens it again."""

@@ -75,9 +75,7 @@ class Commits:
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
-                with self._channel.held():
-                    reply = self._channel.exchange(call, 1)[0]
-                return _answer(reply, step)
+                return _answer(self._channel.join(call), step)
             except LoginRefused as error:
                 raise translated(error, self._channel.where) from error
             except ConnectionLost as error:

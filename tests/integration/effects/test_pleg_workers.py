@@ -194,6 +194,53 @@ def test_what_does_not_run_is_told_early_where_everything_is_told_anew(world: Wo
         assert [one.id for one in early[1].seen] == [up.id]
 
 
+def test_a_listing_begun_ahead_is_the_first_and_told_as_it_is_by_now() -> None:
+    fake = FakeRuntime(images=["pause"])
+    counting = _Counting(fake)
+    stays, goes = _fake_sandbox(fake, "1"), _fake_sandbox(fake, "2")
+    ahead = relisting.Ahead(cast("Runtime", counting), NODE)
+    ahead.begin()
+    listed = ahead.take()
+    assert listed is not None
+    assert len(listed.found.result(HANG_SECONDS)) == 2
+    fake.remove(goes)
+    with relisting.Relisting(cast("Runtime", counting), NODE) as listing:
+        found = listing.relisted(ahead=listed)
+        assert (found.began_at, {one.id: one.state for one in found.seen}) == (
+            listed.began_at,
+            {stays: "running", goes: "removed"},
+        )
+        assert counting.calls["list"] == 1
+        assert ahead.take() is None
+        assert listing.relisted(ahead=ahead.take()).count == 1
+    assert counting.calls["list"] == 2
+
+
+def test_a_listing_begun_ahead_that_has_become_old_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead = relisting.Ahead(FakeRuntime(), NODE)
+    ahead.begin()
+    monkeypatch.setattr(relisting, "AHEAD_SECONDS", 0.0)
+    assert ahead.take() is None
+
+
+def test_a_listing_begun_ahead_that_is_refused_is_told_and_made_anew() -> None:
+    fake = FakeRuntime(images=["pause"])
+    sandbox = _fake_sandbox(fake, "1")
+    fake.refuse("list", Refusal("unavailable", "not yet"))
+    ahead = relisting.Ahead(fake, NODE)
+    ahead.begin()
+    context = Context(entity="node", cause="")
+    job = effects.jobs(fake, NODE, steady_seconds=3600, ahead=ahead)[wanted.Relist]
+    wish = wanted.Relist(subject="relist", intent="relist", known=(), period_seconds=1)
+    thread = threading.Thread(target=job.run, args=(wish, context))
+    thread.start()
+    wait_until(lambda: len(context.sent) > 1, "another listing")
+    context.cancelled.set()
+    thread.join(HANG_SECONDS)
+    failed, found = (signal for signal, _ in context.sent[:2])
+    assert (failed.error, [one.id for one in found.seen]) == ("not yet", [sandbox])
+
+
 def test_an_engine_that_dies_is_told_and_followed_again_and_its_dead_are_found(
     world: World, docker_engine: PrivateDocker
 ) -> None:

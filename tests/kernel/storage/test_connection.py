@@ -133,3 +133,61 @@ def test_a_server_that_loads_is_asked_by_one_connection(
     loading.close()
     # The look at who serves the socket is a connection too, but none of Redis's.
     assert (loading.accepted, made) == (32, 1)
+
+
+def join_at_once(channel: Channel, calls: list[bytes]) -> list[str]:
+    """What each call comes to, where all wait while another one has the connection; in the order of the calls."""
+    outcomes = [""] * len(calls)
+
+    def join(number: int) -> None:
+        try:
+            outcomes[number] = str(channel.join(calls[number]))
+        except RedisError as error:
+            outcomes[number] = f"{type(error).__name__}: {error}"
+
+    with channel._lock:
+        threads = [threading.Thread(target=join, args=(number,)) for number in range(len(calls))]
+        for number, thread in enumerate(threads):
+            thread.start()
+            scratch.wait_until(lambda number=number: len(channel._waiting) > number, "the call")  # type: ignore[misc]
+    for thread in threads:
+        thread.join(scratch.HANG_SECONDS)
+    return outcomes
+
+
+def test_calls_that_wait_together_take_one_round_trip_and_each_gets_its_own_answer(folder: Path) -> None:
+    server = Answering(folder / "sock", iter([b"+one\r\n-ERR two\r\n:3\r\n", b"+four\r\n"]))
+    channel = Channel(Address(server.url), scratch.HANG_SECONDS)
+    calls = [channel.pack("PING", str(number)) for number in range(3)]
+    assert join_at_once(channel, calls) == ["b'one'", "ResponseError: two", "3"]
+    assert channel.join(calls[0]) == b"four"
+    channel.disconnect()
+    server.close()
+
+
+def test_a_connection_lost_among_joined_calls_leaves_each_unanswered_one_with_an_error(folder: Path) -> None:
+    server = Answering(folder / "sock", iter([b"+one\r\n+tw", b"+again\r\n"]))
+    channel = Channel(Address(server.url), scratch.HANG_SECONDS)
+    calls = [channel.pack("PING", str(number)) for number in range(3)]
+    first, *others = join_at_once(channel, calls)
+    assert first == "b'one'"
+    assert [one.partition(":")[0] for one in others] == ["ConnectionLost"] * 2
+    assert channel.join(calls[0]) == b"again"
+    assert server.accepted == 2
+    channel.disconnect()
+    server.close()
+
+
+@pytest.mark.parametrize("answers", [[b"-ERR no\r\n"], [b"+o"], [LOADING]])
+def test_a_connection_of_a_joined_call_that_failed_is_freed(
+    no_collector: None, folder: Path, answers: list[bytes]
+) -> None:
+    server = Answering(folder / "sock", iter(answers))
+    channel = Channel(Address(server.url), scratch.HANG_SECONDS)
+    wire = weakref.ref(channel._connection)
+    with contextlib.suppress(RedisError):
+        channel.join(channel.pack("PING"))
+    channel.disconnect()
+    del channel
+    assert wire() is None
+    server.close()
