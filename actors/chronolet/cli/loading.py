@@ -1,7 +1,6 @@
 """How the command loads its code: an agent that comes back loads it in the moment in which something may have died.
 
-Comes in: a module's name. Goes out: the module, in two thirds of the CPU time of a plain import, by four means that
-`docs/performance.md` measures:
+Comes in: a module's name. Goes out: the module, in less CPU time than by a plain import (docs/adr/0028):
 
 * The garbage collector rests meanwhile, and leaves alone what was loaded ever after: it stays as long as the process.
 * A package named `by_need` is not run until somebody asks it for a name that it has not got yet: of prometheus-client

@@ -29,6 +29,7 @@ def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
         format=1,
         decider=DECIDER,
         commands={manifests.ApplyPods: _node, manifests.DeletePods: _node, manifests.AdoptPods: _node},
+        precedence=6,
         at_start=(NODE,),
         standing=standing or {},
     )

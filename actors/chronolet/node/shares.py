@@ -83,7 +83,7 @@ def check(shared: Sharing, host: Host, cgroups: Cgroups) -> None:
     """
     if wrong := problem(shared, machine(host)):
         raise SettingsError(wrong)
-    if not shared.per_qos or cgroups.why_not():
+    if not shared.per_qos:
         return
     for driver in (shared.driver,) if shared.driver else _DRIVERS:
         found = cgroups.tree(driver)

@@ -159,7 +159,7 @@ def test_calls_that_wait_together_take_one_round_trip_and_each_gets_its_own_answ
     server = Answering(folder / "sock", iter([b"+one\r\n-ERR two\r\n:3\r\n", b"+four\r\n"]))
     channel = Channel(Address(server.url), scratch.HANG_SECONDS)
     calls = [channel.pack("PING", str(number)) for number in range(3)]
-    assert join_at_once(channel, calls) == ["b'one'", "ResponseError: two", "3"]
+    assert join_at_once(channel, calls) == ["b'one'", "ResponseError: ERR two", "3"]
     assert channel.join(calls[0]) == b"four"
     channel.disconnect()
     server.close()

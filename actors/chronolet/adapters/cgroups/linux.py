@@ -7,6 +7,7 @@ effects, by the port; `get cgroups`.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from chronolet.adapters.cgroups.kernel import Kernel, LinuxKernel
@@ -27,23 +28,16 @@ class LinuxCgroups:
         self._trees: dict[Driver, CgroupTree] = {}
 
     def tree(self, driver: Driver) -> CgroupTree | None:
-        if not driver or self.why_not():
+        mounts = self._mounts() if driver else []
+        if not driver or _why_not(mounts):
             return None
         if driver not in self._trees:
             made = SystemdTree if driver == "systemd" and systemd_runs() else FolderTree
-            self._trees[driver] = made(self._mounts(), driver, self._kernel, Marks(self._kept))
+            self._trees[driver] = made(mounts, driver, self._kernel, Marks(self._kept))
         return self._trees[driver]
 
     def why_not(self) -> str:
-        mounts = self._mounts()
-        if not mounts:
-            return "no cgroups are mounted"
-        for one in mounts:
-            if not one.writable:
-                return f"{one.point} is mounted read-only"
-            if not os.access(one.point, os.W_OK):
-                return f"no right to write to {one.point}"
-        return ""
+        return _why_not(self._mounts())
 
     def _mounts(self) -> list[Mounted]:
         """Each hierarchy once, where it was mounted first."""
@@ -51,3 +45,14 @@ class LinuxCgroups:
         for one in mounted(self._proc):
             found.setdefault(one.controllers, one)
         return list(found.values())
+
+
+def _why_not(mounts: Sequence[Mounted]) -> str:
+    if not mounts:
+        return "no cgroups are mounted"
+    for one in mounts:
+        if not one.writable:
+            return f"{one.point} is mounted read-only"
+        if not os.access(one.point, os.W_OK):
+            return f"no right to write to {one.point}"
+    return ""

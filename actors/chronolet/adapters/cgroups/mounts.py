@@ -32,6 +32,8 @@ def mounted(proc: Path = Path("/proc")) -> Iterator[Mounted]:
     """All of them, in the order in which they were mounted."""
     for line in (proc / "self" / "mountinfo").read_text().splitlines():
         fields, _, source = line.partition(" - ")
+        if not source.startswith(_V1):  # a node has some mounts for each of its containers
+            continue
         words, (kind, *_, options) = fields.split(), source.split()
         if kind in (_V1, _V2):
             # The mount and the file system below it may each be read-only.
