@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import zlib
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 NODES = "chronolet:nodes"
 
@@ -44,8 +44,7 @@ def shard_for(kind: str, count: int, key: str) -> Shard:
     return Shard(kind) if count == 1 else Shard(kind, zlib.crc32(key.encode()) % count)
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """Key names of one node."""
 
     node: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from chronolet.container_gc import signals, wanted
 from chronolet.container_gc.inventory import Inventory
@@ -65,8 +66,7 @@ class Turns:
                 self._changed.notify_all()
 
 
-@dataclass(frozen=True, slots=True)
-class Collecting:
+class Collecting(Struct, frozen=True):
     """The workers. The period in seconds. Looks and removals take turns: else a look that began in the middle of a
     removal would find what is gone when it is heard of, and the next run would remove it once more.
     """

@@ -6,7 +6,8 @@ Comes in: the runtime, the log folders. Goes out: `signals.Looked`. Next: `decid
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from chronolet.container_gc.signals import Folder, Link, Looked, Seen, Stage
 from chronolet.ports import labels
@@ -16,8 +17,7 @@ from chronolet_schemas.container_gc import Policy
 from chronolet_schemas.pleg import SANDBOX
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Struct, frozen=True):
     """Where to look, and the settings that hold."""
 
     runtime: Runtime

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from chronolet.devices import registration, signals
 from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
@@ -34,8 +34,7 @@ def _later(seconds: float, call: Callable[[], None]) -> None:
     timer.start()
 
 
-@dataclass
-class _Pace:
+class _Pace(Struct):
     """How often a resource registers: `left` registrations may pass at once, as of `at`. `held` is the newest one that
     has to wait until then.
     """

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
+from msgspec import Struct
 
 from chronolet.devices import signals, wanted
 from chronolet.devices.desk import Desk
@@ -32,8 +32,7 @@ _PRE_START_SECONDS = 40.0
 NOT_THERE = "its plugin is not there"
 
 
-@dataclass(frozen=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """What the workers use. `living` reads the uids of all living pods from the log; `took` is told how many seconds
     the plugin of a resource took to answer Allocate, whatever it answered.
     """

@@ -8,10 +8,10 @@ page /pods, which is asked for again and again (`Latest`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from chronolet.history.entries import ArchiveReader, entries
 from chronolet.kernel.decider import folded
@@ -23,8 +23,7 @@ from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """What every entity of the asked kinds was. `states[kind][key]`."""
 
     position: Position

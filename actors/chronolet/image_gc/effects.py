@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import structlog
+from msgspec import Struct, field
 
 from chronolet.image_gc import signals, wanted
 from chronolet.image_gc.inventory import Inventory
@@ -25,8 +25,7 @@ _LOOK_SECONDS = 300.0
 _REMOVE_SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Collecting:
+class Collecting(Struct, frozen=True):
     """The workers. Periods in seconds. They take turns: else a look would bring back what was removed while it was
     under way.
     """

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from chronolet.image_gc.pinning import pinned
 from chronolet.image_gc.signals import Disk, Looked
@@ -19,8 +20,7 @@ from chronolet_schemas.image_gc import Image, Policy
 _NAMED_USERS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Struct, frozen=True):
     """Where to look, and the settings that hold."""
 
     runtime: Runtime

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from chronolet.keeper import signals, wanted
 from chronolet.keeper.disk import Disk
@@ -27,8 +27,7 @@ _NEW_OWNER = "the keeper has a new owner"
 log = structlog.get_logger("chronolet.keeper")
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(Struct, frozen=True):
     """What the workers need."""
 
     store: Store

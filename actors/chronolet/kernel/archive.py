@@ -14,11 +14,11 @@ import hashlib
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import msgpack
+from msgspec import Struct
 
 from chronolet_schemas.envelope import START, Entry, Position
 
@@ -32,8 +32,7 @@ class ArchiveDamaged(Exception):  # noqa: N818 - the condition's name
     """A file is not what was written, or events are missing between files. The text names file and finding."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveFile:
+class ArchiveFile(Struct, frozen=True):
     """One complete file on disk."""
 
     path: Path

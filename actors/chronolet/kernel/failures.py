@@ -7,7 +7,8 @@ own. Next: `supervisor`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from chronolet_schemas import kernel
 from chronolet_schemas.keys import Shard
@@ -17,8 +18,7 @@ FIRST_BACK_OFF_SECONDS = 0.4
 LONGEST_BACK_OFF_SECONDS = 30.0
 
 
-@dataclass(slots=True)
-class Failure:
+class Failure(Struct):
     """The failures in a row of one shard's hosts."""
 
     count: int = 0

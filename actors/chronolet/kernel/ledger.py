@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from chronolet.kernel.decider import Due, Effect, EffectFailed, folded
 from chronolet.kernel.kind import Kind
@@ -70,8 +70,7 @@ class Input(NamedTuple):
         return f"{self.source}:{self.type}:{self.keys[0]}:{about}"
 
 
-@dataclass(slots=True)
-class Turn(Generic[S]):
+class Turn(Struct, Generic[S]):
     """What one step is to commit, and the states that follow from it."""
 
     records: list[Record] = field(default_factory=list)

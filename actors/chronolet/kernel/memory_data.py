@@ -11,8 +11,10 @@ import time
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
+
+from msgspec.structs import replace
 
 from chronolet.kernel.replies import NEVER_OWNED
 from chronolet.kernel.store import DeadLetter, Head, Snapshot
@@ -63,7 +65,7 @@ class MemoryServer:
     def update(self, shard: Shard, **fields: object) -> None:
         """Replace fields of a shard's hash."""
         data = self.shard(shard)
-        data.head = replace(data.head, **fields)  # type: ignore[arg-type]
+        data.head = replace(data.head, **fields)
 
     def append(self, *records: Record) -> Position:
         """More entries in the log, all of one millisecond; the position of the last."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Literal
+
+from msgspec.structs import replace
 
 from chronolet.kernel.memory_data import MemoryServer
 from chronolet.kernel.store import (

@@ -12,12 +12,12 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pykka
 import structlog
+from msgspec import Struct, field
 
 from chronolet.kernel.claims import Claims
 from chronolet.kernel.clock import Clock
@@ -45,8 +45,7 @@ CHECK_PAUSE_SECONDS = 1.0
 log = structlog.get_logger("chronolet.kernel")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class Setup(Struct, frozen=True, kw_only=True):
     """What a process is made of."""
 
     node: str

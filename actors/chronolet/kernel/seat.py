@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from chronolet.kernel.effects import EffectInput, LookAgain, Outlived, SlotFreed
 from chronolet.kernel.inbox import Inbox
@@ -32,8 +33,7 @@ def message_of(item: Item) -> Input | None:
     return item if isinstance(item, Input) else item.item if isinstance(item, EffectInput) else None
 
 
-@dataclass(slots=True)
-class Recovered:
+class Recovered(Struct):
     """A shard as recovery hands it to its host: states, messages it has not consumed yet, and how far was read."""
 
     ledger: Ledger[Any]

@@ -10,8 +10,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from chronolet.kernel.store import StoreUnreachable
 
@@ -19,8 +20,7 @@ OLDEST = (7, 0)
 _TIMEOUT_SECONDS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     path: Path
     version: str
 

@@ -9,8 +9,9 @@ happened.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from chronolet_schemas.envelope import Entry, Mail, Position, Record
 from chronolet_schemas.keys import Shard
@@ -44,8 +45,7 @@ def owner_of(token: str) -> str:
     return token.partition(":")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """A shard's hash. `at` is the position of the last event its steps wrote (START if none)."""
 
     token: str
@@ -59,8 +59,7 @@ class Head:
     unowned_since: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """The log's first event, and the number of shards of each kind, fixed by it."""
 
     run: str
@@ -73,8 +72,7 @@ DEAD_LETTERS = 10_000
 """About so many dead letters are kept; the event in the log that tells of each one stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(Struct, frozen=True):
     """A message given up, as it goes to the dead-letter stream."""
 
     source: Literal["log", "mailbox", "signal"]
@@ -85,8 +83,7 @@ class DeadLetter:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One commit. Encoded once; an unanswered call is sent again with exactly these bytes."""
 
     shard: Shard
@@ -107,8 +104,7 @@ class Step:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """Done, now or by an earlier try of the same step. The records got the ids `<ms>-<n>` that end with `at`, `n`
     going up by one from record to record; without records `at` is the shard's last.
     """
@@ -117,15 +113,13 @@ class Committed:
     at: Position
 
 
-@dataclass(frozen=True, slots=True)
-class Fenced:
+class Fenced(Struct, frozen=True):
     """Somebody else owns the shard (or nobody: empty token). The host must stop at once."""
 
     token: str
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """The shard is not in the state that the step expects: it must be reloaded. Carries what the server has.
 
     With the very version that the step expects: the log or mailbox entry that it consumes is not there, for the server
@@ -139,21 +133,18 @@ class Conflict:
     at: Position
 
 
-@dataclass(frozen=True, slots=True)
-class Acquired:
+class Acquired(Struct, frozen=True):
     head: Head
 
 
-@dataclass(frozen=True, slots=True)
-class NotFree:
+class NotFree(Struct, frozen=True):
     """The shard was not acquired: owner alive, changed hands meanwhile, or written by a newer schema."""
 
     reason: Literal["alive", "changed", "newer_schema"]
     token: str
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """States of one shard, folded from its own events up to `position`."""
 
     position: Position
@@ -161,8 +152,7 @@ class Snapshot:
     state: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """What one blocking read brought. `log` and `mail` are in order of position."""
 
     log: Sequence[Entry]

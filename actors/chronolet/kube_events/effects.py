@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.kube_events import signals, wanted
@@ -20,8 +21,7 @@ ENOUGH_SECONDS = 20.0
 LONGEST_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """To these sinks, by name."""
 
     sinks: Mapping[str, Sink]

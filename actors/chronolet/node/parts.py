@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.docker_runtime import DockerRuntime
@@ -32,8 +33,7 @@ from chronolet.qos import effects as qos_effects
 from chronolet.qos.system import system
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The adapters of one process. `relisted` is the runtime as pleg has it, whose lists tell of the node's health."""
 
     settings: Settings

@@ -6,12 +6,12 @@ Comes in: nothing. Goes out: what the tables of settings are made of. Next: `set
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+
+class Setting(Struct, frozen=True):
     """One setting's names. `field` is its path in a KubeletConfiguration, empty where the kubelet has none there."""
 
     name: str

@@ -6,8 +6,9 @@ Comes in: settings. Goes out: a `Node`, ready to start. The one place that knows
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from chronolet.devices import actor as devices
 from chronolet.history.entries import entries
@@ -28,8 +29,7 @@ from chronolet.node.tuning import USUAL, Tuning
 from chronolet.pod import actor as pod
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A process of the node."""
 
     settings: Settings

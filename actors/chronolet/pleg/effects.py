@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import structlog
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from chronolet.kernel.kind import Effect, EffectContext, Job
@@ -32,8 +32,7 @@ _LONGEST_PAUSE_SECONDS = 2.0
 _SLICE_SECONDS = 1.0
 
 
-@dataclass
-class Link:
+class Link(Struct):
     """What the stream tells the listing: whether it stands, how often it was opened, and to look at once.
 
     `destroyed` are the ids whose end was noticed while a listing may have been under way: what that listing saw of

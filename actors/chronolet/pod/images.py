@@ -7,8 +7,9 @@ Comes in: `wanted.EnsureImage`. Goes out: calls to the runtime; `PullBegan`, `Pu
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from chronolet.kernel.kind import EffectContext, Job
 from chronolet.pod import signals, wanted
@@ -32,8 +33,7 @@ _UNAVAILABLE = tuple(f"unexpected HTTP status: {status}" for status in (502, 503
 """What the engine says when the registry, or what stands before it, answers that it cannot serve."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pulls:
+class Pulls(Struct, frozen=True):
     """How images are fetched: what registries are told, how many pulls at once (None: any number), and for how long
     nothing may move.
     """

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import structlog
+from msgspec import Struct, field
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
@@ -36,8 +36,7 @@ from chronolet.rules.qos_class import least_oom_score_adj
 log = structlog.get_logger("chronolet.pod")
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """What pods touch, and what is the same for all of them. `builtin` builds an image that no registry has; `run` is
     the log's.
     """

@@ -6,8 +6,9 @@ Comes in: adapters. Goes out: one record. Next: `worker`, `effects`.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from chronolet.ports.probes import Prober
 from chronolet.prober.wanted import RunProbe
@@ -34,8 +35,7 @@ class Figures(Protocol):
         """A probe has ended, after all tries."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """Of one process. `unjudged_limit` (milliseconds): for so long a time-out that a stall explains is not judged; None
     where every time-out is, as by the kubelet, and no kill waits.
     """

@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Literal
 
 import structlog
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from chronolet.kernel.kind import Effect, EffectContext, Job
@@ -53,8 +53,7 @@ def machine(host: Host, tree: CgroupTree | None = None) -> Amounts:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """What the workers need."""
 
     sharing: Sharing
@@ -136,8 +135,7 @@ def _driver(engine: Engine) -> Driver:
             return "cgroupfs"
 
 
-@dataclass
-class Report:
+class Report(Struct):
     """What one pass through the tree came to."""
 
     restored: list[signals.Restored] = field(default_factory=list)

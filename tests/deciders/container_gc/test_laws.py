@@ -6,11 +6,11 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from chronolet.adapters.fake_runtime import FakeRuntime
 from chronolet.container_gc import wanted

@@ -14,10 +14,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
+from msgspec import Struct
 
 from chronolet.adapters import unix_sockets
 from chronolet.adapters.inotify import Bell
@@ -31,8 +31,7 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 120.0
 _DEEPEST = 4
 
 
-@dataclass
-class Known:
+class Known(Struct):
     """A socket of the folder. `endpoint` is where its plugin is, once it has registered."""
 
     identity: Identity
