@@ -1,6 +1,6 @@
 """How the command loads its code: an agent that comes back loads it in the moment in which something may have died.
 
-Comes in: a module's name. Goes out: the module, in less CPU time than by a plain import (docs/adr/0028):
+Comes in: a module's name. Goes out: the module, in less CPU time than by a plain import (docs/adr/0029):
 
 * The garbage collector rests meanwhile, and leaves alone what was loaded ever after: it stays as long as the process.
 * A package named `by_need` is not run until somebody asks it for a name that it has not got yet: of prometheus-client
