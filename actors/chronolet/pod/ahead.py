@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from msgspec.structs import replace
+
 from chronolet.pod import admission, probing
 from chronolet.pod.backoff import wait_seconds
 from chronolet.pod.starting import ensure_image
@@ -44,8 +46,10 @@ def _step(state: State, one: Container) -> Iterator[Event]:
         yield _requested(state, one, one.attempt)
 
 
-def successor(state: State, one: Container) -> Iterator[Event]:
-    """The next attempt of a container that is being stopped to be started again, if that happens at once and soon."""
+def successor(state: State, one: Container, now: int) -> Iterator[Event]:
+    """The next attempt of a container that is being stopped to be started again, if that happens at once and soon. Its
+    image is looked for by its name before it is created, for that may mean another image by now.
+    """
     if one.phase != "stopping" or one.stop is None or _is_tried(state, one, one.attempt + 1):
         return
     if one.stop.grace_period_seconds > LONGEST_GRACE_SECONDS:
@@ -54,7 +58,8 @@ def successor(state: State, one: Container) -> Iterator[Event]:
     again = one.stop.reason in probing.FAILED and state.manifest.spec.restart_policy != "Never"
     same = one.spec_hash == state.container_hashes.get(one.name, "") and one.image_id and one.policy != "Always"
     if again and same and not one.blocked and sandbox_good(state) and not wait_seconds(one.back_off, asked_at):
-        yield _requested(state, one, one.attempt + 1)
+        request = _requested(state, one, one.attempt + 1)
+        yield replace(request, image=one.image, requested_at=now)
 
 
 def _is_tried(state: State, one: Container, attempt: int) -> bool:
@@ -65,7 +70,7 @@ def _is_tried(state: State, one: Container, attempt: int) -> bool:
     return ahead.asked or (ahead.attempt == attempt and ahead.sandbox_id == state.sandbox.id)
 
 
-def _requested(state: State, one: Container, attempt: int) -> Event:
+def _requested(state: State, one: Container, attempt: int) -> pod.ContainerCreateRequested:
     return pod.ContainerCreateRequested(
         pod=state.pod,
         uid=state.uid,

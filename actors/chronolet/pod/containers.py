@@ -48,6 +48,8 @@ class ContainerWorker:
     def create(self, effect: wanted.CreateContainer, context: EffectContext) -> Signal:
         """One try: whatever stands in the way, the start meets it again and knows what to do."""
         runtime = self._outside.fenced(context)
+        if effect.image and (said := _another_image(runtime, effect)):
+            return _container_refused(effect, "CreateContainerError", said)
         spec = self._spec(runtime, effect, context)
         if not isinstance(spec, ContainerSpec):
             return spec
@@ -204,6 +206,17 @@ class ContainerWorker:
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))
         return container_dead(effect, effect.id, dead)
+
+
+def _another_image(runtime: FencedRuntime, effect: wanted.CreateContainer) -> str:
+    """What the image's name means by now, in words; empty if it still is the image of the request."""
+    try:
+        found = runtime.image(effect.image)
+    except Refusal as refusal:
+        return str(refusal)
+    if found is None:
+        return f"image {effect.image} is not there any more"
+    return "" if found.id == effect.image_id else f"image {effect.image} is {found.id} by now, not {effect.image_id}"
 
 
 def _target(runtime: FencedRuntime, node: str, effect: wanted.ContainerEffect, definition: Container) -> str:

@@ -43,7 +43,13 @@ def _pulling(one: Container, event: pod.ImageEnsureRequested) -> Container:
 
 def _image_ready(one: Container, event: pod.ImageReady) -> Container:
     return replace(
-        one, phase="image_ready", image_id=event.image_id, image_digest=event.digest, image_failures=0, **_NO_WAIT
+        one,
+        phase="image_ready",
+        image_id=event.image_id,
+        image_digest=event.digest,
+        image_size_bytes=event.size_bytes,
+        image_failures=0,
+        **_NO_WAIT,
     )
 
 
@@ -61,7 +67,12 @@ def _image_failed(one: Container, event: pod.ImageFailed) -> Container:
 
 def _creating(one: Container, event: pod.ContainerCreateRequested) -> Container:
     ahead = Ahead(
-        attempt=event.attempt, sandbox_id=event.sandbox_id, spec_hash=event.spec_hash, image_id=event.image_id
+        attempt=event.attempt,
+        sandbox_id=event.sandbox_id,
+        spec_hash=event.spec_hash,
+        image_id=event.image_id,
+        image=event.image,
+        requested_at=event.requested_at,
     )
     return replace(one, ahead=ahead)
 

@@ -189,6 +189,7 @@ def _creation(state: State, one: Container) -> Iterator[Wanted]:
         sandbox_id=asked.sandbox_id,
         spec_hash=asked.spec_hash,
         image_id=asked.image_id,
+        image=asked.image,
         **_making(state, one),
     )
 

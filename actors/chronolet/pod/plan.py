@@ -122,7 +122,7 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         ready = in_turn or one.kind == "ephemeral"
         if one.name in actions.to_kill or one.phase == "stopping" or _outdated(state, one):
             yield from stop(state, one, _why(state, one), now)
-            yield from ahead.successor(state, one)
+            yield from ahead.successor(state, one, now)
         elif one.phase == "running" and one.reason == POST_START_ERROR:
             yield from stop(state, one, "FailedPostStartHook", now)
         elif one.name in to_start and not one.blocked and (ready or one.phase != "image_ready"):

@@ -25,6 +25,10 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import pull_policy
 
+IMAGE_KNOWN_MS = 2_000
+"""So long a start relies on the image that its creation found. After a longer stop somebody may have built or pulled
+another one of that name meanwhile, which a kubelet would find."""
+
 
 def advance(state: State, one: Container, now: int) -> Iterator[Event]:
     """One step of a container on its way to running. It waits for nobody but itself."""
@@ -36,6 +40,8 @@ def advance(state: State, one: Container, now: int) -> Iterator[Event]:
         yield _restart(state, one, wanted, now)
     elif one.phase == "image_ready" and same_image and not one.being_created:
         yield _start(state, one, wanted, now)
+    elif one.phase == "pulling" and same_image:
+        yield from _image_found(state, one, wanted, now)
     elif one.phase == "image_failed" and one.reason in PULL_FAILED and same_image:
         # One that is never to be pulled, or whose name is none, keeps its reason: only a pull has a back-off.
         if now >= one.waits_from + image_failed_milliseconds(one.image_failures):
@@ -71,6 +77,26 @@ def ensure_image(state: State, one: Container, definition: Definition) -> Event:
         image=definition.image,
         policy=definition.image_pull_policy or pull_policy(definition.image),
     )
+
+
+def _image_found(state: State, one: Container, spec_hash: str, now: int) -> Iterator[Event]:
+    """The image, where the creation of this attempt has found it a moment ago: nobody looks for it again."""
+    made = one.ahead
+    if made is None or not made.id or made.outdated or one.waited_seconds:
+        return
+    fits = made.sandbox_id == state.sandbox.id and (made.image, made.spec_hash) == (one.image, spec_hash)
+    if fits and 0 <= now - made.requested_at <= IMAGE_KNOWN_MS:
+        yield pod.ImageReady(
+            pod=state.pod,
+            uid=state.uid,
+            container=one.name,
+            attempt=one.attempt,
+            image=one.image,
+            image_id=made.image_id,
+            digest=one.image_digest,
+            pulled=False,
+            size_bytes=one.image_size_bytes,
+        )
 
 
 def _image_back_off(state: State, one: Container, now: int) -> Event:

@@ -99,13 +99,15 @@ class Stop(Record, frozen=True, kw_only=True):
 class Ahead(Record, frozen=True, kw_only=True):
     """The creation of an attempt ahead of its start, for this sandbox. It is under way until `id` or `failed` is
     set. `outdated`: it is not to run in that sandbox any more, so what was created is to be removed; `failed` is set
-    once that is done.
+    once that is done. What was created by an `image` was created when that name meant `image_id`, after `requested_at`.
     """
 
     attempt: int
     sandbox_id: str
     spec_hash: str
     image_id: str
+    image: str = ""
+    requested_at: int = 0
     id: str = ""
     failed: bool = False
     outdated: bool = False
@@ -159,6 +161,7 @@ class Container(Record, frozen=True, kw_only=True):
     policy: str = ""
     image_id: str = ""
     image_digest: str = ""
+    image_size_bytes: int = 0
     image_failures: int = 0
     start_failures: int = 0
     requested_at: int = 0

@@ -124,7 +124,10 @@ class CreateContainer(ContainerEffect, frozen=True, kw_only=True):
     not start it. Answers: ContainerMade, ContainerRefused (the start tries again, and reports what it meets).
 
     The worker makes the pod's volumes first. It writes no file that names the pod's address, which may not be known.
+    `image`, if given, is looked for first, and has to be the image `image_id`.
     """
+
+    image: str = ""
 
 
 class StartContainer(ContainerEffect, frozen=True, kw_only=True):

@@ -29,11 +29,16 @@ class CreationEvent(ContainerEvent, frozen=True, kw_only=True):
 class ContainerCreateRequested(CreationEvent, frozen=True, kw_only=True):
     """Intent: create the container ahead of its start, and do not start it: for the sandbox `sandbox_id`, which is
     still being started, or as the next attempt of a container that is being stopped.
+
+    `image`, if given, is looked for first, after `requested_at` (milliseconds): the container is created only if that
+    name still means `image_id`.
     """
 
     sandbox_id: str
     spec_hash: str
     image_id: str
+    image: str = ""
+    requested_at: int = 0
 
 
 @registered

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet.pod import signals, wanted
+from chronolet.pod.starting import IMAGE_KNOWN_MS
 from chronolet_schemas import pod, podspec, prober
 from chronolet_schemas.podspec import EnvVar, EnvVarSource
 from chronolet_schemas.podspec.container import ObjectFieldSelector
@@ -264,15 +266,79 @@ def test_the_successor_of_one_that_failed_a_probe_is_created_while_that_is_stopp
     create = life.effects["create/app"]
     assert isinstance(create, wanted.CreateContainer)
     assert (create.attempt, create.sandbox_id, create.image_id) == (1, "sandbox-0", "sha256:1")
+    assert create.image == "busybox:1", "another image may be called so by now"
     assert isinstance(life.effects["container/app"], wanted.StopContainer), "beside it"
 
     life.answer("create/app", signals.ContainerMade, id="app-next")
     assert life.kinds == ["ContainerCreated"]
-    assert life.dies(code=137).kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
-    life.image_there()
+    assert life.dies(code=137).kinds == ["ContainerExited", *STARTED_AT_ONCE]
     start = life.effects["container/app"]
     assert isinstance(start, wanted.StartContainer)
-    assert (start.attempt, start.made_id) == (1, "app-next")
+    assert (start.attempt, start.made_id, start.image_id) == (1, "app-next", "sha256:1")
+
+
+STARTED_AT_ONCE = ("RestartScheduled", "ImageEnsureRequested", "ImageReady", "ContainerStartRequested")
+
+
+def test_the_image_that_a_creation_has_found_is_reported_as_if_it_had_been_looked_for_again() -> None:
+    checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
+    life = Life().apply(manifest(container(liveness_probe=checked))).sandbox_up()
+    found = {"image_id": "sha256:1", "digest": "busybox@sha256:2", "size_bytes": 7, "pulled": False}
+    life.answer("container/app", signals.ImagePresent, **found)
+    first = life.only(pod.ImageReady)
+    fails(life.up()).answer("create/app", signals.ContainerMade, id="app-next").dies(code=137)
+    assert life.only(pod.ImageReady) == replace(first, attempt=1)
+    text = 'Container image "busybox:1" already present on machine and can be accessed by the pod'
+    life.tells(("Pulled", text))
+
+
+def test_a_first_creation_looks_for_no_image() -> None:
+    """It has been looked for just before."""
+    create = made().image_there().effects["create/app"]
+    assert isinstance(create, wanted.CreateContainer)
+    assert create.image == ""
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "looked_for"), [(IMAGE_KNOWN_MS, False), (IMAGE_KNOWN_MS + 1, True), (-1, True)]
+)
+def test_the_image_is_looked_for_again_after_a_longer_stop_or_when_the_clock_was_set_back(
+    milliseconds: int, *, looked_for: bool
+) -> None:
+    life = failing()
+    life.answer("create/app", signals.ContainerMade, id="app-next").dies(code=137, after=milliseconds)
+    assert isinstance(life.effects["container/app"], wanted.EnsureImage if looked_for else wanted.StartContainer)
+
+
+def test_the_image_of_a_successor_that_could_not_be_created_is_looked_for() -> None:
+    """It may mean another one by now."""
+    life = failing()
+    life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message="another image")
+    assert life.dies(code=137).kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
+    assert isinstance(life.effects["container/app"], wanted.EnsureImage)
+
+
+def test_the_image_of_another_definition_is_looked_for() -> None:
+    life = failing()
+    life.answer("create/app", signals.ContainerMade, id="app-next")
+    life.apply(manifest(container(working_dir="/tmp"))).dies(code=137)
+    assert isinstance(life.effects["container/app"], wanted.EnsureImage)
+
+
+def test_the_image_is_looked_for_where_a_creation_of_an_earlier_version_did_not() -> None:
+    life = failing()
+    one = life.state.container("app")
+    old = replace(one, ahead=replace(one.ahead, image="", requested_at=0))
+    life.state = replace(life.state, containers=(old,))
+    life.answer("create/app", signals.ContainerMade, id="app-next").dies(code=137)
+    assert isinstance(life.effects["container/app"], wanted.EnsureImage)
+
+
+def test_an_image_that_is_to_be_pulled_always_is_pulled_for_each_attempt() -> None:
+    checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
+    life = fails(running(container(liveness_probe=checked, image_pull_policy="Always")))
+    assert life.kinds == ["ContainerProbed", "ContainerStopRequested"]
+    assert isinstance(life.dies(code=137).effects["container/app"], wanted.EnsureImage)
 
 
 def test_a_successor_is_not_started_before_its_creation_has_ended() -> None:
@@ -280,6 +346,12 @@ def test_a_successor_is_not_started_before_its_creation_has_ended() -> None:
     assert life.image_there().kinds == ["ImageReady"]
     life.answer("create/app", signals.ContainerMade, id="app-next")
     assert life.kinds == ["ContainerCreated", "ContainerStartRequested"]
+
+
+def test_a_creation_that_ends_first_ends_the_search_for_its_image() -> None:
+    life = failing().dies(code=137)
+    life.answer("create/app", signals.ContainerMade, id="app-next")
+    assert life.kinds == ["ContainerCreated", "ImageReady", "ContainerStartRequested"]
 
 
 def test_one_that_has_to_wait_has_no_successor_yet() -> None:

@@ -187,8 +187,9 @@ def test_a_failed_liveness_probe_restarts_by_back_off() -> None:
     life.tells(("Killing", "Container app failed liveness probe, will be restarted"))
     life.answer("create/app", signals.ContainerMade, id="app-1")
     life.stopped(code=137)
-    assert life.kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
-    life.start()
+    at_once = ["RestartScheduled", "ImageEnsureRequested", "ImageReady", "ContainerStartRequested"]
+    assert life.kinds == ["ContainerExited", *at_once]
+    life.up()
     assert asked(life) == [("app", "Liveness")]
     result(life, "Liveness", "failure")
     life.stopped(code=137)

@@ -88,6 +88,20 @@ def test_what_was_created_for_a_sandbox_that_did_not_run_yet_is_started(
     assert raw["HostConfig"]["NetworkMode"] == f"container:{sandbox.id}"
 
 
+def test_a_creation_that_names_an_image_makes_nothing_of_another_one(world: World) -> None:
+    sandbox = world.sandbox(MANIFEST)
+    there = world.runtime.image(BUSYBOX.reference)
+    assert there is not None
+    asked = replace(create(MANIFEST, sandbox.id), image=BUSYBOX.reference, image_id=there.id)
+    for other in (replace(asked, image_id=f"sha256:{'0' * 64}"), replace(asked, image="chronolet/none:1")):
+        answer = world.run(other)
+        assert isinstance(answer, signals.ContainerRefused), answer
+        assert other.image in answer.message
+        assert {one.id for one in world.ours()} == {sandbox.id}
+    made = world.run(asked)
+    assert isinstance(made, signals.ContainerMade), made
+
+
 def test_no_death_of_a_creation_makes_two(world: World) -> None:
     sandbox = world.sandbox(MANIFEST)
 
