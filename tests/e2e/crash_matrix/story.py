@@ -85,19 +85,21 @@ def creations(lines: Iterable[Line]) -> tuple[int, list[str]]:
 
 def of_the_last_try(story: Story) -> Story:
     """Without what became of sandboxes that could not be started: how often that was tried is chance, and so is whether
-    a listing saw what was made for them and, at the next one, that it was gone.
+    a listing saw what was made for them and, at the next one, that it was gone, under a name that may never start.
     """
     sandbox = story.pod["sandbox"]
     failed = [number for number, words in enumerate(sandbox) if words.startswith(pod.SandboxStartFailed.__name__)]
     after = sandbox[failed[-1] + 1 :] if failed else sandbox
     docker = {name: actions[_last(actions, "create") :] for name, actions in story.docker.items()}
-    seen = {name: words[_last(words, pleg.ContainerStarted.__name__) :] for name, words in story.seen.items()}
+    started = pleg.ContainerStarted.__name__
+    seen = {name: words[_last(words, started) :] for name, words in story.seen.items() if started in words}
     told = {path: list(dict.fromkeys(words)) for path, words in story.told.items()}
     return msgspec.structs.replace(story, pod={**story.pod, "sandbox": after}, docker=docker, seen=seen, told=told)
 
 
 def _last(actions: Sequence[str], word: str) -> int:
-    return max(number for number, action in enumerate(actions) if action == word)
+    """Where it stands; 0 if nowhere, so that the whole is compared."""
+    return max((number for number, action in enumerate(actions) if action == word), default=0)
 
 
 def tell(

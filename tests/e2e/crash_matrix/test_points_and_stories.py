@@ -7,7 +7,7 @@ from chronolet_schemas import pod
 from chronolet_schemas.envelope import Entry, Position
 from tests.e2e.crash_matrix import points
 from tests.e2e.crash_matrix.points import Point
-from tests.e2e.crash_matrix.story import Story, difference, tell
+from tests.e2e.crash_matrix.story import Story, difference, of_the_last_try, tell
 from tests.e2e.journal import Line
 
 LIFE = [
@@ -94,3 +94,16 @@ LATER = msgspec.structs.replace(EXITED, id="y", started_at=7, finished_at=8)
 def test_another_story_is_told_apart(other: Story) -> None:
     assert difference(story(EXITED), story(LATER)) == "", "times and ids make no difference"
     assert difference(story(EXITED), other) != ""
+
+
+def test_of_a_story_with_failed_tries_only_the_last_one_counts() -> None:
+    whole = msgspec.structs.replace(
+        story(),
+        pod={"sandbox": ["SandboxStartFailed {}", "SandboxStarted {}"]},
+        docker={"app": ["create", "destroy", "create", "start"], "unknown": ["destroy"]},
+        seen={"app 0": ["ContainerRemoved", "ContainerStarted"], "POD 1": ["ContainerRemoved"]},
+    )
+    last = of_the_last_try(whole)
+    assert last.pod == {"sandbox": ["SandboxStarted {}"]}
+    assert last.docker == {"app": ["create", "start"], "unknown": ["destroy"]}
+    assert last.seen == {"app 0": ["ContainerStarted"]}
