@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from chronolet.pod import admission, probing
 from chronolet.pod.backoff import wait_seconds
-from chronolet.pod.starting import ensure_image
+from chronolet.pod.starting import ensure_image, policy
 from chronolet.pod.state import Container, State
 from chronolet.pod.views import sandbox_good
 from chronolet_schemas import pod
@@ -56,8 +56,17 @@ def successor(state: State, one: Container, now: int) -> Iterator[Event]:
         return
     asked_at = one.stop.deadline - one.stop.grace_period_seconds * 1000
     again = one.stop.reason in probing.FAILED and state.manifest.spec.restart_policy != "Never"
-    same = one.spec_hash == state.container_hashes.get(one.name, "") and one.image_id and one.policy != "Always"
-    if again and same and not one.blocked and sandbox_good(state) and not wait_seconds(one.back_off, asked_at):
+    same = one.spec_hash == state.container_hashes.get(one.name, "") and one.image_id
+    # The definition's own policy may be another one than that of the attempt before, and an adopted one knows of none.
+    pulled = same and policy(state.definition(one.name)) == "Always"
+    if (
+        again
+        and same
+        and not pulled
+        and not one.blocked
+        and sandbox_good(state)
+        and not wait_seconds(one.back_off, asked_at)
+    ):
         request = _requested(state, one, one.attempt + 1)
         yield replace(request, image=one.image, requested_at=now)
 

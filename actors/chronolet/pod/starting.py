@@ -75,14 +75,23 @@ def ensure_image(state: State, one: Container, definition: Definition) -> Event:
         container=one.name,
         attempt=one.next_attempt,
         image=definition.image,
-        policy=definition.image_pull_policy or pull_policy(definition.image),
+        policy=policy(definition),
     )
 
 
+def policy(definition: Definition) -> str:
+    """When the image is pulled: Always, IfNotPresent or Never."""
+    return definition.image_pull_policy or pull_policy(definition.image)
+
+
 def _image_found(state: State, one: Container, spec_hash: str, now: int) -> Iterator[Event]:
-    """The image, where the creation of this attempt has found it a moment ago: nobody looks for it again."""
+    """The image, where the creation of this attempt has found it a moment ago: nobody looks for it again. An image of
+    which only the id is known, as that of an adopted container, is looked for.
+    """
     made = one.ahead
-    if made is None or not made.id or made.outdated or one.waited_seconds:
+    if made is None or not made.id or made.outdated or one.waited_seconds or one.policy == "Always":
+        return
+    if not one.image_digest and not one.image_size_bytes:
         return
     fits = made.sandbox_id == state.sandbox.id and (made.image, made.spec_hash) == (one.image, spec_hash)
     if fits and 0 <= now - made.requested_at <= IMAGE_KNOWN_MS:

@@ -94,7 +94,8 @@ class Life(Scene):
         return self.answer("spec", signals.SpecKept)
 
     def image_there(self, name: str = "app") -> Self:
-        return self.answer(f"container/{name}", signals.ImagePresent, image_id="sha256:1", pulled=False)
+        found = {"image_id": "sha256:1", "size_bytes": 1, "pulled": False}
+        return self.answer(f"container/{name}", signals.ImagePresent, **found)
 
     def up(self, name: str = "app") -> Self:
         attempt = self.state.container(name).attempt

@@ -341,6 +341,26 @@ def test_an_image_that_is_to_be_pulled_always_is_pulled_for_each_attempt() -> No
     assert isinstance(life.dies(code=137).effects["container/app"], wanted.EnsureImage)
 
 
+def test_an_image_that_is_to_be_pulled_always_by_now_is_pulled_for_the_next_attempt() -> None:
+    checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
+    always = manifest(container(liveness_probe=checked, image_pull_policy="Always"))
+    life = fails(running(container(liveness_probe=checked))).apply(always)
+    life.answer("create/app", signals.ContainerMade, id="app-next")
+    assert isinstance(life.dies(code=137).effects["container/app"], wanted.EnsureImage)
+
+    life = running(container(liveness_probe=checked)).apply(always)
+    assert fails(life).kinds == ["ContainerProbed", "ContainerStopRequested"]
+
+
+def test_of_an_image_of_which_only_the_id_is_known_the_rest_is_looked_for() -> None:
+    """As that of an adopted container."""
+    life = failing()
+    one = life.state.container("app")
+    life.state = replace(life.state, containers=(replace(one, policy="", image_digest="", image_size_bytes=0),))
+    life.answer("create/app", signals.ContainerMade, id="app-next").dies(code=137)
+    assert isinstance(life.effects["container/app"], wanted.EnsureImage)
+
+
 def test_a_successor_is_not_started_before_its_creation_has_ended() -> None:
     life = failing().dies(code=137)
     assert life.image_there().kinds == ["ImageReady"]
