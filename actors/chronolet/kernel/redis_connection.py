@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chronolet.kernel import redis_url, redis_wire
-from chronolet.kernel.redis_errors import AnswerLate, ConnectionLost, ResponseError, translated
+from chronolet.kernel.redis_errors import AnswerLate, ConnectionLost, RedisError, ResponseError, translated
 from chronolet.kernel.redis_wire import Wire
 
 Command = Sequence[str | bytes | int]
@@ -39,19 +39,22 @@ class Address:
 
 class _Call:
     """A call that waits for its place in a round trip: its bytes, then its reply, or an error that is its own, for each
-    thread adds to the traceback of what it raises.
+    thread adds to the traceback of what it raises. `turn` is released when it is over, or has to lead the next trip.
     """
 
-    __slots__ = ("over", "packed", "reply")
+    __slots__ = ("over", "packed", "reply", "turn")
 
     def __init__(self, packed: bytes) -> None:
         self.packed = packed
         self.reply: Any = None
         self.over = False
+        self.turn = threading.Lock()
+        self.turn.acquire()
 
     def end(self, reply: Any) -> None:
         self.reply = reply
         self.over = True
+        self.turn.release()
 
 
 class Channel:
@@ -61,7 +64,10 @@ class Channel:
         self.where = address.where
         self._connection = address.connection(timeout)
         self._lock = threading.Lock()
+        self._queue = threading.Lock()
         self._waiting: deque[_Call] = deque()
+        self._led = False
+        """Whether one of those who joined makes a round trip, or is about to."""
         self.resent = False
         """Whether the last `call` was sent a second time: its answer may be that of a repeat."""
 
@@ -106,13 +112,19 @@ class Channel:
         """The reply to one call, sent once, in a round trip with all calls of other threads that wait here meanwhile:
         a server that writes each command to its disk before it answers does that once for all of them.
 
+        Whoever comes first leads: makes the round trip for all that wait by then, and hands over to the first of those
+        who came meanwhile. So nobody who has an answer waits for a trip of others.
+
         Raises errors of `redis_errors`, as `exchange`. If the connection is lost, each call without a reply raises.
         """
         call = _Call(packed)
-        self._waiting.append(call)
-        with self._lock:
-            if not call.over:  # else whoever held the connection took it along
-                self._exchange_waiting()
+        with self._queue:
+            self._waiting.append(call)
+            leads, self._led = not self._led, True
+        if not leads:
+            call.turn.acquire()
+        if not call.over:
+            self._lead()
         reply = call.reply
         try:
             if isinstance(reply, Exception):
@@ -121,19 +133,34 @@ class Channel:
         finally:
             del reply, call  # as in `read`
 
+    def _lead(self) -> None:
+        try:
+            with self._lock:
+                self._exchange_waiting()
+        finally:
+            with self._queue:
+                self._led = bool(self._waiting)
+                if self._led:
+                    self._waiting[0].turn.release()
+
     def _exchange_waiting(self) -> None:
-        calls = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        with self._queue:
+            calls = list(self._waiting)
+            self._waiting.clear()
         try:
             self.send(b"".join(call.packed for call in calls))
             for call in calls:
                 call.end(self._connection.receive())
-        except Exception as error:  # noqa: BLE001 - none of those who wait may take it for an answer
+        except BaseException as error:  # none of those who wait may take it for an answer
             self.disconnect()
             # A refusal to serve (LOADING) is an answer, which is kept in the frame that raised it.
             traceback.clear_frames(error.__traceback__)
+            lost = type(error) if isinstance(error, RedisError) else ConnectionLost
             for call in calls:
                 if not call.over:
-                    call.end(type(error)(*error.args))
+                    call.end(lost(str(error)))
+            if not isinstance(error, Exception):
+                raise
 
     def send(self, packed: bytes) -> None:
         """Put bytes on the wire, opening the connection if need be."""

@@ -8,6 +8,7 @@ import socket
 import threading
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -142,7 +143,7 @@ def join_at_once(channel: Channel, calls: list[bytes]) -> list[str]:
     def join(number: int) -> None:
         try:
             outcomes[number] = str(channel.join(calls[number]))
-        except RedisError as error:
+        except (RedisError, KeyboardInterrupt) as error:
             outcomes[number] = f"{type(error).__name__}: {error}"
 
     with channel._lock:
@@ -175,6 +176,59 @@ def test_a_connection_lost_among_joined_calls_leaves_each_unanswered_one_with_an
     assert channel.join(calls[0]) == b"again"
     assert server.accepted == 2
     channel.disconnect()
+    server.close()
+
+
+def test_who_has_an_answer_waits_for_no_further_round_trip(folder: Path) -> None:
+    gates = [threading.Event() for _ in range(3)]
+
+    def answers() -> Iterator[bytes]:
+        for gate, answer in zip(gates, (b"+1\r\n", b"+2\r\n+3\r\n", b"+4\r\n"), strict=True):
+            assert gate.wait(scratch.HANG_SECONDS)
+            yield answer
+
+    server = Answering(folder / "sock", answers())
+    channel = Channel(Address(server.url), scratch.HANG_SECONDS)
+    call = channel.pack("PING")
+    with ThreadPoolExecutor(4) as threads:
+
+        def joining(waiting: int) -> Future[bytes]:
+            """A call that waits, among so many, for the trip under way."""
+            joined = threads.submit(channel.join, call)
+            scratch.wait_until(lambda: len(channel._waiting) == waiting and channel._lock.locked(), "the call")
+            return joined
+
+        first = joining(0)
+        second, third = joining(1), joining(2)
+        gates[0].set()
+        assert first.result(scratch.HANG_SECONDS) == b"1"
+        scratch.wait_until(lambda: not channel._waiting and channel._lock.locked(), "the second trip")
+        fourth = joining(1)
+        gates[1].set()
+        # The trip of the fourth, which one of them made way for, has no answer yet.
+        assert [one.result(scratch.HANG_SECONDS) for one in (second, third)] == [b"2", b"3"]
+        assert not fourth.done()
+        gates[2].set()
+        assert fourth.result(scratch.HANG_SECONDS) == b"4"
+    channel.disconnect()
+    server.close()
+
+
+def test_who_is_interrupted_leaves_an_error_to_all_that_joined(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Answering(folder / "sock", iter([b"+one\r\n"]))
+    channel = Channel(Address(server.url), scratch.HANG_SECONDS)
+
+    def interrupted(_: object = None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(channel._connection, "receive", interrupted)
+    calls = [channel.pack("PING", str(number)) for number in range(3)]
+    outcomes = join_at_once(channel, calls)
+    assert sorted(one.partition(":")[0] for one in outcomes) == [
+        "ConnectionLost",
+        "ConnectionLost",
+        "KeyboardInterrupt",
+    ]
     server.close()
 
 
