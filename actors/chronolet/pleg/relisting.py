@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -24,7 +25,7 @@ INSPECT_SECONDS = 10.0
 PATIENCE_SECONDS = 1.0
 """How long a listing waits for inspects: one that is stuck is told by a later listing, and stops nobody."""
 AHEAD_SECONDS = 1.0
-"""A listing that began longer ago, because others had to be decided first, is made anew."""
+"""A listing that began longer ago and is there, because others had to be decided first, is made anew."""
 _AT_ONCE = 4
 
 _Inspection = Future[ContainerState | None]
@@ -55,9 +56,13 @@ class Ahead:
         threading.Thread(target=self._list, args=(listed.found,), name="listing ahead", daemon=True).start()
 
     def take(self) -> Listed | None:
-        """The listing, once, unless it has become old."""
+        """The listing, once, unless it has become old. One that is still under way is waited for, however old it is:
+        two at a time could end in the wrong order.
+        """
         listed, self._listed = self._listed, None
-        return listed if listed is not None and time.monotonic() - listed.began < AHEAD_SECONDS else None
+        if listed is None or (listed.found.done() and time.monotonic() - listed.began >= AHEAD_SECONDS):
+            return None
+        return listed
 
     def _list(self, found: Future[Sequence[ContainerState]]) -> None:
         try:
@@ -112,8 +117,8 @@ class Relisting:
         Where everything is told anew, `early` is told first of what does not run: with many containers the inspects of
         those that run as they should take longer than all else that a restart waits for.
         """
-        began_at = _now() if ahead is None else ahead.began_at
-        listed = self._listed(self._runtime.list(self._labels) if ahead is None else ahead.found.result())
+        began_at, found = self._list(ahead)
+        listed = self._listed(found)
         ids = worth_a_look(self._told, listed, self._unread)
         self._unread.clear()
         stuck = frozenset(self._running)
@@ -124,6 +129,13 @@ class Relisting:
         self._distrusted = False
         seen, unread = self._inspected(ids, stuck)
         return signals.Relisted(began_at=began_at, count=len(listed), seen=seen, unread=unread)
+
+    def _list(self, ahead: Listed | None) -> tuple[int, Sequence[ContainerState]]:
+        """When it began, and what is there. What was refused ahead may be granted by now."""
+        if ahead is not None:
+            with suppress(Refusal):
+                return ahead.began_at, ahead.found.result()
+        return _now(), self._runtime.list(self._labels)
 
     def _inspected(
         self, ids: Sequence[str], stuck: Collection[str]
