@@ -29,8 +29,8 @@ SLICE_SECONDS = 1.0
 _LONGEST_PATH = 107
 _INNER_NAME = ".grpc"
 """Next to the path: where the gRPC server itself listens."""
-_NEW_NAME = ".new"
-"""Next to the path: the socket until it listens."""
+_NEW_PREFIX = ".new-"
+"""Next to the path, with the process's number: the socket until it listens."""
 
 Identity = tuple[int, int, int]
 """Device, inode and birth: numbers of inodes are soon used again."""
@@ -93,14 +93,16 @@ def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
     It appears at the path when it listens, for plugins connect as soon as they see it. A link, unlike a rename, fails
     where another process has been faster.
     """
-    new = socket.with_name(_NEW_NAME)
+    new = socket.with_name(f"{_NEW_PREFIX}{os.getpid()}")
     with stream_socket(AF_UNIX) as listener:
         try:
             new.unlink(missing_ok=True)
-            listener.bind(str(new))
-            listener.listen(BACKLOG)
-            socket.hardlink_to(new)
-            new.unlink()
+            try:
+                listener.bind(str(new))
+                listener.listen(BACKLOG)
+                socket.hardlink_to(new)
+            finally:
+                new.unlink(missing_ok=True)
         except OSError as error:
             raise SocketError(f"{socket}: cannot listen there: {error.strerror or error}") from error
         made = identity(socket)
@@ -120,20 +122,28 @@ def make_room(socket: Path) -> None:
         if identity(socket) and _answers(socket):
             raise SocketError(f"{socket}: another process serves it; end it, or choose another folder")
         socket.unlink(missing_ok=True)
+        for left in socket.parent.glob(f"{_NEW_PREFIX}*"):  # by a process that was killed before it listened
+            if not _is_taken(left):
+                left.unlink(missing_ok=True)
     except OSError as error:
         raise SocketError(f"{error.filename or socket}: {error.strerror or error}") from error
 
 
 def _answers(socket: Path) -> bool:
     """Whether a gRPC server is alive behind it: one that was stopped, or is dead, accepts at most."""
-    with stream_socket(AF_UNIX) as probe:
-        # Not to wait at a full queue, which a living process has.
-        probe.setblocking(False)
-        if probe.connect_ex(str(socket)) in (errno.ECONNREFUSED, errno.ENOENT):
-            return False
+    if not _is_taken(socket):
+        return False
     from chronolet.adapters import grpc_sockets  # noqa: PLC0415 - loads grpc
 
     return grpc_sockets.answers(str(socket))
+
+
+def _is_taken(socket: Path) -> bool:
+    """Whether a process listens there."""
+    with stream_socket(AF_UNIX) as probe:
+        # Not to wait at a full queue, which a living process has.
+        probe.setblocking(False)
+        return probe.connect_ex(str(socket)) not in (errno.ECONNREFUSED, errno.ENOENT)
 
 
 def check_length(socket: str) -> None:
