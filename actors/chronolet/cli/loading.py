@@ -2,13 +2,13 @@
 
 Comes in: a module's name. Goes out: the module, in less CPU time than by a plain import (docs/adr/0029):
 
-* The garbage collector rests meanwhile, and leaves alone what was loaded ever after: it stays as long as the process.
+* The garbage collector is off meanwhile, and what was loaded is frozen: the collector skips it from then on.
 * A package named `by_need` is not run until somebody asks it for a name that it has not got yet: of prometheus-client
   only metrics are used, none of its servers.
 * rich is hidden from structlog, which loads it where it is installed, for tracebacks in colours that nobody sees.
-* Python takes the memory of its stack in pieces of 16 KiB and returns one as soon as it is left. A hot loop at the edge
-  of a piece (a long regular expression that is compiled) takes and returns one with each call. So all of it runs on one
-  large piece.
+* The interpreter allocates its frame stack in chunks of 16 KiB and frees one as soon as it is left. A hot loop at the
+  edge of a chunk (compiling a long regular expression) allocates and frees one with each call. So all of it runs in one
+  large chunk.
 
 Next: `main`, the command line.
 """
@@ -51,7 +51,7 @@ def loaded(name: str, by_need: Sequence[str] = ()) -> Any:
 
 
 def with_room(call: Callable[[], T]) -> T:
-    """What the call returns; all that it calls has room on one piece of Python's stack."""
+    """What the call returns; the frames of all that it calls fit into one chunk of the interpreter's stack."""
     assert isinstance(call, FunctionType)  # noqa: S101 - another callable has no code of its own
     code = call.__code__.replace(co_stacksize=_STACK_WORDS)
     roomy: Callable[[], T] = FunctionType(code, call.__globals__, call.__name__, call.__defaults__, call.__closure__)
@@ -84,7 +84,11 @@ def _load_by_need(name: str) -> None:
 
 
 class _Rest:
-    """Answers for the names that a package has not got: its modules, and what its own code makes."""
+    """Answers for the names that a package has not got: its modules, and what its own code makes.
+
+    Only for packages whose modules ask their package for no such name while they are loaded: that thread would wait for
+    the one that runs the package's code, and that one for the module.
+    """
 
     def __init__(self, package: ModuleType, spec: ModuleSpec) -> None:
         self._package = package
@@ -100,7 +104,11 @@ class _Rest:
             if not self._begun:
                 self._begun = True
                 assert self._spec.loader is not None  # noqa: S101 - a package of files has one
-                self._spec.loader.exec_module(self._package)
+                try:
+                    self._spec.loader.exec_module(self._package)
+                except BaseException:
+                    self._begun = False
+                    raise
                 del names["__getattr__"]
         if name not in names:
             raise AttributeError(f"module {self._spec.name!r} has no attribute {name!r}")

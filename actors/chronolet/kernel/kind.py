@@ -130,7 +130,7 @@ class Kind(Generic[S]):
     commits_when_full: bool = False
     """Whether this kind's steps are committed even on a server that has reached its maxmemory: they lead to room."""
     precedence: int = 5
-    """Hosts of the lowest are started first: those that a container is waiting for that died without the process."""
+    """Start order, lowest first: pleg and pods before the rest, for a container may have died meanwhile."""
     ahead: Callable[[], None] | None = None
     """Called when a shard was taken, before it is recovered: may begin to read of the world what its effects will want
     to know first. Must not wait, and must not change anything.

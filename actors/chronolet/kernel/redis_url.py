@@ -23,7 +23,7 @@ _PORT = 6379
 
 
 class Tls(NamedTuple):
-    """How the server is believed, and this client is known to it: paths of PEM files, "" for none."""
+    """How the server is verified and the client authenticates: paths of PEM files, "" for none."""
 
     ca_file: str
     ca_folder: str
