@@ -8,10 +8,12 @@ Next: `docker.py` and `redis.py` put their servers there and sweep what a killed
 import fcntl
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PATIENCE = float(os.environ.get("CHRONOLET_TEST_PATIENCE", "5"))
@@ -40,6 +42,13 @@ def create(kind: str) -> Path:
     unfinished.write_text(f"{os.getpid()} {start_time(os.getpid())}")
     unfinished.rename(folder / "owner")
     return folder
+
+
+def remove(folder: Path) -> None:
+    """The folder, from which threads that come to their end may remove what they have made there."""
+    while folder.exists():
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
 
 def sweep(kind: str, destroy: Callable[[Path], None]) -> None:

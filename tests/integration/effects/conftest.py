@@ -1,6 +1,5 @@
 """A node's outside on the shared private engine, empty before and after each test."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,4 +24,4 @@ def short_folder() -> Iterator[Path]:
     """A folder whose path leaves room for the names of sockets."""
     made = scratch.create("devices")
     yield made
-    shutil.rmtree(made)
+    scratch.remove(made)
