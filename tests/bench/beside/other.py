@@ -63,7 +63,7 @@ class Other(AnyAgent):
             "pidfile": self.pidfile,
             "docker": self.docker.host,
             "folder": self.folder,
-            "cgroup": self.docker.cgroup_root(NAME),
+            "cgroup": self.docker.cgroup_root(self.folder.name),
         }
         # Not by `format`: braces may mean something to the shell, too.
         for name, value in values.items():
