@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from chronolet.kernel.pace import ENOUGH, GAIN, LEAST, MEASURING_SECONDS, MEMORY_SECONDS, Pace
+from chronolet.kernel.pace import ENOUGH, GAIN, LEAST, MEASURING_SECONDS, MEMORY_SECONDS, Pace, untried
 
 
 class Server:
@@ -41,8 +41,8 @@ class Server:
         self.pace.ended("start", seconds, beside=at_once - 1)
 
 
-@pytest.mark.parametrize("carries", [2, 5, 20])
-def test_the_limit_comes_to_rest_a_little_above_what_the_server_carries(carries: int) -> None:
+@pytest.mark.parametrize("carries", [2, 5, 12])
+def test_the_limit_comes_to_rest_at_a_multiple_of_what_the_server_carries(carries: int) -> None:
     server = Server(carries)
     server.idles()
     assert math.floor(carries * GAIN) <= server.works(1000) <= math.ceil(carries * GAIN)
@@ -53,11 +53,22 @@ def test_jobs_of_uneven_length_do_not_bring_it_down(spread: float) -> None:
     server = Server(8)
     server.spread = spread
     server.idles(15)
-    assert 8 <= server.works(1000) <= 16
+    assert 8 <= server.works(1000) <= 10 * GAIN
 
 
 def test_a_first_batch_goes_by_the_first_limit() -> None:
     assert Server(20).works(1000) == 4
+    assert untried(2) == 2 * GAIN
+
+
+def test_jobs_that_wait_for_one_another_do_not_keep_the_limit_down() -> None:
+    """The more run at a time, the more the server carries, but each less than the one before."""
+    server = Server(1)
+    server.idles()
+    for _ in range(200):
+        server.carries = 2 - 1 / server.pace.limit
+        server.works(1)
+    assert server.pace.limit >= 7
 
 
 def test_it_grows_only_while_jobs_wait() -> None:

@@ -26,7 +26,7 @@ from chronolet.adapters.volumes import HostVolumes
 from chronolet.keeper import actor as keeper
 from chronolet.keeper.effects import Keeping
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.pace import Pace
+from chronolet.kernel.pace import Pace, untried
 from chronolet.kube_events import actor as kube_events
 from chronolet.kube_events import effects as kube_events_effects
 from chronolet.manifests import actor as manifests
@@ -109,7 +109,9 @@ def _manifests(parts: Parts) -> Kind[Any]:
 
 def _at_once(settings: Settings) -> pod_effects.AtOnce:
     def pace(head_start_seconds: float = 0.0) -> Pace:
-        return Pace(settings.max_parallel_starts, first=os.cpu_count() or 1, head_start_seconds=head_start_seconds)
+        return Pace(
+            settings.max_parallel_starts, first=untried(os.cpu_count() or 1), head_start_seconds=head_start_seconds
+        )
 
     return pod_effects.AtOnce(sandboxes=pace(HEAD_START_SECONDS), creations=pace(), starts=pace())
 
