@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chronolet.kernel.observer import Queue
-from chronolet.kernel.pace import MEMORY_SECONDS, MOST_LATE, PATIENCE_SECONDS, Pace
+from chronolet.kernel.pace import GAIN, MEMORY_SECONDS, MOST_LATE, PATIENCE_SECONDS, Pace
 from chronolet.kernel.timers import Timer
 from chronolet.kernel.workshop import Workshop
 
@@ -189,7 +189,7 @@ def test_the_end_of_one_whose_turn_was_taken_back_is_no_failure() -> None:
 def test_a_limit_that_grows_lets_several_begin() -> None:
     launched: list[str] = []
     now = [0.0]
-    pace = Pace(8, first=2, clock=lambda: now[0])
+    pace = Pace(32, first=2, clock=lambda: now[0])
     workshop = Workshop(Clock().after)
     for _ in range(3):
         alone = Piece("alone", [], at_once=pace)
@@ -205,7 +205,7 @@ def test_a_limit_that_grows_lets_several_begin() -> None:
         workshop.took(piece, "start", 0.4)
         workshop.left(piece)
     assert len(launched) == 20 + pace.limit
-    assert pace.limit == 5, "four were carried at once"
+    assert pace.limit == 4 * GAIN, "four were carried at once"
 
 
 def test_the_first_of_a_batch_has_a_head_start() -> None:
