@@ -35,7 +35,7 @@ class Relay:
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._meetings: set[object] = set()
-        """The tasks of all connections. asyncio refers to none whose client has said all: it would be garbage."""
+        """The tasks of all connections. asyncio itself lets go of one whose client has sent everything."""
         self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
 
     def __enter__(self) -> Self:

@@ -63,7 +63,7 @@ def serve(
     call of anybody is handled, and `prepare` each time before the socket is made. More than `most_calls` at a time are
     refused. `handlers` is called at the first connection.
 
-    It is made anew, too, when somebody else has removed it, and removed at the end. SocketError if it cannot be made,
+    It is also made anew if another process removes it, and removed at the end. SocketError if it cannot be made,
     or a living process serves it already: what a dead one left is removed.
     """
     inner = socket.with_name(_INNER_NAME)
@@ -88,7 +88,7 @@ def serve(
 
 @contextmanager
 def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
-    """What listens there, and what has been made for that: removed at the end, unless it is somebody else's by then.
+    """The listening socket and its identity. Removed at the end, unless another process has replaced it.
 
     It appears at the path when it listens, for plugins connect as soon as they see it. A link, unlike a rename, fails
     where another process has been faster.

@@ -3,9 +3,9 @@
 Comes in: a module's name. Goes out: the module, in less CPU time than by a plain import (docs/adr/0029):
 
 * The garbage collector is off meanwhile, and what was loaded is frozen: the collector skips it from then on.
-* A package named `by_need` is not run until somebody asks it for a name that it has not got yet: of prometheus-client
-  only metrics are used, none of its servers.
-* rich is hidden from structlog, which loads it where it is installed, for tracebacks in colours that nobody sees.
+* The own code of a package named `by_need` runs only when a name is needed that its loaded modules do not provide: of
+  prometheus-client only metrics are used, none of its servers.
+* rich is hidden from structlog, which loads it where it is installed, for coloured tracebacks that are never printed.
 * The interpreter allocates its frame stack in chunks of 16 KiB and frees one as soon as it is left. A hot loop at the
   edge of a chunk (compiling a long regular expression) allocates and frees one with each call. So all of it runs in one
   large chunk.

@@ -170,7 +170,7 @@ class Slot:
 
     def launch(self) -> None:
         """Start the worker's thread, and a one-shot's time; one that is tended has no thread. Where none can be had,
-        the effect fails like one whose worker raises: nothing is raised into whoever gave it its turn.
+        the effect fails like one whose worker raises: its caller is not disturbed.
         """
         self._has_turn = not self.standing
         if self._has_turn:

@@ -9,7 +9,7 @@ only takes longer. The limit is `GAIN` times what was carried while jobs were wa
 carry more, and shrinks where the server has slowed down.
 
 How long a job takes on an idle server is the median of those of its name that ran alone, in the last ten minutes or,
-where those are too few, ever. One of a name that nobody knows counts with the median of the lane. The first of a batch
+where those are too few, ever. A job of an unknown name counts with the median of the lane. The first of a batch
 may have a head start: nothing runs beside it for so long, or until it has ended. Where jobs have been waiting for ten
 minutes without a break and none ran alone meanwhile, the limit goes down to one until some have, for a minute at most.
 

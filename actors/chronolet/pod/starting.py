@@ -85,7 +85,7 @@ def policy(definition: Definition) -> str:
 
 
 def _image_found(state: State, one: Container, spec_hash: str, now: int) -> Iterator[Event]:
-    """The image, where the creation of this attempt has found it a moment ago: nobody looks for it again. An image of
+    """The image, where the creation of this attempt has found it a moment ago: it is not looked up again. An image of
     which only the id is known, as that of an adopted container, is looked for.
     """
     made = one.ahead
