@@ -290,6 +290,18 @@ def test_the_path_is_seen_only_when_the_socket_listens(folder: Path, monkeypatch
     assert seen_before[0] is False
 
 
+def test_a_socket_whose_maker_was_killed_before_it_was_shown_is_removed_by_the_next_start(folder: Path) -> None:
+    dead, living = folder / ".new-1", folder / ".new-2"
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(dead))
+        killed.listen()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(living))
+        other.listen()
+        with served(folder / "kubelet.sock"):
+            assert {one.name for one in folder.iterdir() if one.is_socket()} == {living.name, "kubelet.sock"}
+
+
 class Stop(threading.Event):
     """Tells when somebody waits for it."""
 
