@@ -26,6 +26,10 @@ class Clock:
         self._timers.append((seconds, timer))
         return timer
 
+    def running(self, after: float) -> int:
+        """How many are still to ring after so many seconds."""
+        return sum(seconds == after and timer.action is not None for seconds, timer in self._timers)
+
     def ring(self, after: float = PATIENCE_SECONDS) -> None:
         """What was to ring after so many seconds."""
         timers, self._timers = self._timers, []
@@ -232,17 +236,40 @@ def test_one_that_waits_for_the_head_start_of_another_learns_of_the_limit_that_f
     assert pieces[1].queues == [Queue(at_work=1, allowed=2, holders=("a",))]
 
 
-def test_a_head_start_ends_with_the_first_job() -> None:
+def test_during_a_head_start_each_job_that_ends_makes_room_for_two() -> None:
     launched: list[str] = []
     clock = Clock()
     workshop = Workshop(clock.after)
-    pieces = [Piece(str(number), launched, at_once=Pace(8, first=2, head_start_seconds=0.5)) for number in range(4)]
+    pieces = [Piece(str(number), launched, at_once=Pace(8, first=4, head_start_seconds=0.5)) for number in range(9)]
     for piece in pieces:
         workshop.submit(piece)
     workshop.left(pieces[0])
-    assert launched == ["0", "1", "2"]
+    assert launched == list("012")
+    workshop.left(pieces[1])
+    assert launched == list("01234")
     clock.ring(0.5)
-    assert launched == ["0", "1", "2"]
+    assert launched == list("012345")
+
+
+def test_a_head_start_leads_to_the_limit_and_no_further() -> None:
+    launched: list[str] = []
+    workshop = Workshop(Clock().after)
+    pieces = [Piece(str(number), launched, at_once=Pace(8, first=3, head_start_seconds=0.5)) for number in range(9)]
+    for piece in pieces:
+        workshop.submit(piece)
+    for piece in pieces[:5]:
+        workshop.left(piece)
+    assert launched == list("01234567")
+
+
+def test_a_head_start_is_over_when_nothing_is_at_work() -> None:
+    clock = Clock()
+    workshop = Workshop(clock.after)
+    piece = Piece("a", [], at_once=Pace(8, first=3, head_start_seconds=0.5))
+    workshop.submit(piece)
+    assert clock.running(0.5) == 1
+    workshop.left(piece)
+    assert not clock.running(0.5)
 
 
 def test_only_a_lane_that_was_idle_gives_a_head_start() -> None:

@@ -9,9 +9,10 @@ only takes longer. The limit is `GAIN` times what was carried while jobs were wa
 carry more, and shrinks where the server has slowed down.
 
 How long a job takes on an idle server is the median of those of its name that ran alone, in the last ten minutes or,
-where those are too few, ever. A job of an unknown name counts with the median of the lane. The first of a batch
-may have a head start: nothing runs beside it for so long, or until it has ended. Where jobs have been waiting for ten
-minutes without a break and none ran alone meanwhile, the limit goes down to one until some have, for a minute at most.
+where those are too few, ever. A job of an unknown name counts with the median of the lane. A batch may begin with a
+head start: its first job runs alone, and each that ends makes room for two, for so long. Where jobs have been waiting
+for ten minutes without a break and none ran alone meanwhile, the limit goes down to one until some have, for a minute
+at most.
 
 A job that has been at work for longer than `patience_seconds` may hang. It counts no more: another is at work in its
 place. That holds for `MOST_LATE` of them at a time, and as long as no more than `most` are at work in all.
@@ -56,7 +57,9 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.head_start_seconds = head_start_seconds
-        """How long at most the first of a batch is at work by itself, so that it is served as early as a single one."""
+        """How long at most the first of a batch is at work by itself, and the next ones begin two for each that ends.
+        So the first is served as early as a single one, also by what follows elsewhere.
+        """
         self.patience_seconds = patience_seconds
         """A job that has been at work for longer keeps no other waiting."""
         self._most = most

@@ -55,7 +55,9 @@ class Lane:
         """What stood before each that waits, and how many had begun by then."""
         self.begun = 0
         self.head_start: Timer | None = None
-        """Runs while the first of a batch is at work by itself."""
+        """Runs while a batch that has just begun may not use the whole limit."""
+        self.ended = 0
+        """How many have been at work since the lane was idle."""
         self.patience: dict[Waiting, Timer] = {}
         """Of each that is at work in a lane with a Pace: rings when it has been for too long."""
         self.late: set[Waiting] = set()
@@ -66,9 +68,11 @@ class Lane:
         return self.active - len(self.late)
 
     def has_room(self, slot: Waiting, limit: int) -> bool:
-        """Whether one more may be at work. In place of late ones others are, up to the Pace's bound for that."""
-        if self.head_start is not None:
-            return self.active < 1
+        """Whether one more may be at work. During a head start it is one, and one more for each that has ended. In
+        place of late ones others are, up to the Pace's bound for that.
+        """
+        if self.head_start is not None and self.active > self.ended:
+            return False
         bound = slot.at_once.most_with_late if isinstance(slot.at_once, Pace) else limit
         return self.beside() < limit and (not self.late or self.active < bound)
 
@@ -154,9 +158,9 @@ class Workshop:
         with self._lock:
             lane = self._lanes[slot.lane]
             self._leave(lane, slot)
-            self._end_head_start(lane)
             ready = self._ready(lane)
             if not lane.active:
+                self._end_head_start(lane)
                 del self._lanes[slot.lane]  # lanes come and go with what they are named for
         self._launch(ready)
 
@@ -188,6 +192,7 @@ class Workshop:
 
     def _leave(self, lane: Lane, slot: Waiting) -> None:
         lane.at_work.remove(slot)
+        lane.ended += 1
         lane.late.discard(slot)
         if (timer := lane.patience.pop(slot, None)) is not None:
             timer.cancel()
