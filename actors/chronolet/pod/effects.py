@@ -60,7 +60,7 @@ def jobs(outside: Outside, at_once: AtOnce = _AS_MANY) -> Mapping[type[Effect], 
             sandboxes.start, _START_SECONDS, _lane("sandbox"), at_once.sandboxes, _oldest_pod, _sandbox_up
         ),
         wanted.KeepSpec: Job(sandboxes.keep_spec),
-        wanted.StopSandbox: Job(first.stop(sandboxes.stop), _stop_seconds, lane=_pods_own("stop")),
+        wanted.StopSandbox: Job(first.sandboxes(sandboxes.stop), _stop_seconds, lane=_pods_own("stop")),
         wanted.EnsureImage: images.job(outside.runtime, outside.pulls, outside.spans),
         wanted.CreateContainer: Job(
             containers.create, _START_SECONDS, _lane("create"), at_once.creations, _oldest_pod, _created
@@ -71,11 +71,11 @@ def jobs(outside: Outside, at_once: AtOnce = _AS_MANY) -> Mapping[type[Effect], 
         wanted.FindSandbox: Job(finding.sandbox, _READ_SECONDS),
         wanted.FindContainer: Job(finding.container, _READ_SECONDS),
         wanted.DiscardContainer: Job(finding.discard, _REMOVE_SECONDS),
-        wanted.StopContainer: Job(first.stop(containers.stop), _stop_seconds, lane=_pods_own("stop")),
+        wanted.StopContainer: Job(first.containers(containers.stop), _stop_seconds, lane=_pods_own("stop")),
         wanted.PrepareHook: Job(hooks.prepare, _START_SECONDS),
         wanted.RunHook: Job(hooks.run, _HOOK_SECONDS, lane=_pods_own("hook")),
         wanted.ReadExit: Job(exits.read, _READ_SECONDS),
-        wanted.Cleanup: Job(first.cleanup(sandboxes.cleanup), _REMOVE_SECONDS, _lane("cleanup")),
+        wanted.Cleanup: Job(first.cleanups(sandboxes.cleanup), _REMOVE_SECONDS, _lane("cleanup")),
     }
     return {effect: replace(job, run=keeping_the_end(outside.specs, job.run)) for effect, job in plain.items()}
 

@@ -1,15 +1,25 @@
-"""A clean-up begins when no stop of any pod is under way, or after a while."""
+"""The order of stops and clean-ups: containers, sandboxes, what is left; and when a worker no longer waits."""
 
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import pytest
 
+from chronolet.kernel.kind import Worker
 from chronolet.pod.stops_first import StopsFirst
 from tests.support.scratch import HANG_SECONDS, wait_until
+
+CONTEXT: Any = None
+
+
+class Effect(NamedTuple):
+    """As far as the order goes by it."""
+
+    pod: str = "other"
 
 
 class Stop:
@@ -23,42 +33,107 @@ class Stop:
         assert self.let_go.wait(HANG_SECONDS)
 
 
-def test_a_clean_up_waits_for_the_last_stop() -> None:
-    first, stops, steps = StopsFirst(HANG_SECONDS), [Stop(), Stop()], list[str]()
-    cleanup = first.cleanup(lambda *_: steps.append("cleaned up"))
-    context: Any = None
-    with ThreadPoolExecutor(3) as threads:
-        under_way = [threads.submit(first.stop(stop), None, context) for stop in stops]
-        assert all(stop.begun.wait(HANG_SECONDS) for stop in stops)
-        waiting = threads.submit(cleanup, None, context)
-        wait_until(lambda: bool(first._changed._waiters), "the clean-up that waits")  # type: ignore[attr-defined]
-        stops[0].let_go.set()
-        under_way[0].result(HANG_SECONDS)
-        wait_until(lambda: bool(first._changed._waiters), "the clean-up that waits again")  # type: ignore[attr-defined]
-        assert steps == []
-        stops[1].let_go.set()
-        waiting.result(HANG_SECONDS)
-    assert steps == ["cleaned up"]
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
 
 
-def test_a_clean_up_does_not_wait_for_as_long_as_a_stop_likes() -> None:
-    first, stop, steps = StopsFirst(longest_seconds=0.0), Stop(), list[str]()
-    context: Any = None
-    with ThreadPoolExecutor(1) as threads:
-        under_way = threads.submit(first.stop(stop), None, context)
-        assert stop.begun.wait(HANG_SECONDS)
-        first.cleanup(lambda *_: steps.append("cleaned up"))(None, context)  # type: ignore[arg-type]
-        assert steps == ["cleaned up"]
-        stop.let_go.set()
-        under_way.result(HANG_SECONDS)
+def under_way(threads: ThreadPoolExecutor, worker: Worker, stop: Stop) -> Future[Any]:
+    future = threads.submit(worker, Effect("own"), CONTEXT)
+    assert stop.begun.wait(HANG_SECONDS)
+    return future
+
+
+def waiting(first: StopsFirst, count: int) -> None:
+    wait_until(lambda: len(first._changed._waiters) == count, "those that wait")  # type: ignore[attr-defined]
+
+
+def patient() -> StopsFirst:
+    return StopsFirst(HANG_SECONDS, HANG_SECONDS)
+
+
+@pytest.mark.parametrize("later", ["sandboxes", "cleanups"])
+def test_what_comes_later_waits_for_the_last_container(threads: ThreadPoolExecutor, later: str) -> None:
+    first, stops, steps = patient(), [Stop(), Stop()], list[str]()
+    running = [under_way(threads, first.containers(stop), stop) for stop in stops]
+    last = threads.submit(getattr(first, later)(lambda *_: steps.append("done")), Effect(), CONTEXT)
+    waiting(first, 1)
+    stops[0].let_go.set()
+    running[0].result(HANG_SECONDS)
+    waiting(first, 1)
+    assert steps == []
+    stops[1].let_go.set()
+    last.result(HANG_SECONDS)
+    assert steps == ["done"]
+
+
+def test_a_clean_up_waits_for_a_sandbox_that_waits_itself(threads: ThreadPoolExecutor) -> None:
+    first, container, sandbox, steps = patient(), Stop(), Stop(), list[str]()
+    under_way(threads, first.containers(container), container)
+    stopping = threads.submit(first.sandboxes(sandbox), Effect(), CONTEXT)
+    cleanup = threads.submit(first.cleanups(lambda *_: steps.append("removed")), Effect("third"), CONTEXT)
+    waiting(first, 2)
+    container.let_go.set()
+    assert sandbox.begun.wait(HANG_SECONDS)
+    waiting(first, 1)
+    assert steps == []
+    sandbox.let_go.set()
+    stopping.result(HANG_SECONDS)
+    cleanup.result(HANG_SECONDS)
+    assert steps == ["removed"]
+
+
+def test_a_sandbox_does_not_wait_for_containers_of_its_own_pod(threads: ThreadPoolExecutor) -> None:
+    first, stop = patient(), Stop()
+    under_way(threads, first.containers(stop), stop)
+    first.sandboxes(lambda *_: None)(Effect("own"), CONTEXT)
+    stop.let_go.set()
+
+
+def test_a_container_waits_for_nothing(threads: ThreadPoolExecutor) -> None:
+    first, sandbox = patient(), Stop()
+    under_way(threads, first.sandboxes(sandbox), sandbox)
+    first.containers(lambda *_: None)(Effect(), CONTEXT)
+    sandbox.let_go.set()
+
+
+@pytest.mark.parametrize(("longest", "quiet"), [(0.0, HANG_SECONDS), (HANG_SECONDS, 0.0)], ids=["longest", "quiet"])
+def test_nothing_waits_for_as_long_as_a_stop_likes(threads: ThreadPoolExecutor, longest: float, quiet: float) -> None:
+    first, stop, steps = StopsFirst(longest, quiet), Stop(), list[str]()
+    under_way(threads, first.containers(stop), stop)
+    first.sandboxes(lambda *_: steps.append("stopped"))(Effect(), CONTEXT)
+    first.cleanups(lambda *_: steps.append("removed"))(Effect(), CONTEXT)
+    assert steps == ["stopped", "removed"]
+    stop.let_go.set()
+
+
+def test_while_stops_begin_and_end_the_others_wait_longer(threads: ThreadPoolExecutor) -> None:
+    now = [0.0]
+    first, stop = StopsFirst(10.0, 1.0, clock=lambda: now[0]), Stop()
+    under_way(threads, first.containers(stop), stop)
+    now[0] = 0.9
+    first.containers(lambda *_: None)(Effect(), CONTEXT)
+    cleanup = threads.submit(first.cleanups(lambda *_: None), Effect(), CONTEXT)
+    waiting(first, 1)
+    now[0] = 1.8
+    with first._changed:
+        first._changed.notify_all()
+    waiting(first, 1)
+    assert not cleanup.done()
+    now[0] = 1.9
+    with first._changed:
+        first._changed.notify_all()
+    cleanup.result(HANG_SECONDS)
+    stop.let_go.set()
 
 
 def test_a_stop_that_fails_is_over() -> None:
-    first, context = StopsFirst(HANG_SECONDS), None
-
     def fail(*_: Any) -> None:
         raise OSError("no memory")
 
-    with pytest.raises(OSError, match="no memory"):
-        first.stop(fail)(None, context)  # type: ignore[arg-type]
-    first.cleanup(lambda *_: None)(None, context)  # type: ignore[arg-type]
+    first = patient()
+    for stop in (first.containers, first.sandboxes):
+        with pytest.raises(OSError, match="no memory"):
+            stop(fail)(Effect(), CONTEXT)
+    first.cleanups(lambda *_: None)(Effect(), CONTEXT)
