@@ -1,14 +1,15 @@
-"""Stops go first: the processes of all pods end before sandboxes are stopped, and those before anything is removed.
+"""Stops go first: containers of all pods before most sandboxes, and both before anything is removed.
 
 Comes in: workers. Goes out: the same workers, of which some wait for others. Next: `effects`.
 
 When many pods are removed at once, the end of a sandbox costs the engine as much as the end of an app (its network is
 taken down), and a removal costs about as much again. Without an order, the last of sixty apps ended when nearly
-everything else was done, too.
+everything else was done, too. If no sandbox at all is stopped meanwhile, everything ends later.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -22,8 +23,12 @@ LONGEST_SECONDS = 5.0
 """A worker waits no longer than this: stops may begin and end all the time."""
 QUIET_SECONDS = 0.5
 """Nor longer than this after the last stop has begun or ended: those that are left wait out their grace periods."""
+MOST_SANDBOXES = 8
+"""So many sandboxes are stopped at a time while containers of other pods are being stopped."""
 
 _CONTAINERS, _SANDBOXES, _CLEANUPS = range(3)
+_MOST_MEANWHILE = {_CONTAINERS: math.inf, _SANDBOXES: MOST_SANDBOXES, _CLEANUPS: 0}
+"""How many of a rank run while something of a lower rank is under way."""
 
 
 class StopsFirst:
@@ -39,8 +44,10 @@ class StopsFirst:
         self._quiet_seconds = quiet_seconds
         self._clock = clock
         self._changed = threading.Condition()
-        self._at_work: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
-        """By rank, then by pod."""
+        self._under_way: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
+        """By rank, then by pod; those that wait are among them."""
+        self._running = [0, 0, 0]
+        """By rank, without those that wait."""
         self._changed_at = clock()
 
     def containers(self, worker: Worker) -> Worker:
@@ -48,8 +55,8 @@ class StopsFirst:
         return self._in_order(_CONTAINERS, worker)
 
     def sandboxes(self, worker: Worker) -> Worker:
-        """The worker, which stops a sandbox, after the containers of all other pods. Those of its own have no process
-        any more.
+        """The worker, which stops a sandbox: a few at a time while containers of other pods are being stopped. Those of
+        its own pod have no process any more.
         """
         return self._in_order(_SANDBOXES, worker)
 
@@ -62,29 +69,35 @@ class StopsFirst:
             with self._changed:
                 self._count(rank, effect.pod, 1)
                 self._wait(rank, effect.pod)
+                self._running[rank] += 1
             try:
                 return worker(effect, context)
             finally:
                 with self._changed:
+                    self._running[rank] -= 1
                     self._count(rank, effect.pod, -1)
+                    self._changed.notify_all()
 
         return run
 
     def _wait(self, rank: int, pod: str) -> None:
-        """Until nothing of a lower rank is at work for other pods, or nothing of it has begun or ended for a while."""
+        """Until it may run, or nothing that it waits for has begun or ended for a while."""
         latest = self._clock() + self._longest_seconds
-        while any(at_work.keys() - {pod} for at_work in self._at_work[:rank]):
+        while not self._may_run(rank, pod):
             seconds = min(latest, self._changed_at + self._quiet_seconds) - self._clock()
             if seconds <= 0:
                 return
             self._changed.wait(seconds)
 
+    def _may_run(self, rank: int, pod: str) -> bool:
+        if self._running[rank] < _MOST_MEANWHILE[rank]:
+            return True
+        return not any(under_way.keys() - {pod} for under_way in self._under_way[:rank])
+
     def _count(self, rank: int, pod: str, more: int) -> None:
-        at_work = self._at_work[rank]
-        at_work[pod] += more
-        if not at_work[pod]:
-            del at_work[pod]
+        under_way = self._under_way[rank]
+        under_way[pod] += more
+        if not under_way[pod]:
+            del under_way[pod]
         if rank < _CLEANUPS:
             self._changed_at = self._clock()
-        if len(at_work) <= 1:  # nobody goes on before
-            self._changed.notify_all()

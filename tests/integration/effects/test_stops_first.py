@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from chronolet.kernel.kind import Worker
-from chronolet.pod.stops_first import StopsFirst
+from chronolet.pod.stops_first import MOST_SANDBOXES, StopsFirst
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 CONTEXT: Any = None
@@ -35,7 +35,7 @@ class Stop:
 
 @pytest.fixture
 def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(16) as pool:
         yield pool
 
 
@@ -53,11 +53,10 @@ def patient() -> StopsFirst:
     return StopsFirst(HANG_SECONDS, HANG_SECONDS)
 
 
-@pytest.mark.parametrize("later", ["sandboxes", "cleanups"])
-def test_what_comes_later_waits_for_the_last_container(threads: ThreadPoolExecutor, later: str) -> None:
+def test_a_clean_up_waits_for_the_last_container(threads: ThreadPoolExecutor) -> None:
     first, stops, steps = patient(), [Stop(), Stop()], list[str]()
     running = [under_way(threads, first.containers(stop), stop) for stop in stops]
-    last = threads.submit(getattr(first, later)(lambda *_: steps.append("done")), Effect(), CONTEXT)
+    last = threads.submit(first.cleanups(lambda *_: steps.append("done")), Effect(), CONTEXT)
     waiting(first, 1)
     stops[0].let_go.set()
     running[0].result(HANG_SECONDS)
@@ -68,14 +67,29 @@ def test_what_comes_later_waits_for_the_last_container(threads: ThreadPoolExecut
     assert steps == ["done"]
 
 
-def test_a_clean_up_waits_for_a_sandbox_that_waits_itself(threads: ThreadPoolExecutor) -> None:
-    first, container, sandbox, steps = patient(), Stop(), Stop(), list[str]()
+def test_few_sandboxes_are_stopped_while_containers_are(threads: ThreadPoolExecutor) -> None:
+    first, container, sandboxes = patient(), Stop(), [Stop() for _ in range(MOST_SANDBOXES)]
     under_way(threads, first.containers(container), container)
-    stopping = threads.submit(first.sandboxes(sandbox), Effect(), CONTEXT)
-    cleanup = threads.submit(first.cleanups(lambda *_: steps.append("removed")), Effect("third"), CONTEXT)
+    for number, sandbox in enumerate(sandboxes):
+        threads.submit(first.sandboxes(sandbox), Effect(str(number)), CONTEXT)
+        assert sandbox.begun.wait(HANG_SECONDS)
+    last = [Stop(), Stop()]
+    for stop in last:
+        threads.submit(first.sandboxes(stop), Effect("last"), CONTEXT)
     waiting(first, 2)
+    sandboxes[0].let_go.set()
+    wait_until(lambda: any(stop.begun.is_set() for stop in last), "the next sandbox")
+    waiting(first, 1)
     container.let_go.set()
-    assert sandbox.begun.wait(HANG_SECONDS)
+    for stop in (*sandboxes[1:], *last):
+        assert stop.begun.wait(HANG_SECONDS)
+        stop.let_go.set()
+
+
+def test_a_clean_up_waits_for_the_last_sandbox(threads: ThreadPoolExecutor) -> None:
+    first, sandbox, steps = patient(), Stop(), list[str]()
+    stopping = under_way(threads, first.sandboxes(sandbox), sandbox)
+    cleanup = threads.submit(first.cleanups(lambda *_: steps.append("removed")), Effect(), CONTEXT)
     waiting(first, 1)
     assert steps == []
     sandbox.let_go.set()
@@ -102,9 +116,8 @@ def test_a_container_waits_for_nothing(threads: ThreadPoolExecutor) -> None:
 def test_nothing_waits_for_as_long_as_a_stop_likes(threads: ThreadPoolExecutor, longest: float, quiet: float) -> None:
     first, stop, steps = StopsFirst(longest, quiet), Stop(), list[str]()
     under_way(threads, first.containers(stop), stop)
-    first.sandboxes(lambda *_: steps.append("stopped"))(Effect(), CONTEXT)
     first.cleanups(lambda *_: steps.append("removed"))(Effect(), CONTEXT)
-    assert steps == ["stopped", "removed"]
+    assert steps == ["removed"]
     stop.let_go.set()
 
 
