@@ -3,8 +3,8 @@
 Comes in: workers. Goes out: the same workers, of which some wait for others. Next: `effects`.
 
 When many pods are removed at once, the end of a sandbox costs the engine as much as the end of an app (its network is
-taken down), and a removal costs about as much again. Without an order, the last of sixty apps ended when nearly
-everything else was done, too. If no sandbox at all is stopped meanwhile, everything ends later.
+taken down), and a removal costs about as much again. If no sandbox is stopped until all apps have ended,
+the apps end earlier and the pods later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_SECONDS = 5.0
 QUIET_SECONDS = 0.5
 """Nor longer than this after the last stop has begun or ended: those that are left wait out their grace periods."""
 MOST_SANDBOXES = 8
-"""So many sandboxes are stopped at a time while containers of other pods are being stopped."""
+"""Limit on concurrent sandbox stops while containers of other pods are being stopped."""
 
 _CONTAINERS, _SANDBOXES, _CLEANUPS = range(3)
 _MOST_MEANWHILE = {_CONTAINERS: math.inf, _SANDBOXES: MOST_SANDBOXES, _CLEANUPS: 0}
