@@ -9,7 +9,7 @@ import os
 
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
-from chronolet.adapters.images import ALL, load
+from chronolet.adapters.images.busybox import ALL, load
 
 
 def main() -> None:

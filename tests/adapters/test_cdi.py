@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.cdi import HostCdi
-from chronolet.ports.cdi import CdiRefusal, Edits, NoCdi
+from chronolet.adapters.device_plugins.cdi import HostCdi
+from chronolet.ports.devices.cdi import CdiRefusal, Edits, NoCdi
 from chronolet_schemas.devices import DeviceNode, Mount
 
 KIND = "vendor.test/net"

@@ -8,8 +8,8 @@ from chronolet.adapters.cgroup_stats.files import NO_LIMIT, Files, number, press
 from chronolet.adapters.cgroup_stats.finder import Finder
 from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
 from chronolet.adapters.cgroup_stats.reader import Reader
-from chronolet.adapters.net_dev import parsed
-from chronolet.ports.usage import Limits, Pressure, Stall, Transfers, Usage
+from chronolet.adapters.machine.net_dev import parsed
+from chronolet.ports.machine.usage import Limits, Pressure, Stall, Transfers, Usage
 from tests.support.cgroup_trees import ETH0, NET_DEV, CgroupTrees, Kind, write
 
 ID = "ab" * 32

@@ -19,11 +19,11 @@ from pathlib import Path
 import grpc
 import pytest
 
-from chronolet.adapters import grpc_sockets, unix_sockets
 from chronolet.adapters.device_plugins import watcher, wire
 from chronolet.adapters.device_plugins.patience import Patience
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
-from chronolet.ports.device_plugins import Following, Listing, PluginRefusal, Registering
+from chronolet.adapters.sockets import grpc_sockets, unix_sockets
+from chronolet.ports.devices.plugins import Following, Listing, PluginRefusal, Registering
 from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode, Mount, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from chronolet.adapters.docker_runtime import bodies
-from chronolet.ports.runtime import ContainerSpec, Device, Mount, PortMapping, SandboxSpec
+from chronolet.ports.runtime.runtime import ContainerSpec, Device, Mount, PortMapping, SandboxSpec
 
 
 def container(**fields: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.docker_runtime.connection import Connection
-from chronolet.ports.runtime import Refusal
+from chronolet.ports.runtime.runtime import Refusal
 from tests.support.scratch import HANG_SECONDS
 
 

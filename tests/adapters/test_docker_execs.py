@@ -11,7 +11,7 @@ import pytest
 from chronolet.adapters.docker_runtime import execs
 from chronolet.adapters.docker_runtime.connection import Connection
 from chronolet.adapters.docker_runtime.execs import Execs
-from chronolet.ports.runtime import ExecResult, Refusal
+from chronolet.ports.runtime.runtime import ExecResult, Refusal
 
 OCI = "OCI runtime exec failed: exec failed: unable to start container process: "
 

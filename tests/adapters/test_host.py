@@ -7,7 +7,11 @@ import pytest
 
 from tests.support.scratch import HANG_SECONDS
 
-_PROGRAM = "from pathlib import Path; from chronolet.adapters.host import LinuxHost; print(LinuxHost(Path()).address())"
+_PROGRAM = """
+from pathlib import Path
+from chronolet.adapters.machine.host import LinuxHost
+print(LinuxHost(Path()).address())
+"""
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.kept_secrets import SecretFiles
-from chronolet.ports.secrets import Secret, SecretRefusal
+from chronolet.adapters.state_folder.secrets import SecretFiles
+from chronolet.ports.pods.secrets import Secret, SecretRefusal
 
 SECRET = Secret(
     namespace="default", name="regcred", type="kubernetes.io/dockerconfigjson", data={".dockerconfigjson": b"{}"}

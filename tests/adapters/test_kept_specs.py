@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
-from chronolet.adapters.kept_specs import SpecFiles
+from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
-from chronolet.ports.specs import KeptSpec, SpecRefusal
+from chronolet.ports.pods.specs import KeptSpec, SpecRefusal
 from chronolet_schemas import podspec
 from chronolet_schemas.pod import Ending
 from chronolet_schemas.podspec import Container, EnvVar, ObjectMeta, Pod, PodSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.kernel_log import KernelLog, victim
+from chronolet.adapters.machine.kernel_log import KernelLog, victim
 from tests.e2e import cgroup_files
 from tests.support.docker import IS_V2
 from tests.support.scratch import wait_until

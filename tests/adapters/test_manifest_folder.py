@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters import manifest_folder
-from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
-from chronolet.ports.manifests import FolderNews
+from chronolet.adapters.manifest_files import watched_folder
+from chronolet.adapters.manifest_files.watched_folder import ManifestFolder, NoFolder
+from chronolet.ports.pods.manifests import FolderNews
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 
@@ -111,14 +111,14 @@ def _names(news: FolderNews, number: int) -> bool:
 
 def vanishing(monkeypatch: pytest.MonkeyPatch, remove: Callable[[Path], None]) -> None:
     """Whatever is read disappears after it was looked at, and before it is opened."""
-    read = manifest_folder._content
+    read = watched_folder._content
 
     def gone(path: Path) -> bytes:
         if path.name.startswith("gone"):
             remove(path)
         return read(path)
 
-    monkeypatch.setattr(manifest_folder, "_content", gone)
+    monkeypatch.setattr(watched_folder, "_content", gone)
 
 
 def test_a_file_that_disappears_before_it_is_read_was_removed(
@@ -139,7 +139,7 @@ def test_a_file_that_goes_before_it_was_ever_told_of_is_not_reported_as_gone(
     folder: Path, watching: Watching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch = watching()
-    monkeypatch.setattr(manifest_folder, "_TICK_NANOSECONDS", 3600 * 10**9)
+    monkeypatch.setattr(watched_folder, "_TICK_NANOSECONDS", 3600 * 10**9)
     brief = folder / "brief.yaml"
     brief.write_bytes(b"half")  # in place, and so left for a tick
     put(folder, "first.yaml", b"x")
@@ -178,7 +178,7 @@ def test_a_file_is_not_read_in_the_tick_that_it_is_written_in(
     folder: Path, watching: Watching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch = watching()
-    monkeypatch.setattr(manifest_folder, "_TICK_NANOSECONDS", 3600 * 10**9)
+    monkeypatch.setattr(watched_folder, "_TICK_NANOSECONDS", 3600 * 10**9)
     with (folder / "web.yaml").open("wb") as file:
         file.write(b"half ")
         file.flush()

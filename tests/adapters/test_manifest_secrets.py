@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.manifest_files import read_documents
-from chronolet.ports.secrets import Secret
+from chronolet.ports.pods.secrets import Secret
 
 PASSWORD = "hunter2hunter2"
 CONFIG = json.dumps({"auths": {"reg.example": {"username": "u", "password": PASSWORD}}})

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.pod_logs import PodLogFolders
-from chronolet.ports.pod_logs import ContainerLog, LogLink, PodLogsRefusal
+from chronolet.adapters.state_folder.pod_logs import PodLogFolders
+from chronolet.ports.pods.pod_logs import ContainerLog, LogLink, PodLogsRefusal
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from chronolet.adapters import unix_sockets
-from chronolet.adapters.pod_resources import GrpcPodResources
-from chronolet.ports.pod_resources import (
+from chronolet.adapters.pod_resources.server import GrpcPodResources
+from chronolet.adapters.sockets import unix_sockets
+from chronolet.ports.devices.pod_resources import (
     ContainerResources,
     NodeResources,
     PodResources,

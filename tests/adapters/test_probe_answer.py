@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chronolet.adapters.probes import answer as answers
 from chronolet.adapters.probes.answer import HEAD_LIMIT, Answer, Malformed
-from chronolet.ports.probes import OUTPUT_LIMIT
+from chronolet.ports.pods.probes import OUTPUT_LIMIT
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"

@@ -11,7 +11,7 @@ import pytest
 
 from chronolet.adapters.probes.delays import BEAT_SECONDS, REST_AFTER_SECONDS, Delays
 from chronolet.adapters.probes.pressure import Pressure, Waited
-from chronolet.ports.probes import Reading
+from chronolet.ports.pods.probes import Reading
 
 
 class World:

@@ -13,8 +13,8 @@ from types import ModuleType
 
 import pytest
 
-from chronolet.adapters.processes import HostProcesses, host_processes
-from chronolet.ports.processes import NoProcesses
+from chronolet.adapters.machine.processes import HostProcesses, host_processes
+from chronolet.ports.runtime.processes import NoProcesses
 from tests.support import scratch
 
 ID = "c" * 64

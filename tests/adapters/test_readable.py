@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from chronolet.adapters.readable import readable
+from chronolet.adapters.sockets.readable import readable
 
 
 @pytest.mark.parametrize("number", [0, 1500])

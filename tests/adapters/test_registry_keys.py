@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.kept_secrets import SecretFiles
-from chronolet.adapters.registry_keys import HostKeyring, docker_folder
-from chronolet.ports.secrets import Secret
-from chronolet.rules.image_names import parsed
-from chronolet.rules.registry_keys import Credential
+from chronolet.adapters.images.registry_keys import HostKeyring, docker_folder
+from chronolet.adapters.state_folder.secrets import SecretFiles
+from chronolet.ports.pods.secrets import Secret
+from chronolet.rules.names.image_names import parsed
+from chronolet.rules.names.registry_keys import Credential
 from tests.support.scratch import HANG_SECONDS
 
 IMAGE = parsed("reg.example/team/app:1")

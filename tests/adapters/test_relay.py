@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters import unix_sockets
-from chronolet.adapters.relay import BACKLOG, Relay
+from chronolet.adapters.sockets import unix_sockets
+from chronolet.adapters.sockets.relay import BACKLOG, Relay
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 
@@ -26,10 +26,10 @@ MANY = 200
 ALONE = """
 import sys, threading
 from pathlib import Path
-from chronolet.adapters import unix_sockets
+from chronolet.adapters.sockets import unix_sockets
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
-from chronolet.adapters.pod_resources import GrpcPodResources
-from chronolet.ports.pod_resources import NodeResources
+from chronolet.adapters.pod_resources.server import GrpcPodResources
+from chronolet.ports.devices.pod_resources import NodeResources
 
 folder, stop = Path(sys.argv[1]), threading.Event()
 resources = GrpcPodResources(folder / "pod-resources", NodeResources, lambda *_: None)

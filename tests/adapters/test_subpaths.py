@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chronolet.adapters.volumes import HostVolumes
-from chronolet.ports.volumes import PodVolumes, SubPath, VolumeRefusal
+from chronolet.ports.pods.volumes import PodVolumes, SubPath, VolumeRefusal
 from chronolet_schemas.podspec import EmptyDir, Volume
 
 UID = "u1"

@@ -13,8 +13,8 @@ import pytest
 from chronolet.adapters.cgroups import ContainerGroups, KernelOfFiles
 from chronolet.adapters.cgroups.marks import Marks
 from chronolet.adapters.cgroups.systemd import SystemdTree, properties
-from chronolet.ports.cgroups import CgroupRefusal
-from chronolet.rules.cgroups import Cgroup, Values
+from chronolet.ports.machine.cgroups import CgroupRefusal
+from chronolet.rules.resources.cgroups import Cgroup, Values
 from tests.support.scratch import HANG_SECONDS
 
 MIB = 1 << 20

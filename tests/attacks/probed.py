@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from chronolet.adapters.probes.kept import kept_results
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet_schemas.prober import RawResult
 from tests.e2e.node import Node, pod, shell
 from tests.support import scratch

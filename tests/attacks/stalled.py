@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.kernel.server import OwnServer
+from chronolet.adapters.redis_server.server import OwnServer
 from chronolet_schemas import kernel
 from chronolet_schemas import pod as pods
 from tests.attacks.probed import PERIOD, outcomes, probed, wait_for_probes

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.kernel.server import OwnServer
+from chronolet.adapters.redis_server.server import OwnServer
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod
 from tests.support import scratch

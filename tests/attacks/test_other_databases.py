@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.kernel.log_end import BLOCK_BYTES
+from chronolet.kernel.log.log_end import BLOCK_BYTES
 from chronolet_schemas import kernel, kube_events, manifests
 from chronolet_schemas import pod as pods
 from chronolet_schemas.keys import NODES, Keys

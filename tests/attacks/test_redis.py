@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chronolet.kernel.server import OwnServer
+from chronolet.adapters.redis_server.server import OwnServer
 from chronolet_schemas import kernel, kube_events, manifests
 from chronolet_schemas import pod as pods
 from tests.attacks.attacked import check_well

@@ -17,8 +17,8 @@ import pytest
 import redis
 
 from chronolet.kernel.clock import Clock
-from chronolet.kernel.process import Process, Setup
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.hosting.process import Process, Setup
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.keys import Keys, Shard

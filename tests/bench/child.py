@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import Acquired, Committed, Step
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Acquired, Committed, Step
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Position, Record
 from chronolet_schemas.keys import Shard

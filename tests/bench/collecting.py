@@ -25,7 +25,7 @@ from chronolet.container_gc import signals as container_signals
 from chronolet.container_gc.decider import DECIDER as CONTAINERS
 from chronolet.image_gc import signals as image_signals
 from chronolet.image_gc.decider import DECIDER as IMAGES
-from chronolet.ports import labels
+from chronolet.ports.runtime import labels
 from chronolet_schemas import container_gc, image_gc
 from tests.bench.figures import Figure
 from tests.e2e.node import Node

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import redis
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard

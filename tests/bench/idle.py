@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from tests.bench.child import begin, hosting
 from tests.bench.figures import Figure
 

@@ -15,8 +15,8 @@ import threading
 import time
 from pathlib import Path
 
-from chronolet.kernel.process import Process, Setup
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.hosting.process import Process, Setup
+from chronolet.kernel.storage.redis.store import RedisStore
 from tests.bench import gauge
 
 

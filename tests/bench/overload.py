@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, pleg, pod, prober, registry
 from chronolet_schemas.envelope import Event, Position
 from tests.bench.figures import Figure

@@ -14,10 +14,10 @@ from typing import Any
 
 import redis
 
-from chronolet.kernel.recovery import Recovery
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.routing import Router
-from chronolet.kernel.store import Head
+from chronolet.kernel.log.recovery import Recovery
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Head
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Entry, Position
 from chronolet_schemas.keys import Keys, Shard

@@ -20,9 +20,9 @@ import immutables
 
 from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.cgroups.kernel import LinuxKernel
-from chronolet.adapters.fake_runtime import FakeRuntime
-from chronolet.adapters.host import LinuxHost
-from chronolet.ports.cgroups import CgroupTree
+from chronolet.adapters.fakes.runtime import FakeRuntime
+from chronolet.adapters.machine.host import LinuxHost
+from chronolet.ports.machine.cgroups import CgroupTree
 from chronolet.qos import effects, wanted
 from chronolet.qos.decider import outstanding
 from chronolet.qos.sharing import Means, Sharing, described

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from chronolet.node.pages import usage_pages
-from chronolet.node.settings import Settings
+from chronolet.node.http.pages import usage_pages
+from chronolet.node.settings.table import Settings
 from tests.bench.figures import Figure
 from tests.node.stats.nodes import Sampled, state
 

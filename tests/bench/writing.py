@@ -12,7 +12,7 @@ from pathlib import Path
 
 import redis
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import FIELDS
 from chronolet_schemas.keys import Shard

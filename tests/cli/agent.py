@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from chronolet.cli.asking import MANIFESTS
-from chronolet.kernel.memory_store import MemoryStore
+from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import Command, Event, Mail
 from tests.cli.written import WrittenNode

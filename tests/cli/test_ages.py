@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.cli import ages
+from chronolet.cli.printing import ages
 
 S, M, H, D, Y = 1_000, 60_000, 3_600_000, 86_400_000, 365 * 86_400_000
 

@@ -9,7 +9,7 @@ import pytest
 
 from chronolet.cli import asking, session
 from chronolet.cli.asking import MANIFESTS
-from chronolet.kernel.memory_store import MemoryStore
+from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.manifests.identity import applied_uid
 from chronolet_schemas import kernel, manifests
 from chronolet_schemas.envelope import START, Command, Event, Mail, Position

@@ -14,7 +14,12 @@ from tests.cli.written import run
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, hang_limit, wait_until
 
-PATIENT = f"from chronolet.cli import completing, main; completing.LIMIT_SECONDS = {HANG_SECONDS}; main.main()"
+PATIENT = f"""
+from chronolet.cli import main
+from chronolet.cli.completion import completing
+completing.LIMIT_SECONDS = {HANG_SECONDS}
+main.main()
+"""
 """The command line; a log that answers after more than a second is waited for."""
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronolet.cli.description import described
+from chronolet.cli.describe.pod_section import described
 from chronolet_schemas import prober
 from chronolet_schemas.podspec import ExecAction, Probe
 from chronolet_schemas.prober import RawResult

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.cli import downloads
-from chronolet.cli.downloads import download, shown
+from chronolet.cli.apply import downloads
+from chronolet.cli.apply.downloads import download, shown
 from chronolet.cli.errors import Failure
 from tests.cli.written import WrittenNode
 from tests.support.scratch import HANG_SECONDS

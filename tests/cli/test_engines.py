@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime
-from chronolet.node.settings import Settings
-from chronolet.ports.runtime import Runtime
+from chronolet.adapters.fakes.runtime import FakeRuntime
+from chronolet.node.settings.table import Settings
+from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas import pleg
 from tests.cli.written import WrittenNode
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime, Program
-from chronolet.ports.runtime import ContainerSpec, SandboxSpec
+from chronolet.adapters.fakes.runtime import FakeRuntime, Program
+from chronolet.ports.runtime.runtime import ContainerSpec, SandboxSpec
 from chronolet_schemas import pod
 from tests.cli.histories import APP, SIDE, WEB, accepted, start
 from tests.cli.written import WrittenNode

@@ -7,10 +7,10 @@ import json
 import msgspec
 import pytest
 
-from chronolet.cli.gc_run import camel_case
-from chronolet.ports import labels
-from chronolet.ports.images import HeldImage
-from chronolet.ports.runtime import SandboxSpec
+from chronolet.cli.gc.run import camel_case
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.images import HeldImage
+from chronolet.ports.runtime.runtime import SandboxSpec
 from chronolet_schemas import container_gc, image_gc
 from tests.cli.written import NODE, NOON, WrittenNode
 

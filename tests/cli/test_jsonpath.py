@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.cli.jsonpath import JsonPathError, parsed, relaxed
+from chronolet.cli.printing.jsonpath import JsonPathError, parsed, relaxed
 
 WEB: dict[str, Any] = {
     "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "shop", "tier": "front"}},

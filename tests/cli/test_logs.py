@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from chronolet.cli import services
+from chronolet.cli.containers.logged import run_of
+from chronolet.cli.containers.parts import Part
 from chronolet.cli.errors import Failure
-from chronolet.cli.logged import run_of
-from chronolet.cli.parts import Part
 from tests.cli.histories import APP, RUN, SECOND, WEB, accepted, crash, start
 from tests.cli.written import NOON, WrittenNode
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.pod import acceptance
+from chronolet.pod.admission import acceptance
 from chronolet_schemas import kube_events, pleg, podspec, qos
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard

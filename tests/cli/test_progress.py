@@ -9,7 +9,7 @@ from tests.support.scratch import HANG_SECONDS
 
 CODE = """
 import sys, threading, types
-from chronolet.cli import progress
+from chronolet.cli.printing import progress
 progress.QUIET_SECONDS = {quiet}
 progress.time = types.SimpleNamespace(monotonic=lambda: 0.0)  # no second passes, however slow this is
 drawn, flush = threading.Event(), sys.stderr.flush

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chronolet.cli import log, pods, table
-from chronolet.cli.differences import differences
+from chronolet.cli.apply.differences import differences
+from chronolet.cli.get import pods
+from chronolet.cli.history import log
 from chronolet.cli.naming import asked_types, types_and_names
+from chronolet.cli.printing import table
 from chronolet_schemas.envelope import Entry, Position
 
 CELLS = st.text(max_size=12)

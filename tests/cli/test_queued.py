@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.kept_secrets import SecretFiles
+from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.cli import asking, session
 from chronolet.cli.asking import MANIFESTS
 from chronolet_schemas import codec, manifests

@@ -14,10 +14,10 @@ import pytest
 import redis
 
 from chronolet.cli.services import Services
-from chronolet.kernel.archive import Archive
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.states import EntityImage, encode_states
-from chronolet.kernel.store import Acquired, Committed, Snapshot, Step
+from chronolet.kernel.log.archive import Archive
+from chronolet.kernel.step.snapshots import EntityImage, encode_states
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Acquired, Committed, Snapshot, Step
 from chronolet.pod.actor import kind
 from chronolet_schemas import codec, kernel, pod, registry
 from chronolet_schemas.envelope import START, Event, Position, Record

@@ -6,7 +6,7 @@ import click
 import msgspec
 import pytest
 
-from chronolet.cli.selecting import by_fields, by_labels
+from chronolet.cli.get.selecting import by_fields, by_labels
 from tests.cli.histories import accepted
 from tests.cli.written import WrittenNode, columns
 

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from chronolet.adapters import recent_spans
-from chronolet.cli.trace import MOST_SHOWN
-from chronolet.node.recent_spans import MOST, RecentSpans
+from chronolet.adapters.http import recent_spans
+from chronolet.cli.history.trace import MOST_SHOWN
+from chronolet.node.http.recent_spans import MOST, RecentSpans
 from chronolet.ports.spans import TURN, Span
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Record

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import yaml
 
-from chronolet.cli.forms import spelled_out
+from chronolet.cli.printing.forms import spelled_out
 from chronolet_schemas import manifests, pod
 from chronolet_schemas.keys import Shard, shard_for
 from tests.cli.histories import SECOND, UID, accepted

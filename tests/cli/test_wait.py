@@ -5,10 +5,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from chronolet.cli.awaited import AwaitedError, awaited
 from chronolet.cli.services import Services
-from chronolet.kernel.memory_store import MemoryStore
-from chronolet.kernel.store import Inputs
+from chronolet.cli.watch.awaited import AwaitedError, awaited
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.store import Inputs
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard

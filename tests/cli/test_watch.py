@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chronolet.cli.table import Growing
+from chronolet.cli.printing.table import Growing
 from chronolet.pod.actor import kind
 from chronolet_schemas import pod
 from chronolet_schemas.keys import shard_for

@@ -15,20 +15,20 @@ from typing import Any, NamedTuple
 import pytest
 
 from chronolet.adapters.cgroups import LinuxCgroups
-from chronolet.adapters.fake_images import FakeImages
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.images import FakeImages
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.cli.main import status_of
 from chronolet.cli.services import Services, pure_kinds
 from chronolet.history.entries import ArchiveReader, NoArchive
 from chronolet.history.kube_events import recorded
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MemoryStore
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.kube_events.view import View
-from chronolet.node.settings import Settings
-from chronolet.ports.cgroups import Cgroups
+from chronolet.node.settings.table import Settings
 from chronolet.ports.kube_sinks import api_event
-from chronolet.ports.runtime import Runtime
+from chronolet.ports.machine.cgroups import Cgroups
+from chronolet.ports.runtime.runtime import Runtime
 from chronolet.ports.spans import Span
 from chronolet_schemas import codec, kernel, podspec, registry
 from chronolet_schemas.envelope import START, Event, Position, Record

@@ -18,7 +18,8 @@ from chronolet.devices import claims, evolve
 from chronolet.kube_events import effects as event_effects
 from chronolet.kube_events import policy as event_policy
 from chronolet.pleg import decider as pleg_decider
-from chronolet.pod import probing, starting, status
+from chronolet.pod.planning import probing, starting
+from chronolet.pod.status import status
 from chronolet.ports.kube_sinks import Outcome
 from chronolet.prober import decider, schedule, telling, worker
 from chronolet_schemas import devices

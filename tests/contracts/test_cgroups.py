@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pytest
 
 from chronolet.adapters.cgroups import KernelOfFiles, LinuxCgroups
-from chronolet.ports.cgroups import CgroupRefusal, Cgroups, CgroupTree, Driver
-from chronolet.rules.cgroups import Cgroup, Values
-from chronolet.rules.cgroups import Path as CgroupPath
+from chronolet.ports.machine.cgroups import CgroupRefusal, Cgroups, CgroupTree, Driver
+from chronolet.rules.resources.cgroups import Cgroup, Values
+from chronolet.rules.resources.cgroups import Path as CgroupPath
 from tests.support import scratch
 from tests.support.counting import counted
 from tests.support.docker import DRIVER

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from chronolet.ports.runtime import ExecState, Refusal
+from chronolet.ports.runtime.runtime import ExecState, Refusal
 from tests.contracts.test_runtime import ABSENT, COMPUTES, EXIT_3, LASTS, OBEDIENT, SAYS, Harness, harness
 from tests.support.scratch import HANG_SECONDS, wait_until
 

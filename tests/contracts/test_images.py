@@ -14,9 +14,9 @@ import pytest
 
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.docker_runtime.images import DockerImages
-from chronolet.adapters.fake_images import FakeImages
-from chronolet.ports.images import HeldImage, Images
-from chronolet.ports.runtime import Refusal, SandboxSpec
+from chronolet.adapters.fakes.images import FakeImages
+from chronolet.ports.runtime.images import HeldImage, Images
+from chronolet.ports.runtime.runtime import Refusal, SandboxSpec
 from tests.support.docker import PrivateDocker
 from tests.support.images import small_image
 from tests.support.scratch import wait_until

@@ -13,8 +13,8 @@ import pytest
 
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.docker_runtime import runtime as docker_runtime
-from chronolet.adapters.fake_runtime import FakeRuntime, Program
-from chronolet.ports.runtime import (
+from chronolet.adapters.fakes.runtime import FakeRuntime, Program
+from chronolet.ports.runtime.runtime import (
     ContainerSpec,
     ContainerState,
     ExecState,

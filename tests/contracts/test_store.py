@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MemoryStore
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import (
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import (
     DEAD_LETTERS,
     Acquired,
     Committed,

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from chronolet.rules.honoured import verdict_below
-from chronolet.rules.honoured_table import HONOURED, TABLE, Verdict
+from chronolet.rules.validation.honoured import verdict_below
+from chronolet.rules.validation.honoured_table import HONOURED, TABLE, Verdict
 from chronolet_schemas.podspec import Pod
 
 _MAPS_OF_A_USER = "*"

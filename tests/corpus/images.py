@@ -14,10 +14,10 @@ from typing import Final
 
 import docker
 
-from chronolet.adapters import images
+from chronolet.adapters.images import busybox
 from tests.support.images import root_file_system
 
-SHELL: Final = images.BUSYBOX.reference
+SHELL: Final = busybox.BUSYBOX.reference
 SERVER: Final = "corpus/server:1"
 PROGRAM: Final = "corpus/program:1"
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 from docker.errors import NotFound
 
-from chronolet.pod.status import plain_status
-from chronolet.ports import labels
+from chronolet.pod.status.status import plain_status
+from chronolet.ports.runtime import labels
 from chronolet_schemas import kube_events, pod, prober
 from tests.corpus.looks import Look
 from tests.corpus.seen import differences

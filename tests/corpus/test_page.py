@@ -1,6 +1,6 @@
 """docs/pod-fields.md says what the code does."""
 
-from chronolet.rules.honoured_table import TABLE
+from chronolet.rules.validation.honoured_table import TABLE
 from tests.corpus.fields import fields
 from tests.corpus.page import COMMAND, PAGE, page, stands
 

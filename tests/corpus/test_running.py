@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from docker.errors import NotFound
 
-from chronolet.pod.status import plain_status
-from chronolet.ports import labels
+from chronolet.pod.status.status import plain_status
+from chronolet.ports.runtime import labels
 from tests.corpus import images
 from tests.corpus.expected import CONFIG_ERROR, EXPECTED, Taken
 from tests.corpus.looks import Look

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from chronolet.kernel.kind import Decider, Due, Effect
-from chronolet.kernel.states import EntityImage, decode_states, encode_states
+from chronolet.kernel.step.snapshots import EntityImage, decode_states, encode_states
 from chronolet_schemas import codec, kube_events, registry
 from chronolet_schemas.envelope import Command, Event, Message, Signal
 

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet.pleg.decider import DECIDER as PLEG
 from chronolet.pleg.state import Run
-from chronolet.pod.api import PodStatus
 from chronolet.pod.decider import DECIDER
 from chronolet.pod.state import State
-from chronolet.pod.status import pod_status
+from chronolet.pod.status.api import PodStatus
+from chronolet.pod.status.status import pod_status
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event
 from tests.support.scratch import hang_limit

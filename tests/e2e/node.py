@@ -21,9 +21,9 @@ import docker
 import msgspec
 import yaml
 
-from chronolet.cli.pods import summarized
-from chronolet.pod.status import plain_status
-from chronolet.ports import labels
+from chronolet.cli.get.pods import summarized
+from chronolet.pod.status.status import plain_status
+from chronolet.ports.runtime import labels
 from chronolet_schemas import manifests
 from chronolet_schemas.podspec import plain
 from tests.e2e.crash_matrix.farm import AgentJob

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.ports import labels
+from chronolet.ports.runtime import labels
 from chronolet_schemas import pod
 from tests.e2e.node import BUSYBOX, Node, shell
 from tests.e2e.node import pod as a_pod

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from redis.exceptions import ResponseError
 
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet_schemas import kernel
 from chronolet_schemas import pod as pods
 from chronolet_schemas.keys import Keys, Shard

@@ -16,8 +16,8 @@ from typing import Any
 import docker.errors
 import pytest
 
-from chronolet.kernel.store import StoreUnreachable
-from chronolet.ports import labels
+from chronolet.kernel.storage.store import StoreUnreachable
+from chronolet.ports.runtime import labels
 from chronolet_schemas import codec, container_gc, image_gc, kube_events, registry
 from chronolet_schemas import pod as pods
 from chronolet_schemas.envelope import Command

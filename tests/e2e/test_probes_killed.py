@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from chronolet.kernel.lease import RENEWALS_IN_TTL, TTL_MILLISECONDS
-from chronolet.kernel.supervisor import LOOKS_IN_RENEWAL
+from chronolet.kernel.hosting.supervisor import LOOKS_IN_RENEWAL
+from chronolet.kernel.ownership.lease import RENEWALS_IN_TTL, TTL_MILLISECONDS
 from chronolet.pod.decider import DECIDER
 from chronolet.pod.state import State
-from chronolet.pod.status import pod_status
+from chronolet.pod.status.status import pod_status
 from chronolet_schemas import kernel, pod, prober
 from tests.e2e.journal import Line
 from tests.e2e.node import Node, shell

@@ -4,7 +4,7 @@ from typing import Any
 
 import docker
 
-from chronolet.ports import labels
+from chronolet.ports.runtime import labels
 from tests.e2e.node import BUSYBOX
 from tests.e2e.witness import Witness
 from tests.support.docker import PrivateDocker

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import docker
 
-from chronolet.ports import labels
+from chronolet.ports.runtime import labels
 from tests.support.docker import PrivateDocker
 from tests.support.scratch import HANG_SECONDS
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from chronolet.history.entries import NoArchive, before, concerns_pod, entries, position_before_last
 from chronolet.history.state import Latest, state_at
 from chronolet.kernel.kind import Decider, Kind
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MemoryStore
-from chronolet.kernel.states import EntityImage, encode_states
-from chronolet.kernel.store import HistoryMissing, Snapshot
+from chronolet.kernel.step.snapshots import EntityImage, encode_states
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.store import HistoryMissing, Snapshot
 from chronolet_schemas import codec, pod, registry
 from chronolet_schemas.envelope import START, Entry, Event, Position, Record
 from chronolet_schemas.keys import Shard, shard_for, shards_of

@@ -6,9 +6,9 @@ from chronolet.adapters.cgroup_stats.files import Files
 from chronolet.adapters.cgroup_stats.finder import Finder
 from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
 from chronolet.adapters.cgroup_stats.reader import Reader
-from chronolet.adapters.disk_use import measured, upper_layer
 from chronolet.adapters.docker_runtime import DockerRuntime
-from chronolet.ports.runtime import ContainerSpec, SandboxSpec
+from chronolet.adapters.machine.disk_use import measured, upper_layer
+from chronolet.ports.runtime.runtime import ContainerSpec, SandboxSpec
 from tests.support.docker import PrivateDocker
 from tests.support.images import BUSYBOX, PAUSE
 from tests.support.scratch import HANG_SECONDS, wait_until

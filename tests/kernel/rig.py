@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import pytest
 
+from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MemoryStore
-from chronolet.kernel.process import Process, Setup
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Command, Entry, Event
 from chronolet_schemas.keys import Shard, shard_for

@@ -2,7 +2,7 @@
 
 from structlog.testing import capture_logs
 
-from chronolet.kernel.routing import Router
+from chronolet.kernel.step.routing import Router
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Record
 from chronolet_schemas.keys import Shard

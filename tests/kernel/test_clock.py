@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from chronolet.kernel.clock import Clock
-from chronolet.kernel.memory_data import wall_milliseconds
+from chronolet.kernel.storage.memory_data import wall_milliseconds
 from chronolet_schemas import kernel
 from tests.kernel import chore
 from tests.kernel.chore import Tell

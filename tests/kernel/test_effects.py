@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from chronolet.kernel import effects, host
 from chronolet.kernel.decider import Effect
-from chronolet.kernel.effects import Fenced
+from chronolet.kernel.effects import runner
+from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.effects.timers import Timer, Timers
+from chronolet.kernel.hosting import host
 from chronolet.kernel.kind import EffectContext, Ended, Job, Kind, Tended
-from chronolet.kernel.timers import Timer, Timers
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Event, Record, Signal
 from tests.kernel import chore
@@ -26,7 +27,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(runner, "FIRST_PAUSE_SECONDS", 0.02)
     monkeypatch.setattr(host, "FENCED_PAUSE_SECONDS", 0.02)
 
 
@@ -104,8 +105,8 @@ def test_a_standing_effect_that_fails_is_started_again_with_back_off_and_an_even
 
 
 def test_another_wish_does_not_wait_for_the_pause_of_the_one_before(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "FIRST_PAUSE_SECONDS", 3600.0)
-    monkeypatch.setattr(effects, "LONGEST_PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr(runner, "FIRST_PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr(runner, "LONGEST_PAUSE_SECONDS", 3600.0)
 
     def run(effect: Effect, context: EffectContext) -> None:
         if effect.intent == "bad":
@@ -182,7 +183,7 @@ def test_a_tended_effect_that_fails_is_begun_again_with_back_off_and_an_event(ri
 
 
 def test_progress_is_throttled_but_a_standing_effect_is_not(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "PROGRESS_SECONDS", 3600.0)
+    monkeypatch.setattr(runner, "PROGRESS_SECONDS", 3600.0)
 
     def run(effect: Effect, context: EffectContext) -> Signal:
         for number in range(10):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronolet.kernel.effects import LookAgain
-from chronolet.kernel.gathering import gathered
-from chronolet.kernel.ledger import Input
+from chronolet.kernel.effects.runner import LookAgain
+from chronolet.kernel.step.gathering import gathered
+from chronolet.kernel.step.ledger import Input
 from chronolet_schemas.envelope import START, Event, Position, Signal
 
 

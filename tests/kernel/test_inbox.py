@@ -4,7 +4,7 @@ import threading
 
 import pykka
 
-from chronolet.kernel.inbox import Inbox
+from chronolet.kernel.hosting.inbox import Inbox
 from tests.support import scratch
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from chronolet.kernel import lease as lease_module
-from chronolet.kernel.lease import Lease
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MemoryStore
+from chronolet.kernel.ownership import lease as lease_module
+from chronolet.kernel.ownership.lease import Lease
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MemoryStore
 
 TTL = 3_600_000
 """So long that the lease's own thread, whose clock nobody moves, renews nothing while a test lasts."""
@@ -77,7 +77,7 @@ def test_a_machine_that_slept_has_lost_its_leases(monkeypatch: pytest.MonkeyPatc
 
 def test_the_leases_clock_counts_what_the_machine_slept() -> None:
     """In a time namespace in which the machine has slept for 5000 s since it was booted."""
-    asked = "import time; from chronolet.kernel import lease; print(lease._now() - time.monotonic())"
+    asked = "import time; from chronolet.kernel.ownership import lease; print(lease._now() - time.monotonic())"
     words = ["unshare", "--time", "--boottime", "5000", sys.executable, "-c", asked]
     slept = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert float(slept) > 4999

@@ -4,10 +4,10 @@ import pytest
 
 from chronolet.kernel.decider import EffectFailed
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.ledger import SUBJECTS_KEPT, Input, Ledger, SilentMessage
-from chronolet.kernel.replies import NEVER_OWNED
-from chronolet.kernel.states import decode_states
-from chronolet.kernel.store import Committed
+from chronolet.kernel.step.ledger import SUBJECTS_KEPT, Input, Ledger, SilentMessage
+from chronolet.kernel.step.snapshots import decode_states
+from chronolet.kernel.storage.redis.replies import NEVER_OWNED
+from chronolet.kernel.storage.store import Committed
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Message, Position
 from chronolet_schemas.keys import Shard

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from chronolet.kernel.log_end import BLOCK_BYTES, LogMemory
-from chronolet.kernel.process import Process
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.hosting.process import Process
+from chronolet.kernel.log.log_end import BLOCK_BYTES, LogMemory
+from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Position
 from tests.kernel import chore

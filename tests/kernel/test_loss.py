@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.process import Process
-from chronolet.kernel.seat import Seat
-from chronolet.kernel.store import Snapshot
+from chronolet.kernel.storage.store import Snapshot
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.keys import Shard

@@ -2,9 +2,9 @@
 
 import itertools
 
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MemoryStore
-from chronolet.kernel.store import Acquired, Committed, Step
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.store import Acquired, Committed, Step
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import Shard
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from chronolet.kernel import failures, notices, seat, supervisor
 from chronolet.kernel.decider import Effect
+from chronolet.kernel.hosting import failures, host_handle, notices, supervisor
 from chronolet.kernel.kind import EffectContext
-from chronolet.kernel.lease import LifeLock
 from chronolet.kernel.observer import Observer
-from chronolet.kernel.store import Acquired, Committed, HistoryMissing, Snapshot, Step
+from chronolet.kernel.ownership.lease import LifeLock
+from chronolet.kernel.storage.store import Acquired, Committed, HistoryMissing, Snapshot, Step
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.envelope import START, Entry, Position, Record
 from chronolet_schemas.keys import Shard
@@ -338,7 +338,7 @@ def test_restarts_are_further_and_further_apart(rig: Rig, monkeypatch: pytest.Mo
 
 
 def test_a_silent_shard_moves_its_cursor_by_empty_steps(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seat, "BEHIND_ENTRIES", 40)
+    monkeypatch.setattr(host_handle, "BEHIND_ENTRIES", 40)
     rig.process(chore.kind(), tally.kind(1), mirror.kind(1))
     for number in range(100):
         rig.send(Tell(request=request(), key=f"k{number}"))

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from chronolet.kernel.pace import ENOUGH, GAIN, LEAST, MEASURING_SECONDS, MEMORY_SECONDS, Pace, untried
+from chronolet.kernel.effects.pace import ENOUGH, GAIN, LEAST, MEASURING_SECONDS, MEMORY_SECONDS, Pace, untried
 
 
 class Server:

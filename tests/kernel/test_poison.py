@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from chronolet.kernel import alarms, effects, failures, host, trials
 from chronolet.kernel.decider import Effect, EffectFailed
+from chronolet.kernel.effects import runner
+from chronolet.kernel.hosting import entity_timers, failures, host
 from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.step import retry_counts
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Event, Signal
 from chronolet_schemas.keys import Shard
@@ -66,7 +68,7 @@ def test_a_due_that_does_not_move_on_is_an_error_and_no_loop(rig: Rig, due: int,
 
 
 def test_a_ring_that_was_given_up_is_tried_again_later(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alarms, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(entity_timers, "AGAIN_SECONDS", 0.05)
     monkeypatch.setattr(failures, "LONGEST_BACK_OFF_SECONDS", 0.02)
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE))
@@ -77,7 +79,7 @@ def test_a_ring_that_was_given_up_is_tried_again_later(rig: Rig, monkeypatch: py
 
 
 def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "FIRST_PAUSE_SECONDS", 0.01)
 
     def run(_effect: Effect, context: EffectContext) -> Signal | None:
         context.send(chore.Word(word="poison"))
@@ -184,7 +186,7 @@ def test_what_a_start_has_to_tell_is_told_though_the_first_message_after_it_fail
 
 
 def test_tries_of_a_signal_that_comes_no_more_are_forgotten(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "CAREFUL_MESSAGES", 3)
+    monkeypatch.setattr(retry_counts, "CAREFUL_MESSAGES", 3)
     poison = ["poison", "poison"]
 
     def run(_effect: Effect, context: EffectContext) -> Signal | None:

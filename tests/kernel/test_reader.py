@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chronolet.kernel.hosting.host_handle import MOST_WAITING, Recovered, Seat
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.ledger import Ledger
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.reader import COUNT, Reader
-from chronolet.kernel.replies import NEVER_OWNED
-from chronolet.kernel.routing import Router
-from chronolet.kernel.seat import MOST_WAITING, Recovered, Seat
+from chronolet.kernel.log.reader import COUNT, Reader
+from chronolet.kernel.step.ledger import Ledger
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.redis.replies import NEVER_OWNED
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Position, Record
 from chronolet_schemas.keys import Shard

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronolet.kernel import supervisor
 from chronolet.kernel.decider import Decider
-from chronolet.kernel.host import Services
+from chronolet.kernel.hosting import supervisor
+from chronolet.kernel.hosting.host import Services
+from chronolet.kernel.hosting.host_handle import Seat
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.ledger import Input, Ledger
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MemoryStore
-from chronolet.kernel.recovery import Recovery
-from chronolet.kernel.routing import Router
-from chronolet.kernel.seat import Seat
-from chronolet.kernel.store import Acquired, Committed, Snapshot, Step, StoreBroken
+from chronolet.kernel.log.recovery import Recovery
+from chronolet.kernel.step.ledger import Input, Ledger
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.store import Acquired, Committed, Snapshot, Step, StoreBroken
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Entry, Position, Record
 from chronolet_schemas.keys import Shard

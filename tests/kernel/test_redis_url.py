@@ -2,9 +2,9 @@
 
 import pytest
 
-from chronolet.kernel import redis_url
-from chronolet.kernel.redis_connection import Address
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis import urls
+from chronolet.kernel.storage.redis.connection import Address
+from chronolet.kernel.storage.redis.store import RedisStore
 
 GOOD = {
     "unix:///run/redis.sock": "unix:///run/redis.sock",
@@ -20,7 +20,7 @@ GOOD = {
 @pytest.mark.parametrize("url", GOOD)
 def test_the_place_is_shown_without_password_and_options(url: str) -> None:
     assert Address(url).where == GOOD[url]
-    assert redis_url.has_password(url) == ("S3CRET" in url)
+    assert urls.has_password(url) == ("S3CRET" in url)
     Address(url).connection(1.0)
 
 
@@ -53,14 +53,14 @@ BAD = {
 
 @pytest.mark.parametrize("url", BAD)
 def test_what_is_refused_is_refused_without_its_text(url: str) -> None:
-    with pytest.raises(redis_url.RedisUrlError) as caught:
+    with pytest.raises(urls.RedisUrlError) as caught:
         RedisStore(url, "n")
     assert BAD[url] in str(caught.value)
     assert "S3C" not in str(caught.value)
 
 
 def test_a_password_from_elsewhere_is_put_into_the_url() -> None:
-    assert redis_url.with_password("rediss://h:1/2?ssl_cert_reqs=none", "a/b") == (
+    assert urls.with_password("rediss://h:1/2?ssl_cert_reqs=none", "a/b") == (
         "rediss://:a%2Fb@h:1/2?ssl_cert_reqs=none"
     )
-    assert redis_url.with_password("unix:///s", "@") == "unix://:%40@/s"
+    assert urls.with_password("unix:///s", "@") == "unix://:%40@/s"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from chronolet.kernel import failures
 from chronolet.kernel.decider import Effect
+from chronolet.kernel.hosting import failures
 from chronolet.kernel.kind import EffectContext
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Signal

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chronolet.kernel import waiting_mail
 from chronolet.kernel.decider import Decider, Effect
 from chronolet.kernel.kind import EffectContext, Kind
+from chronolet.kernel.ownership import waiting_mail
 from chronolet_schemas.envelope import Signal
 from tests.kernel import chore, tally
 from tests.kernel.chore import Answer, Tell

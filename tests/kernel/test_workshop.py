@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from chronolet.kernel.effects.pace import GAIN, MEMORY_SECONDS, MOST_LATE, PATIENCE_SECONDS, Pace
+from chronolet.kernel.effects.timers import Timer
+from chronolet.kernel.effects.turns import Workshop
 from chronolet.kernel.observer import Queue
-from chronolet.kernel.pace import GAIN, MEMORY_SECONDS, MOST_LATE, PATIENCE_SECONDS, Pace
-from chronolet.kernel.timers import Timer
-from chronolet.kernel.workshop import Workshop
 
 
 class Clock:

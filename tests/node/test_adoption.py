@@ -7,22 +7,22 @@ import immutables
 import msgspec
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime
-from chronolet.adapters.host import LinuxHost
-from chronolet.adapters.kept_secrets import SecretFiles
-from chronolet.adapters.kept_specs import SpecFiles
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MAILBOX_FULL, MemoryStore
-from chronolet.kernel.routing import Router
-from chronolet.kernel.store import Acquired, Step
+from chronolet.adapters.fakes.runtime import FakeRuntime
+from chronolet.adapters.machine.host import LinuxHost
+from chronolet.adapters.state_folder.secrets import SecretFiles
+from chronolet.adapters.state_folder.specs import SpecFiles
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MAILBOX_FULL, MemoryStore
+from chronolet.kernel.storage.store import Acquired, Step
 from chronolet.manifests import actor as manifests_actor
 from chronolet.manifests import state as manifests_state
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.pod import actor as pod_actor
 from chronolet.pod.state import Sandbox, State
-from chronolet.ports import labels
-from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
-from chronolet.ports.specs import KeptSpec
+from chronolet.ports.pods.specs import KeptSpec
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerSpec, Refusal, SandboxSpec
 from chronolet_schemas import codec, kernel, manifests, pleg, pod, podspec
 from chronolet_schemas.envelope import START, Command, Record
 from chronolet_schemas.keys import Shard, shards_of
@@ -269,7 +269,7 @@ def test_a_log_that_has_decided_something_is_told_nothing(world: World) -> None:
 
 
 def test_a_full_mailbox_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chronolet.kernel.memory_store.MAILBOX_FULL", 0)
+    monkeypatch.setattr("chronolet.kernel.storage.memory_store.MAILBOX_FULL", 0)
     assert MAILBOX_FULL
     world.keep("web", "u1")
     assert world.adopt() == "the mailbox of pleg is full"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from chronolet.devices.actor import NODE
 from chronolet.devices.state import State as Devices
 from chronolet.history.state import Moment
-from chronolet.node.api_pods import PodObjects, api_pods
+from chronolet.node.http.api_pods import PodObjects, api_pods
 from chronolet.pod.state import State
 from chronolet_schemas.envelope import Position
 from tests.deciders.pod.life import running

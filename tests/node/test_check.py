@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.adapters.fake_runtime import FakeRuntime
-from chronolet.kernel.memory_store import MemoryStore
-from chronolet.kernel.store import Store, StoreUnreachable
+from chronolet.adapters.fakes.runtime import FakeRuntime
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.store import Store, StoreUnreachable
 from chronolet.node import check
-from chronolet.node.settings import Settings
-from chronolet.ports.runtime import Engine, Refusal, Runtime
+from chronolet.node.settings.table import Settings
+from chronolet.ports.runtime.runtime import Engine, Refusal, Runtime
 
 
 def settings(folder: Path, **fields: str) -> Settings:

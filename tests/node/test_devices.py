@@ -9,11 +9,11 @@ import pytest
 
 from chronolet.devices.state import Claim, Device, Resource, State
 from chronolet.history.state import Moment
-from chronolet.node.metrics import Metrics
+from chronolet.node.metrics.metrics import Metrics
 from chronolet.node.node_devices import node_resources
 from chronolet.pod.state import Container, ContainerPhase, Exit, Failure
 from chronolet.pod.state import State as PodState
-from chronolet.ports.pod_resources import ContainerResources, NodeResources, PodResources, ResourceDevice
+from chronolet.ports.devices.pod_resources import ContainerResources, NodeResources, PodResources, ResourceDevice
 from chronolet_schemas.devices import (
     HEALTHY,
     UNHEALTHY,

@@ -13,9 +13,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from chronolet.node.health import Health
-from chronolet.node.http import Answer, HttpServer, Query, health_pages
-from chronolet.node.http_slots import CONNECTIONS
-from chronolet.node.values import SettingsError
+from chronolet.node.http.server import Answer, HttpServer, Query, health_pages
+from chronolet.node.http.slots import CONNECTIONS
+from chronolet.node.settings.values import SettingsError
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 

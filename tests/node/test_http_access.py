@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.node import http_access
 from chronolet.node.health import Health
-from chronolet.node.http import Answer, HttpServer, health_pages
-from chronolet.node.http_guard import Guard, Refused, Request
-from chronolet.node.http_settings import is_loopback
-from chronolet.node.resolving import resolve
-from chronolet.node.values import SettingsError
+from chronolet.node.http import access
+from chronolet.node.http.guard import Guard, Refused, Request
+from chronolet.node.http.server import Answer, HttpServer, health_pages
+from chronolet.node.settings.http import is_loopback
+from chronolet.node.settings.resolving import resolve
+from chronolet.node.settings.values import SettingsError
 from tests.support.scratch import HANG_SECONDS
 
 GUARD = Guard(names=frozenset({"node1", "node1.example.org"}))
@@ -147,7 +147,7 @@ def server(certificates: Path) -> Iterator[HttpServer]:
         {},
     )
     pages = {**health_pages(Health()), "/pods": lambda _: Answer(200, b"pods")}
-    guard, tls = http_access.guard(settings), http_access.tls(settings)
+    guard, tls = access.guard(settings), access.tls(settings)
     served = HttpServer("127.0.0.1", 0, pages, guard=guard, tls=tls, head_seconds=HANG_SECONDS)
     served.start()
     yield served
@@ -198,5 +198,5 @@ def test_files_that_cannot_be_used_are_named(certificates: Path, change: dict[st
     files: dict[str, Any] = {"tls_cert_file": "server.crt", "tls_private_key_file": "server.key"}
     settings, _ = resolve({name: str(certificates / file) for name, file in (files | change).items()}, {})
     with pytest.raises(SettingsError, match=named) as error:
-        http_access.tls(settings)
+        access.tls(settings)
     assert "cannot be used" in str(error.value)

@@ -2,7 +2,7 @@
 
 from chronolet.node.collecting import piles_up
 from chronolet.node.kinds import SHARDS
-from chronolet.node.settings import ALL_ACTORS
+from chronolet.node.settings.table import ALL_ACTORS
 
 
 def test_a_new_log_knows_all_ten_kinds() -> None:

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from chronolet.adapters.kube_sinks import LogSink
-from chronolet.node import log_format
+from chronolet.node.agent_log import formats
 from tests.support.posts import warnings
 
 STRANGE = ("a\x1b[2Jb", "\x1b[2J", "two\nlines", "\u2028", "\x7f", "\u202eb", "\x9b2J", "x" * 5_000)
@@ -23,7 +23,7 @@ def as_before() -> Iterator[None]:
 
 def told(form: str, messages: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The lines of the agent's log of KubeEvents with these messages."""
-    log_format.configure(form)
+    formats.configure(form)
     assert LogSink().deliver(warnings(messages)).delivered == len(messages)
     return capsys.readouterr().err.rstrip("\n").split("\n")
 
@@ -46,7 +46,7 @@ def test_json_has_the_very_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_failure_is_shown_with_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    log_format.configure("text")
+    formats.configure("text")
     try:
         int("boom")
     except ValueError:

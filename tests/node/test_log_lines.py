@@ -15,8 +15,8 @@ import pytest
 import structlog
 
 from chronolet.adapters.kube_sinks import LogSink
-from chronolet.node import log_format
-from chronolet.node.log_lines import LogLines
+from chronolet.node.agent_log import formats
+from chronolet.node.agent_log.lines import LogLines
 from tests.support.posts import warnings
 
 POSTS = warnings(f"number {n}" for n in range(3))
@@ -108,7 +108,7 @@ def test_kubeevents_whose_line_was_refused_are_not_delivered(tmp_path: Path, mon
     """The sink keeps them and tries again later, as with any other sink; those before them are not sent twice."""
     with (tmp_path / "log").open("w") as stream, without_room() as full:
         monkeypatch.setattr(sys, "stderr", stream)
-        log_format.configure("json")
+        formats.configure("json")
         assert LogSink().deliver(POSTS[:1]).delivered == 1
         with pointed_at(stream, full):
             outcome = LogSink().deliver(POSTS[1:])

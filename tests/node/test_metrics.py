@@ -5,13 +5,13 @@ import itertools
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.kernel.observer import Observer
-from chronolet.node import measured_runtime
-from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
-from chronolet.node.metrics import Metrics
+from chronolet.node.metrics import measured_runtime
+from chronolet.node.metrics.measured_runtime import MeasuredRuntime, RelistedRuntime
+from chronolet.node.metrics.metrics import Metrics
 from chronolet.node.stats.running import Running
-from chronolet.ports.runtime import ContainerSpec, Refusal, SandboxSpec
+from chronolet.ports.runtime.runtime import ContainerSpec, Refusal, SandboxSpec
 from chronolet_schemas import container_gc, image_gc, kube_events, pod
 from chronolet_schemas.keys import Shard
 

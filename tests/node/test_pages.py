@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronolet.adapters.fake_runtime import FakeRuntime
-from chronolet.adapters.machine import look
+from chronolet.adapters.fakes.runtime import FakeRuntime
+from chronolet.adapters.machine.usage import look
 from chronolet.history.entries import NoArchive
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MemoryStore
-from chronolet.node.fresh import BusyError, Fresh, Written
-from chronolet.node.http import Answer
-from chronolet.node.pages import configz, pod_pages, runtime_pages
-from chronolet.node.settings import Settings
-from chronolet.node.values import Secret
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.node.http.fresh import BusyError, Fresh, Written
+from chronolet.node.http.pages import configz, pod_pages, runtime_pages
+from chronolet.node.http.server import Answer
+from chronolet.node.settings.table import Settings
+from chronolet.node.settings.values import Secret
 from chronolet.pod import actor as pod_actor
-from chronolet.ports import labels
-from chronolet.ports.runtime import ContainerSpec, SandboxSpec
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerSpec, SandboxSpec
 from tests.support.scratch import HANG_SECONDS
 
 IMAGE = "busybox:1"

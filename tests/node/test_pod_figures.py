@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from chronolet.node.pod_figures import PodFigures
+from chronolet.node.metrics.pods import PodFigures
 from chronolet_schemas import pod
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec
 

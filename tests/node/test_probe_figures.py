@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from chronolet.node.metrics import Metrics
+from chronolet.node.metrics.metrics import Metrics
 from chronolet.prober.wanted import RunProbe
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.keys import Shard

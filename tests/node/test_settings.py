@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.node import settings as known
-from chronolet.node.resolving import default_root, resolve
-from chronolet.node.values import SettingsError, duration
+from chronolet.node.settings import table as known
+from chronolet.node.settings.resolving import default_root, resolve
+from chronolet.node.settings.values import SettingsError, duration
 from chronolet_schemas import container_gc, image_gc
 
 KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

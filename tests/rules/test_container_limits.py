@@ -7,9 +7,9 @@ from typing import Literal
 
 import pytest
 
-from chronolet.rules.cgroups import Values
-from chronolet.rules.container_limits import Holding, beside, cpu_milli
-from chronolet.rules.needs import needs
+from chronolet.rules.resources.cgroups import Values
+from chronolet.rules.resources.container_limits import Holding, beside, cpu_milli
+from chronolet.rules.resources.needs import needs
 from chronolet_schemas.podspec import Container, PodSpec, ResourceRequirements
 
 MIB = 1 << 20

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.rules.counts import problems
+from chronolet.rules.validation.counts import problems
 
 
 def container(**fields: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chronolet.rules.durations import go_duration
+from chronolet.rules.names.durations import go_duration
 
 
 @pytest.mark.parametrize(

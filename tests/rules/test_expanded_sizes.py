@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from chronolet.rules import downward
 from chronolet.rules.downward_files import check_files
-from chronolet.rules.expanded_sizes import (
+from chronolet.rules.expansion import environment, expand, expand_all
+from chronolet.rules.validation.expanded_sizes import (
     MAX_PATH_BYTES,
     MAX_STRING_BYTES,
     MAX_TOTAL_BYTES,
@@ -23,8 +24,7 @@ from chronolet.rules.expanded_sizes import (
     text_bytes,
     words_bytes,
 )
-from chronolet.rules.expansion import environment, expand, expand_all
-from chronolet.rules.size_findings import findings
+from chronolet.rules.validation.size_findings import findings
 from chronolet_schemas.podspec import (
     BLOCKING,
     Container,

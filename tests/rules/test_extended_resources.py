@@ -2,7 +2,7 @@
 
 import pytest
 
-from chronolet.rules.extended_resources import is_extended, wanted
+from chronolet.rules.resources.extended_resources import is_extended, wanted
 from chronolet_schemas.podspec import Container, ResourceRequirements
 
 

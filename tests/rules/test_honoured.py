@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from chronolet.rules.honoured import blockers, findings
-from chronolet.rules.honoured_table import TABLE
+from chronolet.rules.validation.honoured import blockers, findings
+from chronolet.rules.validation.honoured_table import TABLE
 from chronolet_schemas.podspec import (
     BLOCKING,
     WARNING,

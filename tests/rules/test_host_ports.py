@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.rules.host_ports import conflict, host_ports, taken
+from chronolet.rules.names.host_ports import conflict, host_ports, taken
 from chronolet_schemas.podspec import Container, ContainerPort, PodSpec
 from chronolet_schemas.resources import HostPort
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from chronolet.rules import hostnames
-from chronolet.rules.hostnames import HostnameError, Resolver
+from chronolet.rules.names import hostnames
+from chronolet.rules.names.hostnames import HostnameError, Resolver
 from chronolet_schemas.podspec import Pod, from_plain
 
 NODE_RESOLVER = "# by hand\nnameserver 10.0.0.1\nsearch old\nsearch a.test b.test\noptions ndots:2 rotate\n\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chronolet.rules.image_names import BadImageName, ImageName, parsed
+from chronolet.rules.names.image_names import BadImageName, ImageName, parsed
 
 DIGEST = "sha256:" + "0a" * 32
 

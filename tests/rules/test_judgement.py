@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.rules.judgement import NO_DELAY, Delay, Shares, explained_by, own, short_of, stalled
+from chronolet.rules.probes.judgement import NO_DELAY, Delay, Shares, explained_by, own, short_of, stalled
 from chronolet_schemas.prober import Shortage
 
 

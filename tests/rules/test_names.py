@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.rules import names
+from chronolet.rules.names import names
 
 Check = Callable[[str], str | None]
 

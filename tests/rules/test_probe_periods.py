@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.rules import probe_periods
-from chronolet.rules.ports import port_number
+from chronolet.rules.names.ports import port_number
+from chronolet.rules.probes import periods
 from chronolet_schemas.podspec import Container, ContainerPort, ExecAction, ObjectMeta, Pod, PodSpec, Probe
 
 PROBE = Probe(exec=ExecAction(command=("true",)))
 
 
 def pod(annotation: str | None) -> Pod:
-    annotations = {} if annotation is None else {probe_periods.ANNOTATION: annotation}
+    annotations = {} if annotation is None else {periods.ANNOTATION: annotation}
     app = Container(name="app", liveness_probe=PROBE, readiness_probe=PROBE)
     sidecar = Container(name="proxy", restart_policy="Always", startup_probe=PROBE)
     return Pod(
@@ -37,8 +37,8 @@ def pod(annotation: str | None) -> Pod:
 )
 def test_the_period(annotation: str | None, liveness: int, readiness: int) -> None:
     one = pod(annotation)
-    assert probe_periods.period_milliseconds(one, "app", "Liveness", 3) == liveness
-    assert probe_periods.period_milliseconds(one, "app", "Readiness", 3) == readiness
+    assert periods.period_milliseconds(one, "app", "Liveness", 3) == liveness
+    assert periods.period_milliseconds(one, "app", "Readiness", 3) == readiness
 
 
 @pytest.mark.parametrize(
@@ -54,19 +54,19 @@ def test_the_period(annotation: str | None, liveness: int, readiness: int) -> No
     ],
 )
 def test_what_cannot_be(annotation: str, problem: str) -> None:
-    (found,) = probe_periods.problems(pod(annotation))
+    (found,) = periods.problems(pod(annotation))
     assert found.path == "metadata.annotations.chronolet/period-milliseconds"
     assert problem in found.message
 
 
 def test_good_ones() -> None:
     for annotation in (None, "10", "app/liveness=10,proxy/startup=86400000"):
-        assert list(probe_periods.problems(pod(annotation))) == []
+        assert list(periods.problems(pod(annotation))) == []
 
 
 def test_a_pod_without_probes() -> None:
-    bare = Pod(metadata=ObjectMeta(annotations={probe_periods.ANNOTATION: "a/liveness=50"}))
-    (found,) = probe_periods.problems(bare)
+    bare = Pod(metadata=ObjectMeta(annotations={periods.ANNOTATION: "a/liveness=50"}))
+    (found,) = periods.problems(bare)
     assert found.message.endswith("which has none")
 
 

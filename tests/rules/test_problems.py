@@ -1,6 +1,6 @@
 """The small checks under validation, at their borders."""
 
-from chronolet.rules.problems import Problem, at_least, repeated, required, within
+from chronolet.rules.validation.problems import Problem, at_least, repeated, required, within
 
 
 def test_bounds_belong_to_the_range() -> None:

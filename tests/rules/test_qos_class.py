@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.rules import cgroups
-from chronolet.rules.needs import needs
-from chronolet.rules.qos_class import least_oom_score_adj, oom_score_adj, qos_class
-from chronolet.rules.resources import page_size, pod_limits, pod_requests
+from chronolet.rules.resources import cgroups
+from chronolet.rules.resources.needs import needs
+from chronolet.rules.resources.qos_class import least_oom_score_adj, oom_score_adj, qos_class
+from chronolet.rules.resources.resources import page_size, pod_limits, pod_requests
 from chronolet_schemas.podspec import Container, PodSpec, ResourceRequirements
 from chronolet_schemas.resources import ContainerNeeds, PodNeeds
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.rules.quantities import QuantityError, cpu_milli, memory_bytes, parse, whole
+from chronolet.rules.resources.quantities import QuantityError, cpu_milli, memory_bytes, parse, whole
 
 REFUSED = [
     *["", " ", "1 ", " 1", ".", "+", "-", "m", "Mi", "1mi", "1KI", "1ki", "1K", "1mm", "1Zi", "1e", "1e+", "1e1.5"],

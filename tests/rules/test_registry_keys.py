@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chronolet.rules.image_names import parsed
-from chronolet.rules.registry_keys import (
+from chronolet.rules.names.image_names import parsed
+from chronolet.rules.names.registry_keys import (
     BadDockerConfig,
     Credential,
     docker_config,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.rules import stated_conditions, validation
+from chronolet.rules import stated_conditions
+from chronolet.rules.validation import pods
 from chronolet_schemas.podspec import ObjectMeta, Pod
 
 
@@ -34,4 +35,4 @@ def test_what_states_nothing_is_refused(annotation: str) -> None:
     assert found.path == "metadata.annotations.chronolet/conditions"
     assert "expected TYPE=True, TYPE=False or TYPE=Unknown" in found.message
     assert len(found.message) < 200
-    assert found in validation.problems(pod(annotation))
+    assert found in pods.problems(pod(annotation))

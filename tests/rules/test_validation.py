@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from chronolet.rules.validation import problems
+from chronolet.rules.validation.pods import problems
 from chronolet_schemas.podspec import Pod, defaulted, from_plain
 from tests.schemas.podspec_strategy import pods
 

@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from chronolet.adapters.docker_runtime import DockerRuntime
-from chronolet.ports.runtime import Refusal, SandboxSpec
+from chronolet.ports.runtime.runtime import Refusal, SandboxSpec
 from tests.support.docker import PrivateDocker
 from tests.support.docker_proxy import DockerProxy, docker_proxy
 from tests.support.images import BUSYBOX, PAUSE

@@ -18,21 +18,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronolet.adapters.cgroups import ContainerGroups
-from chronolet.adapters.fake_execs import Program
-from chronolet.adapters.fake_runtime import FakeRuntime
-from chronolet.adapters.host import LinuxHost
-from chronolet.adapters.http_requests import HttpRequests
-from chronolet.adapters.kept_specs import SpecFiles
+from chronolet.adapters.fakes.execs import Program
+from chronolet.adapters.fakes.runtime import FakeRuntime
+from chronolet.adapters.http.requests import HttpRequests
+from chronolet.adapters.machine.host import LinuxHost
+from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.kind import EffectFailed
 from chronolet.pleg import decider as pleg_decider
 from chronolet.pleg.relisting import Relisting
 from chronolet.pod import effects
-from chronolet.pod.images import Pulls
-from chronolet.ports import labels
-from chronolet.ports.cdi import NoCdi
-from chronolet.ports.registries import NoKeys
-from chronolet.ports.runtime import Refusal
+from chronolet.pod.workers.images import Pulls
+from chronolet.ports.devices.cdi import NoCdi
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.registries import NoKeys
+from chronolet.ports.runtime.runtime import Refusal
 from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import ExecAction, Lifecycle, LifecycleHandler

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from chronolet.ports.usage import Interface
+from chronolet.ports.machine.usage import Interface
 
 Kind = Literal["v1", "v2", "both"]
 

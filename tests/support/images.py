@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import docker
 import msgspec
 
-from chronolet.adapters.images import ALL, BUSYBOX, PAUSE, build
+from chronolet.adapters.images.busybox import ALL, BUSYBOX, PAUSE, build
 
 __all__ = ["BUSYBOX", "PAUSE", "load_images"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chronolet.kernel import redis_reader, redis_scan, redis_store
+from chronolet.kernel.storage.redis import reader, scan, store
 from tests.support.scratch import HANG_SECONDS
 
 
@@ -26,9 +26,9 @@ def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     up. An agent's give up after seconds, which is no business of a test that only looks at the log.
     """
     for name in ("STEP", "LEASE", "QUERY"):
-        monkeypatch.setattr(redis_store, f"{name}_TIMEOUT_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(redis_reader, "_MARGIN_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(redis_scan, "_TIMEOUT_SECONDS", HANG_SECONDS)
-    defaults = redis_store.RedisStore.__init__.__kwdefaults__
+        monkeypatch.setattr(store, f"{name}_TIMEOUT_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(reader, "_MARGIN_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(scan, "_TIMEOUT_SECONDS", HANG_SECONDS)
+    defaults = store.RedisStore.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "patience_seconds", HANG_SECONDS)

@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.adapters.probes import Probing
-from chronolet.ports.probes import Attempt, HttpTarget, Reading, Target
-from chronolet.ports.requests import Request
-from chronolet.ports.runtime import ContainerSpec, SandboxSpec
+from chronolet.ports.pods.probes import Attempt, HttpTarget, Reading, Target
+from chronolet.ports.pods.requests import Request
+from chronolet.ports.runtime.runtime import ContainerSpec, SandboxSpec
 from tests.support.scratch import HANG_SECONDS
 
 Script = Callable[[socket.socket, bytes], None]

@@ -19,7 +19,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from chronolet.kernel import append_only
+from chronolet.adapters.redis_server import append_only
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 

@@ -20,7 +20,7 @@ from typing import Any
 import docker
 import msgspec
 
-from chronolet.adapters import images
+from chronolet.adapters.images import busybox
 from tests.support import scratch
 from tests.support.docker import PrivateDocker
 from tests.support.ports import free_port
@@ -119,7 +119,7 @@ def forget(engine: PrivateDocker, address: str) -> None:
 
 def unique_root() -> bytes:
     """Busybox's root, and a file that makes it another one."""
-    buffer = io.BytesIO(images.build())
+    buffer = io.BytesIO(busybox.build())
     with tarfile.open(fileobj=buffer, mode="a") as archive:
         # What cannot be compressed, so that there is something to pull.
         content = f"{next(_contents)} {os.getpid()}\n".encode() + os.urandom(1_000_000)

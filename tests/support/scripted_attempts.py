@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 
-from chronolet.ports.probes import May, Reading, Target
+from chronolet.ports.pods.probes import May, Reading, Target
 
 
 class Over:

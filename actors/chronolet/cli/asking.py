@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from chronolet.cli.errors import Failure, not_found
-from chronolet.cli.progress import progress
+from chronolet.cli.printing.progress import progress
 from chronolet.cli.session import Session
-from chronolet.kernel.store import Store, owner_of
+from chronolet.kernel.storage.store import Store, owner_of
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Command, Entry, Event, Position
 from chronolet_schemas.keys import Shard

@@ -9,11 +9,11 @@ from __future__ import annotations
 import click
 
 from chronolet.cli.options import Command, with_settings
-from chronolet.cli.progress import progress
+from chronolet.cli.printing.progress import progress
+from chronolet.cli.printing.table import plain
 from chronolet.cli.services import Services
-from chronolet.cli.table import plain
 from chronolet.node.check import findings
-from chronolet.node.settings import Settings
+from chronolet.node.settings.table import Settings
 
 
 @click.command(cls=Command)

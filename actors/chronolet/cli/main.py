@@ -18,28 +18,28 @@ import click
 from chronolet.cli.errors import Failure, worded
 from chronolet.cli.options import global_options
 from chronolet.cli.services import Services
-from chronolet.kernel.store import StoreBroken, StoreUnreachable
-from chronolet.node.values import SettingsError
-from chronolet.ports.runtime import Refusal
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
+from chronolet.node.settings.values import SettingsError
+from chronolet.ports.runtime.runtime import Refusal
 
-COMMANDS = (
-    "run",
-    "apply",
-    "delete",
-    "get",
-    "describe",
-    "logs",
-    "events",
-    "exec",
-    "log",
-    "trace",
-    "wait",
-    "gc",
-    "checkpoint",
-    "check",
-    "completion",
-)
-"""Subcommands in the order of a pod's life; each is a module here."""
+COMMANDS = {
+    "run": "run",
+    "apply": "apply.command",
+    "delete": "apply.delete",
+    "get": "get.command",
+    "describe": "describe.command",
+    "logs": "containers.logs",
+    "events": "history.events",
+    "exec": "containers.exec",
+    "log": "history.log",
+    "trace": "history.trace",
+    "wait": "watch.wait",
+    "gc": "gc.command",
+    "checkpoint": "history.checkpoint",
+    "check": "check",
+    "completion": "completion.completion",
+}
+"""The module of each subcommand, below `chronolet.cli`, in the order of a pod's life."""
 
 
 PLAINLY_SAID: dict[type[Exception], int] = {SettingsError: 2, StoreUnreachable: 1, StoreBroken: 1, Refusal: 1}
@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"chronolet.cli.{cmd_name}").command
+        command = importlib.import_module(f"chronolet.cli.{COMMANDS[cmd_name]}").command
         assert isinstance(command, click.Command)  # noqa: S101 - a module of this folder without its command
         return command
 

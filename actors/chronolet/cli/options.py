@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from chronolet.node import settings as known
-from chronolet.node.resolving import resolve
+from chronolet.node.settings import table as known
+from chronolet.node.settings.resolving import resolve
 
 Function = Callable[..., Any]
 

@@ -9,7 +9,7 @@ import click
 
 from chronolet.cli.loading import loaded
 from chronolet.cli.options import Command, config_option, with_settings
-from chronolet.node.settings import EVERYWHERE, SETTINGS, Settings
+from chronolet.node.settings.table import EVERYWHERE, SETTINGS, Settings
 
 _BY_NEED = ("prometheus_client", "yaml")
 """Packages of which the agent uses some modules only, or nothing before it acts."""

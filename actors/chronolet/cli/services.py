@@ -14,15 +14,15 @@ from typing import Any
 
 from chronolet.history.entries import ArchiveReader
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.store import Store
-from chronolet.node.settings import Settings
-from chronolet.node.values import SettingsError
-from chronolet.ports.cgroups import Cgroups
-from chronolet.ports.images import Images
+from chronolet.kernel.storage.store import Store
+from chronolet.node.settings.table import Settings
+from chronolet.node.settings.values import SettingsError
 from chronolet.ports.kube_sinks import Kept
-from chronolet.ports.pod_logs import PodLogs
-from chronolet.ports.runtime import Runtime
-from chronolet.ports.secrets import Secrets
+from chronolet.ports.machine.cgroups import Cgroups
+from chronolet.ports.pods.pod_logs import PodLogs
+from chronolet.ports.pods.secrets import Secrets
+from chronolet.ports.runtime.images import Images
+from chronolet.ports.runtime.runtime import Runtime
 from chronolet.ports.spans import Span
 from chronolet_schemas.prober import RawResult
 
@@ -37,7 +37,7 @@ def wall_clock() -> int:
 
 def redis_store(settings: Settings) -> Store:
     """The node's log."""
-    from chronolet.kernel.redis_store import RedisStore  # noqa: PLC0415 - `--help` needs no Redis client
+    from chronolet.kernel.storage.redis.store import RedisStore  # noqa: PLC0415 - `--help` needs no Redis client
 
     try:
         return RedisStore(settings.redis_url, settings.node)
@@ -75,14 +75,14 @@ def docker_images(settings: Settings) -> Images:
 
 def pod_logs(folder: Path) -> PodLogs:
     """The folder of pods' logs."""
-    from chronolet.adapters.pod_logs import PodLogFolders  # noqa: PLC0415 - one command needs it
+    from chronolet.adapters.state_folder.pod_logs import PodLogFolders  # noqa: PLC0415 - one command needs it
 
     return PodLogFolders(folder)
 
 
 def kept_secrets(settings: Settings) -> Secrets:
     """What the node's Secrets hold, in its state folder."""
-    from chronolet.adapters.kept_secrets import SecretFiles  # noqa: PLC0415 - most commands need none
+    from chronolet.adapters.state_folder.secrets import SecretFiles  # noqa: PLC0415 - most commands need none
 
     return SecretFiles(settings.root_dir, settings.node)
 
@@ -98,7 +98,7 @@ def recent_spans(process: str, pod: str) -> Sequence[Span] | None:
     """What a running process of the node, by its line in the list of processes, knows of its newest calls for a pod;
     None where it does not answer.
     """
-    from chronolet.adapters.recent_spans import asked  # noqa: PLC0415 - one command needs it
+    from chronolet.adapters.http.recent_spans import asked  # noqa: PLC0415 - one command needs it
 
     return asked(process.partition(" ")[2], pod)
 

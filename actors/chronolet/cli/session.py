@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import click
 
-from chronolet.cli import ages
 from chronolet.cli.errors import Failure
-from chronolet.cli.progress import progress
+from chronolet.cli.printing import ages
+from chronolet.cli.printing.progress import progress
 from chronolet.cli.services import Services
 from chronolet.history.entries import ArchiveReader, entries
 from chronolet.history.state import Moment, state_at
-from chronolet.kernel.redis_url import where
-from chronolet.kernel.store import HistoryMissing, Store, StoreUnreachable
-from chronolet.node.settings import Settings
+from chronolet.kernel.storage.redis.urls import where
+from chronolet.kernel.storage.store import HistoryMissing, Store, StoreUnreachable
+from chronolet.node.settings.table import Settings
 from chronolet_schemas.envelope import START, Entry, Position
 
 PATIENCE_SECONDS = 5.0

@@ -17,7 +17,7 @@ from chronolet.container_gc.evolve import after, evolve
 from chronolet.container_gc.state import Asked, Reported, Run, State
 from chronolet.container_gc.verdicts import Pods
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
-from chronolet.rules.aggregate import aggregate
+from chronolet.rules.names.aggregate import aggregate
 from chronolet_schemas import container_gc, kernel, kube_events, manifests, pod
 from chronolet_schemas.envelope import Event
 

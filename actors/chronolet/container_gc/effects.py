@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from chronolet.container_gc import signals, wanted
 from chronolet.container_gc.inventory import Inventory
 from chronolet.kernel.kind import Effect, EffectContext, Job
-from chronolet.ports.fenced import FencedRuntime
-from chronolet.ports.pod_logs import ContainerLog, PodLogsRefusal
-from chronolet.ports.runtime import Refusal
+from chronolet.ports.pods.pod_logs import ContainerLog, PodLogsRefusal
+from chronolet.ports.runtime.fenced import FencedRuntime
+from chronolet.ports.runtime.runtime import Refusal
 from chronolet_schemas.container_gc import Victim
 from chronolet_schemas.envelope import Signal
 

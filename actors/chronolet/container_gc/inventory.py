@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from chronolet.container_gc.signals import Folder, Link, Looked, Seen, Stage
-from chronolet.ports import labels
-from chronolet.ports.pod_logs import LogFolder, LogLink, PodLogs, PodLogsRefusal
-from chronolet.ports.runtime import ContainerState, Refusal, Runtime
+from chronolet.ports.pods.pod_logs import LogFolder, LogLink, PodLogs, PodLogsRefusal
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 from chronolet_schemas.container_gc import Policy
 from chronolet_schemas.pleg import SANDBOX
 

@@ -18,7 +18,7 @@ from chronolet.devices import registration, signals
 from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
 from chronolet.devices.registration import AT_ONCE, PAUSE_SECONDS
 from chronolet.kernel.kind import EffectContext
-from chronolet.ports.device_plugins import Registering
+from chronolet.ports.devices.plugins import Registering
 
 log = structlog.get_logger("chronolet.devices")
 

@@ -17,9 +17,9 @@ from msgspec import Struct
 from chronolet.devices import signals, wanted
 from chronolet.devices.desk import Desk
 from chronolet.kernel.kind import Effect, EffectContext, Ended, Job, Tended
-from chronolet.ports.device_plugins import DevicePlugins, Listing, PluginRefusal
-from chronolet.ports.fenced_plugins import FencedPlugins
-from chronolet.ports.pod_resources import PodResourcesServer
+from chronolet.ports.devices.fenced_plugins import FencedPlugins
+from chronolet.ports.devices.plugins import DevicePlugins, Listing, PluginRefusal
+from chronolet.ports.devices.pod_resources import PodResourcesServer
 from chronolet_schemas.envelope import Signal
 
 log = structlog.get_logger("chronolet.devices")

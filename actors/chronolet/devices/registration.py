@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, get_args
 
-from chronolet.rules.extended_resources import is_extended
+from chronolet.rules.resources.extended_resources import is_extended
 
 SUPPORTED_VERSION = "v1beta1"
 REGISTRY_SOCKET = "kubelet.sock"

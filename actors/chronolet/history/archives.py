@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chronolet.history.entries import LARGEST_N
-from chronolet.kernel.archive import Archive, ArchiveDamaged
-from chronolet.kernel.store import HistoryMissing, Store
+from chronolet.kernel.log.archive import Archive, ArchiveDamaged
+from chronolet.kernel.storage.store import HistoryMissing, Store
 from chronolet_schemas.envelope import START, Entry, Position
 
 

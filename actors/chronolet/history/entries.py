@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from chronolet.kernel.store import HistoryMissing, Store
+from chronolet.kernel.storage.store import HistoryMissing, Store
 from chronolet_schemas.envelope import START, Entry, Position
 
 PAGE = 2_000

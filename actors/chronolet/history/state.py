@@ -16,8 +16,8 @@ from msgspec import Struct
 from chronolet.history.entries import ArchiveReader, entries
 from chronolet.kernel.decider import folded
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.states import decode_states
-from chronolet.kernel.store import HistoryMissing, Store
+from chronolet.kernel.step.snapshots import decode_states
+from chronolet.kernel.storage.store import HistoryMissing, Store
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from chronolet.image_gc import signals, wanted
 from chronolet.image_gc.inventory import Inventory
 from chronolet.kernel.kind import Effect, EffectContext, Job
-from chronolet.ports.runtime import Refusal
+from chronolet.ports.runtime.runtime import Refusal
 from chronolet_schemas.envelope import Signal
 
 log = structlog.get_logger("chronolet.image_gc")

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from chronolet.image_gc.pinning import pinned
 from chronolet.image_gc.signals import Disk, Looked
-from chronolet.ports import labels
-from chronolet.ports.images import HeldImage, Images
-from chronolet.ports.runtime import ContainerState, Refusal, Runtime
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.images import HeldImage, Images
+from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 from chronolet_schemas.image_gc import Image, Policy
 
 _NAMED_USERS = 10

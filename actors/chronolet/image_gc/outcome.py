@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from chronolet.image_gc.plan import INVALID_CAPACITY
 from chronolet.image_gc.state import Run
-from chronolet.rules.aggregate import aggregate
-from chronolet.rules.durations import go_duration
+from chronolet.rules.names.aggregate import aggregate
+from chronolet.rules.names.durations import go_duration
 
 
 def error(run: Run, max_age_milliseconds: int) -> str:

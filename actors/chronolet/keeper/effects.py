@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from chronolet.keeper import signals, wanted
 from chronolet.keeper.disk import Disk
-from chronolet.kernel.archive import Archive, ArchiveDamaged
 from chronolet.kernel.kind import EffectContext
-from chronolet.kernel.store import Fenced, Head, Store, StoreUnreachable
+from chronolet.kernel.log.archive import Archive, ArchiveDamaged
+from chronolet.kernel.storage.store import Fenced, Head, Store, StoreUnreachable
 from chronolet_schemas.envelope import START, Position, Signal
 from chronolet_schemas.keys import Shard
 

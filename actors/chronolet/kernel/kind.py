@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
-from chronolet.kernel.pace import Pace
+from chronolet.kernel.effects.pace import Pace
 from chronolet_schemas.envelope import Command, Event, Message, Position, Signal
 
 __all__ = ["Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Gather", "Job", "Kind", "Tended", "Worker"]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from chronolet.kube_events.policy import Options
 from chronolet.kube_events.recent import Recent
 from chronolet.kube_events.state import Caches
-from chronolet.rules.kube_event import event_name
+from chronolet.rules.names.kube_event import event_name
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.kube_events import Known, Post, Recorded, Similar
 

@@ -14,8 +14,8 @@ import structlog
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.manifests import identity, signals, wanted
 from chronolet.manifests.state import file_source
-from chronolet.ports.manifests import Folder, FolderNews, ManifestFile, Reader
-from chronolet.ports.secrets import Secret, SecretRefusal, Secrets
+from chronolet.ports.pods.manifests import Folder, FolderNews, ManifestFile, Reader
+from chronolet.ports.pods.secrets import Secret, SecretRefusal, Secrets
 from chronolet_schemas import podspec
 
 log = structlog.get_logger("chronolet.manifests")

@@ -13,21 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chronolet.kernel.routing import Router
-from chronolet.kernel.store import Store
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.storage.store import Store
 from chronolet.manifests import state as manifests_state
 from chronolet.manifests.actor import NODE
 from chronolet.manifests.secrets import names as secret_names
 from chronolet.manifests.state import APPLY
 from chronolet.pleg import actor as pleg_actor
 from chronolet.pod import state as pod_state
-from chronolet.pod.adoption import knows_less
+from chronolet.pod.admission.adoption import knows_less
 from chronolet.pod.effects import UNKNOWN_EXIT, exit_reason
-from chronolet.ports import labels
-from chronolet.ports.host import Host
-from chronolet.ports.runtime import ContainerState, Refusal, Runtime
-from chronolet.ports.secrets import FoundSecret, Secrets
-from chronolet.ports.specs import KeptSpec, Specs
+from chronolet.ports.machine.host import Host
+from chronolet.ports.pods.secrets import FoundSecret, Secrets
+from chronolet.ports.pods.specs import KeptSpec, Specs
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 from chronolet_schemas import codec, kernel, manifests, pleg, pod, registry
 from chronolet_schemas.envelope import Command
 from chronolet_schemas.keys import Shard

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from chronolet.kernel.store import Store, StoreBroken, StoreUnreachable
-from chronolet.node.settings import Settings
-from chronolet.node.values import SettingsError
-from chronolet.ports.runtime import Refusal, Runtime
+from chronolet.kernel.storage.store import Store, StoreBroken, StoreUnreachable
+from chronolet.node.settings.table import Settings
+from chronolet.node.settings.values import SettingsError
+from chronolet.ports.runtime.runtime import Refusal, Runtime
 
 _LEAST_DISK = 512 * 1024 * 1024
 _OLDEST_DOCKER = (20, 10)

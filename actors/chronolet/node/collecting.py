@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from chronolet.adapters.pod_logs import PodLogFolders
+from chronolet.adapters.state_folder.pod_logs import PodLogFolders
 from chronolet.container_gc import actor as container_actor
 from chronolet.container_gc import effects as container_effects
 from chronolet.container_gc.inventory import Inventory as ContainerInventory
@@ -16,9 +16,9 @@ from chronolet.image_gc import actor as image_actor
 from chronolet.image_gc import effects as image_effects
 from chronolet.image_gc.inventory import Inventory as ImageInventory
 from chronolet.kernel.kind import Kind
-from chronolet.node.settings import Settings
-from chronolet.ports.images import Images
-from chronolet.ports.runtime import Runtime
+from chronolet.node.settings.table import Settings
+from chronolet.ports.runtime.images import Images
+from chronolet.ports.runtime.runtime import Runtime
 
 _PILES_UP = {"container_gc": "dead containers stay until their pods end", "image_gc": "images stay for ever"}
 

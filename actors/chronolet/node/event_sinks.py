@@ -9,7 +9,7 @@ from chronolet.adapters.kube_sinks import KubernetesSink, LogSink, StreamSink, W
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.adapters.kube_sinks.kubernetes import Pace
 from chronolet.kube_events.policy import Policy, Rules
-from chronolet.node.settings import Settings
+from chronolet.node.settings.table import Settings
 from chronolet.ports.kube_sinks import Sink
 
 _LOCAL_BACKLOG = 10_000

@@ -12,28 +12,28 @@ from typing import Any
 
 import msgspec
 
-from chronolet.adapters.boot import boot_id
-from chronolet.adapters.builtin_images import builtin
-from chronolet.adapters.cdi import HostCdi
 from chronolet.adapters.cgroups import ContainerGroups
-from chronolet.adapters.http_requests import HttpRequests
+from chronolet.adapters.device_plugins.cdi import HostCdi
+from chronolet.adapters.http.requests import HttpRequests
+from chronolet.adapters.images.builtin import builtin
+from chronolet.adapters.images.registry_keys import HostKeyring, docker_folder
+from chronolet.adapters.machine.boot import boot_id
+from chronolet.adapters.machine.processes import host_processes
 from chronolet.adapters.manifest_files import read_documents
-from chronolet.adapters.manifest_folder import ManifestFolder, NoFolder
-from chronolet.adapters.pod_logs import PodLogFolders
-from chronolet.adapters.processes import host_processes
-from chronolet.adapters.registry_keys import HostKeyring, docker_folder
+from chronolet.adapters.manifest_files.watched_folder import ManifestFolder, NoFolder
+from chronolet.adapters.state_folder.pod_logs import PodLogFolders
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.keeper import actor as keeper
 from chronolet.keeper.effects import Keeping
+from chronolet.kernel.effects.pace import Pace, untried
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.pace import Pace, untried
 from chronolet.kube_events import actor as kube_events
 from chronolet.kube_events import effects as kube_events_effects
 from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
 from chronolet.node import collecting, event_sinks, node_devices
 from chronolet.node.parts import Parts, agent_version
-from chronolet.node.settings import Settings
+from chronolet.node.settings.table import Settings
 from chronolet.node.shares import holding, policy
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
@@ -41,7 +41,7 @@ from chronolet.pleg import effects as pleg_effects
 from chronolet.pleg.relisting import Ahead
 from chronolet.pod import actor as pod
 from chronolet.pod import effects as pod_effects
-from chronolet.pod.images import Pulls
+from chronolet.pod.workers.images import Pulls
 from chronolet.prober import actor as prober
 from chronolet.prober import effects as prober_effects
 from chronolet.prober.outside import Outside as ProbersOutside

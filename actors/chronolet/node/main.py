@@ -17,15 +17,16 @@ import time
 import structlog
 
 from chronolet.kernel.faults import Faults
-from chronolet.kernel.process import Process
-from chronolet.kernel.store import StoreBroken, StoreUnreachable
-from chronolet.node import http_access, log_format
+from chronolet.kernel.hosting.process import Process
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
+from chronolet.node.agent_log import formats
 from chronolet.node.collecting import piles_up
-from chronolet.node.http import HttpServer, health_pages
+from chronolet.node.http import access
+from chronolet.node.http.server import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
-from chronolet.node.settings import Settings
+from chronolet.node.settings.table import Settings
+from chronolet.node.settings.values import SettingsError
 from chronolet.node.tuning import USUAL, Tuning
-from chronolet.node.values import SettingsError
 from chronolet.node.wiring import Node, build
 
 END_SECONDS = 1.0
@@ -44,7 +45,7 @@ log = structlog.get_logger("chronolet.node")
 
 def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> int:
     """Run until SIGTERM or SIGINT: 0. 1 if the process could not start, or failed."""
-    log_format.configure(settings.log_format)
+    formats.configure(settings.log_format)
     few_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)
     told = _signals()
@@ -155,9 +156,7 @@ def _served(node: Node) -> HttpServer:
     pages["/trace"] = node.parts.metrics.spans.page
     if "prober" in settings.actors:
         pages["/metrics/probes"] = node.parts.metrics.probes.page
-    server = HttpServer(
-        settings.address, settings.port, pages, guard=http_access.guard(settings), tls=http_access.tls(settings)
-    )
+    server = HttpServer(settings.address, settings.port, pages, guard=access.guard(settings), tls=access.tls(settings))
     server.start()
     log.info("serving", address=settings.address, port=server.port)
     return server

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
-from chronolet.adapters.pod_resources import GrpcPodResources
+from chronolet.adapters.pod_resources.server import GrpcPodResources
 from chronolet.devices import actor as devices
 from chronolet.devices import effects
 from chronolet.devices.claims import Policy
@@ -18,13 +18,13 @@ from chronolet.devices.state import State
 from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import Moment, state_at
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
-from chronolet.node.device_figures import DeviceFigures
-from chronolet.node.settings import Settings
+from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
+from chronolet.node.metrics.devices import DeviceFigures
+from chronolet.node.settings.table import Settings
 from chronolet.pod import actor as pod
 from chronolet.pod.state import State as PodState
-from chronolet.pod.status import pod_status
-from chronolet.ports.pod_resources import (
+from chronolet.pod.status.status import pod_status
+from chronolet.ports.devices.pod_resources import (
     ContainerResources,
     NodeResources,
     PodResources,

@@ -13,22 +13,22 @@ from msgspec import Struct
 from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.docker_runtime.images import DockerImages
-from chronolet.adapters.host import LinuxHost
-from chronolet.adapters.kept_secrets import SecretFiles
-from chronolet.adapters.kept_specs import SpecFiles
-from chronolet.adapters.kernel_log import KernelLog
+from chronolet.adapters.machine.host import LinuxHost
+from chronolet.adapters.machine.kernel_log import KernelLog
 from chronolet.adapters.probes import Probing
 from chronolet.adapters.probes.results import RedisResults
+from chronolet.adapters.state_folder.secrets import SecretFiles
+from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.history.archives import NodeArchive
 from chronolet.keeper.disk import Disk
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.node.measured_images import MeasuredImages
-from chronolet.node.measured_runtime import MeasuredRuntime, RelistedRuntime
-from chronolet.node.metrics import Metrics
-from chronolet.node.settings import Settings
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.node.metrics.measured_images import MeasuredImages
+from chronolet.node.metrics.measured_runtime import MeasuredRuntime, RelistedRuntime
+from chronolet.node.metrics.metrics import Metrics
+from chronolet.node.settings.table import Settings
 from chronolet.node.shares import check, sharing
 from chronolet.node.stats.running import Running
-from chronolet.ports.kernel_log import Kills
+from chronolet.ports.machine.kernel_log import Kills
 from chronolet.qos import effects as qos_effects
 from chronolet.qos.system import system
 

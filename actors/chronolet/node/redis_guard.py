@@ -17,11 +17,11 @@ from typing import Literal
 
 import structlog
 
+from chronolet.adapters.redis_server.disk_reserve import Ballast
+from chronolet.adapters.redis_server.server import OwnServer, ServerFailed
 from chronolet.keeper.disk import Disk
 from chronolet.keeper.signals import BallastBack, BallastGone
-from chronolet.kernel.ballast import Ballast
-from chronolet.kernel.server import OwnServer, ServerFailed
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.storage.store import StoreUnreachable
 
 LOOK_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0

@@ -9,16 +9,16 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 
-from chronolet.node.settings import Settings
-from chronolet.node.values import SettingsError
-from chronolet.pod.node_policy import Policy
-from chronolet.ports.cgroups import CgroupRefusal, Cgroups, Driver
-from chronolet.ports.host import Host
+from chronolet.node.settings.table import Settings
+from chronolet.node.settings.values import SettingsError
+from chronolet.pod.admission.node_policy import Policy
+from chronolet.ports.machine.cgroups import CgroupRefusal, Cgroups, Driver
+from chronolet.ports.machine.host import Host
 from chronolet.qos import tree
 from chronolet.qos.effects import machine
 from chronolet.qos.sharing import Means, Sharing, described, problem
 from chronolet.qos.system import architecture
-from chronolet.rules.container_limits import Holding
+from chronolet.rules.resources.container_limits import Holding
 
 _MICROSECONDS = 1000
 _DRIVERS: tuple[Driver, ...] = ("cgroupfs", "systemd")

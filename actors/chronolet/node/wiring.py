@@ -14,16 +14,16 @@ from chronolet.devices import actor as devices
 from chronolet.history.entries import entries
 from chronolet.history.state import state_at
 from chronolet.kernel.faults import Faults, NoFaults
+from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.process import Process, Setup
 from chronolet.manifests import actor as manifests
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.health import Health
-from chronolet.node.http import Show
+from chronolet.node.http.pages import configz, pod_pages, runtime_pages, usage_pages
+from chronolet.node.http.server import Show
 from chronolet.node.kinds import SHARDS, kinds
-from chronolet.node.pages import configz, pod_pages, runtime_pages, usage_pages
 from chronolet.node.parts import Parts, parts
-from chronolet.node.settings import Settings
+from chronolet.node.settings.table import Settings
 from chronolet.node.stats.assembly import Stats
 from chronolet.node.tuning import USUAL, Tuning
 from chronolet.pod import actor as pod

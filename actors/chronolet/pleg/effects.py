@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from chronolet.kernel.kind import Effect, EffectContext, Job
 from chronolet.pleg import signals, wanted
 from chronolet.pleg.relisting import Ahead, Relisting
-from chronolet.ports import labels
-from chronolet.ports.runtime import Engine, Notice, Refusal, Runtime
-from chronolet.ports.streams import Stream
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import Engine, Notice, Refusal, Runtime
+from chronolet.ports.runtime.streams import Stream
 
 log = structlog.get_logger("chronolet.pleg")
 

@@ -17,8 +17,8 @@ from typing import NamedTuple, Self
 
 from chronolet.pleg import signals
 from chronolet.pleg.looking import Glance, without_running, worth_a_look
-from chronolet.ports import labels
-from chronolet.ports.runtime import ContainerState, Refusal, Runtime
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 
 INSPECT_SECONDS = 10.0
 """How long one container's inspect may take."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.pod.admission.node_policy import Policy
 from chronolet.pod.decider import decider
-from chronolet.pod.node_policy import Policy
 from chronolet.pod.state import State
 from chronolet_schemas import devices, manifests, pleg, pod, prober, qos
 

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chronolet.kernel.decider import Effect, EffectFailed
-from chronolet.pod import lifecycle, probing, signals, telling, wanted
-from chronolet.pod.backoff import FAILED_MOUNT, RESYNC_SECONDS, image_wait_seconds, mount_wait_milliseconds
+from chronolet.pod import signals, wanted
 from chronolet.pod.outstanding import outstanding
+from chronolet.pod.planning import lifecycle, probing
+from chronolet.pod.planning.backoff import FAILED_MOUNT, RESYNC_SECONDS, image_wait_seconds, mount_wait_milliseconds
 from chronolet.pod.state import State
+from chronolet.pod.status import event_reasons
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Event
 
@@ -53,7 +55,7 @@ def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.Answer:
 def _spec(state: State, answer: signals.Answer | EffectFailed) -> Sequence[Event]:
     """A spec that could not be kept is still to be kept: the kernel tries again, and each time it is said."""
     if isinstance(answer, EffectFailed):
-        return (telling.not_kept(state, answer.error),)
+        return (event_reasons.not_kept(state, answer.error),)
     return (pod.SpecKept(pod=state.pod, uid=state.uid, digest=state.digest),)
 
 
@@ -110,8 +112,8 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.Answer, now
     who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
     match answer:
         case signals.PullBegan():
-            lost = (telling.secrets_lost(state, answer.lost),) if answer.lost else ()
-            return (*lost, telling.pulling(state, effect.container, effect.image))
+            lost = (event_reasons.secrets_lost(state, answer.lost),) if answer.lost else ()
+            return (*lost, event_reasons.pulling(state, effect.container, effect.image))
         case signals.PullProgress():
             done, total = answer.done_bytes, answer.total_bytes
             return (pod.ImagePullProgress(image=effect.image, done_bytes=done, total_bytes=total, **who),)

@@ -16,24 +16,16 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from chronolet.kernel.decider import Decider, Due, EffectFailed
-from chronolet.pod import (
-    admission,
-    adoption,
-    answers,
-    phases,
-    probing,
-    pull_secrets,
-    record,
-    runtime_news,
-    signals,
-    telling,
-)
+from chronolet.pod import answers, phases, runtime_news, signals
+from chronolet.pod.admission import admission, adoption, pull_secrets, record
+from chronolet.pod.admission.node_policy import Policy, rejection, warning
 from chronolet.pod.evolve import evolve
-from chronolet.pod.node_policy import Policy, rejection, warning
 from chronolet.pod.outstanding import outstanding
-from chronolet.pod.plan import plan
+from chronolet.pod.planning import probing
+from chronolet.pod.planning.plan import plan
+from chronolet.pod.planning.waits import clamped, waits
 from chronolet.pod.state import State
-from chronolet.pod.waits import clamped, waits
+from chronolet.pod.status import event_reasons
 from chronolet_schemas import devices, manifests, pleg, pod, prober, qos
 from chronolet_schemas.envelope import Event
 
@@ -132,7 +124,7 @@ def _let_in(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Ev
         return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=rejected.reason, message=said),)
     first = state.sandbox.phase == "absent" and any(isinstance(one, pod.SandboxStartRequested) for one in steps)
     unmatched = warning(policy, state.manifest) if first else None
-    return (*steps, telling.unmatched(state, *unmatched)) if unmatched else steps
+    return (*steps, event_reasons.unmatched(state, *unmatched)) if unmatched else steps
 
 
 def _of_those_who_take_part(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
@@ -153,7 +145,7 @@ def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> S
     for event in events:
         known = State() if state is None else state
         phases.check(known, event)
-        found += (event, *telling.tell(known, event))
+        found += (event, *event_reasons.tell(known, event))
         state = evolve(known, event)
     return state
 

@@ -12,17 +12,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from chronolet.kernel.effects.pace import Pace
 from chronolet.kernel.kind import Effect, Job
-from chronolet.kernel.pace import Pace
-from chronolet.pod import images, signals, wanted
-from chronolet.pod.containers import UNKNOWN_EXIT, ContainerWorker, exit_reason
-from chronolet.pod.exits import ExitWorker
-from chronolet.pod.finding import FindWorker
-from chronolet.pod.hooks import HookWorker
-from chronolet.pod.keeping import keeping_the_end
-from chronolet.pod.outside import Outside
-from chronolet.pod.sandboxes import SandboxWorker
-from chronolet.pod.stops_first import StopsFirst
+from chronolet.pod import signals, wanted
+from chronolet.pod.workers import images
+from chronolet.pod.workers.containers import UNKNOWN_EXIT, ContainerWorker, exit_reason
+from chronolet.pod.workers.exits import ExitWorker
+from chronolet.pod.workers.finding import FindWorker
+from chronolet.pod.workers.hooks import HookWorker
+from chronolet.pod.workers.keeping import keeping_the_end
+from chronolet.pod.workers.outside import Outside
+from chronolet.pod.workers.sandboxes import SandboxWorker
+from chronolet.pod.workers.stops_first import StopsFirst
 from chronolet_schemas.envelope import Signal
 
 __all__ = ["UNKNOWN_EXIT", "Outside", "exit_reason", "jobs"]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from chronolet.pod.adoption import state_of
+from chronolet.pod.admission.adoption import state_of
 from chronolet.pod.evolve_container import evolve_container, for_sandbox, refused, stop_of
 from chronolet.pod.evolve_wishes import WishEvent, evolve_wishes
 from chronolet.pod.state import (

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronolet.pod.probing import asked, skipped, with_result, without
+from chronolet.pod.planning.probing import asked, skipped, with_result, without
 from chronolet.pod.state import POST_START_ERROR, Ahead, BackOff, Container, Exit, Hook, Stop
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from chronolet.pod.node_share import evolved
+from chronolet.pod.admission.node_share import evolved
 from chronolet.pod.state import State, Wish
 from chronolet_schemas import pod
 

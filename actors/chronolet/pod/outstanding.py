@@ -12,7 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronolet.pod import admission, lifecycle, pull_secrets, wanted
+from chronolet.pod import wanted
+from chronolet.pod.admission import admission, pull_secrets
+from chronolet.pod.planning import lifecycle
 from chronolet.pod.state import ON_ITS_WAY, Container, State, Stop, Stray, Termination
 from chronolet.pod.wanted import Wanted
 from chronolet_schemas.devices import Answer

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chronolet.pod.answers import sandbox_down
-from chronolet.pod.starting import ensure_image
+from chronolet.pod.planning.starting import ensure_image
 from chronolet.pod.state import SANDBOX, STATUS_UNKNOWN, Container, Exit, State
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Event

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from chronolet.ports.moments import rfc3339, rfc3339_micro
-from chronolet.rules.kube_event import COMPONENT, event_namespace, uuid_of
+from chronolet.ports.machine.moments import rfc3339, rfc3339_micro
+from chronolet.rules.names.kube_event import COMPONENT, event_namespace, uuid_of
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.kube_events import Post
 

@@ -31,7 +31,7 @@ from chronolet.prober import schedule, signals, telling, wanted
 from chronolet.prober.evolve import evolve
 from chronolet.prober.state import State
 from chronolet.prober.streak import REMINDER_MS, counts_as
-from chronolet.rules.probe_results import UNPROBED
+from chronolet.rules.probes.results import UNPROBED
 from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.envelope import Event
 

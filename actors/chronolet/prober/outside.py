@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from chronolet.ports.probes import Prober
+from chronolet.ports.pods.probes import Prober
 from chronolet.prober.wanted import RunProbe
 from chronolet_schemas.prober import Outcome, RawResult
 

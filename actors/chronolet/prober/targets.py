@@ -6,8 +6,8 @@ Comes in: a definition whose ports are numbers, the pod's address. Goes out: a `
 
 from __future__ import annotations
 
-from chronolet.ports.probes import ExecTarget, GrpcTarget, HttpTarget, Target, TcpTarget
-from chronolet.ports.requests import Request
+from chronolet.ports.pods.probes import ExecTarget, GrpcTarget, HttpTarget, Target, TcpTarget
+from chronolet.ports.pods.requests import Request
 from chronolet_schemas.podspec import HTTPGetAction, Probe
 
 _LARGEST_PORT = 65535

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronolet.kernel.effects import Fenced
+from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.hosting.shared_actors import SharedActor
 from chronolet.kernel.kind import EffectContext, Ended
-from chronolet.kernel.shared_actors import SharedActor
-from chronolet.ports.probes import Attempt, Prober, Reading, Target, Timer
+from chronolet.ports.pods.probes import Attempt, Prober, Reading, Target, Timer
 from chronolet.prober import schedule, signals
 from chronolet.prober.attempts import asks_again
 from chronolet.prober.outside import Outside
@@ -29,7 +29,7 @@ from chronolet.prober.patience import Patience
 from chronolet.prober.streak import Streak, counts_as
 from chronolet.prober.targets import target
 from chronolet.prober.wanted import RunProbe
-from chronolet.rules.judgement import explained_by, stalled
+from chronolet.rules.probes.judgement import explained_by, stalled
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
 
 FIRST_ATTEMPTS = 2

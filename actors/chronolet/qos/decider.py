@@ -30,8 +30,8 @@ from chronolet.qos.admission import refusal
 from chronolet.qos.state import Share, State
 from chronolet.qos.tree import container_values, pod_path
 from chronolet.qos.tree import wanted as wanted_tree
-from chronolet.rules.cgroups import Path, Values, parent_argument, uid_of
-from chronolet.rules.host_ports import Taken, taken
+from chronolet.rules.names.host_ports import Taken, taken
+from chronolet.rules.resources.cgroups import Path, Values, parent_argument, uid_of
 from chronolet_schemas import kube_events, pod, qos
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.resources import PodNeeds

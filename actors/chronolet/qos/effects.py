@@ -18,16 +18,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from chronolet.kernel.kind import Effect, EffectContext, Job
-from chronolet.ports import labels
-from chronolet.ports.cgroups import CgroupRefusal, Cgroups, CgroupTree, Step
-from chronolet.ports.host import Host
-from chronolet.ports.kernel_log import Kills, NoKills
-from chronolet.ports.runtime import Engine, Refusal, Runtime
+from chronolet.ports.machine.cgroups import CgroupRefusal, Cgroups, CgroupTree, Step
+from chronolet.ports.machine.host import Host
+from chronolet.ports.machine.kernel_log import Kills, NoKills
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import Engine, Refusal, Runtime
 from chronolet.qos import signals, wanted
 from chronolet.qos.sharing import NO_SYSTEM, Means, Sharing, described
 from chronolet.qos.tree import bearable
-from chronolet.rules.cgroups import Cgroup, Path, Values, uid_of
-from chronolet.rules.qos_class import least_oom_score_adj
+from chronolet.rules.resources.cgroups import Cgroup, Path, Values, uid_of
+from chronolet.rules.resources.qos_class import least_oom_score_adj
 from chronolet_schemas.qos import Amounts, Change, Driver, System
 
 log = structlog.get_logger("chronolet.qos")

@@ -14,8 +14,8 @@ import msgspec
 
 from chronolet.qos import allocatable
 from chronolet.qos.tree import KUBEPODS
-from chronolet.rules import quantities, resources
-from chronolet.rules.cgroups import Path
+from chronolet.rules.resources import quantities, resources
+from chronolet.rules.resources.cgroups import Path
 from chronolet_schemas.qos import Amounts, Driver, Node, NodeAffinity, System
 
 _PER_CENT = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chronolet.rules.cgroups import Path
+from chronolet.rules.resources.cgroups import Path
 from chronolet_schemas.envelope import Message, Signal
 from chronolet_schemas.qos import Change, Node
 

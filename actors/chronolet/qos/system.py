@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chronolet.ports.host import Host
-from chronolet.ports.runtime import Engine
+from chronolet.ports.machine.host import Host
+from chronolet.ports.runtime.runtime import Engine
 from chronolet_schemas.qos import System
 
 _ARCHITECTURES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "armv7l": "arm"}

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from chronolet.qos.state import Share, State
-from chronolet.rules.cgroups import LEAST_SHARES, UNLIMITED, Cgroup, Path, Values, pod_name, quota, shares
-from chronolet.rules.container_limits import Holding, beside
-from chronolet.rules.resources import page_size
+from chronolet.rules.resources.cgroups import LEAST_SHARES, UNLIMITED, Cgroup, Path, Values, pod_name, quota, shares
+from chronolet.rules.resources.container_limits import Holding, beside
+from chronolet.rules.resources.resources import page_size
 from chronolet_schemas.qos import Node
 from chronolet_schemas.resources import PodNeeds, QosClass
 

@@ -7,7 +7,7 @@ Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` retur
 from __future__ import annotations
 
 from chronolet.kernel.decider import Effect
-from chronolet.rules.cgroups import Cgroup, Path
+from chronolet.rules.resources.cgroups import Cgroup, Path
 from chronolet_schemas.qos import Driver
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from chronolet.rules import quantities
+from chronolet.rules.resources import quantities
 from chronolet_schemas.podspec import Container, EnvVarSource, Pod
 
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")

@@ -7,7 +7,7 @@ Answers to pkg/volume/downwardapi/downwardapi.go (CollectData).
 from __future__ import annotations
 
 from chronolet.rules import downward
-from chronolet.rules.expanded_sizes import MAX_TOTAL_BYTES, TooLargeError, text_bytes
+from chronolet.rules.validation.expanded_sizes import MAX_TOTAL_BYTES, TooLargeError, text_bytes
 from chronolet_schemas.podspec import DownwardFile, EnvVarSource, Pod
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from chronolet.rules.problems import Problem
+from chronolet.rules.validation.problems import Problem
 from chronolet_schemas.podspec import Pod
 
 ANNOTATION = "chronolet/conditions"

@@ -14,7 +14,7 @@ from typing import Any
 
 from chronolet.devices import signals
 from chronolet.devices.decider import DECIDER
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, devices, pod, registry
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from chronolet.devices import actor, signals, wanted
+from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import EffectContext, Job, Kind
-from chronolet.kernel.process import Process, Setup
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, devices, kernel, pod, registry
 from chronolet_schemas.envelope import Event, Record
 from tests.support import scratch

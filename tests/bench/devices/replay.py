@@ -16,11 +16,11 @@ from chronolet.devices import signals
 from chronolet.devices.actor import NODE as KEY
 from chronolet.devices.decider import DECIDER
 from chronolet.devices.state import State
-from chronolet.kernel.recovery import Recovery
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.routing import Router
-from chronolet.kernel.states import EntityImage, encode_states
-from chronolet.kernel.store import Head, Snapshot
+from chronolet.kernel.log.recovery import Recovery
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.step.snapshots import EntityImage, encode_states
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Head, Snapshot
 from chronolet_schemas import codec, pod
 from chronolet_schemas.envelope import START, Entry, Event, Position, Record
 from chronolet_schemas.keys import Shard

@@ -20,7 +20,7 @@ from statistics import StatisticsError
 
 import msgspec
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas.envelope import START
 from tests.bench.bare_docker import Bare, warmed_up
 from tests.bench.figures import UNMEASURED, Figure

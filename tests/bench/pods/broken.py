@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 from typing import Any, NamedTuple
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from tests.bench.agent_bench import pct
 from tests.bench.bare_docker import Bare
 from tests.bench.figures import Figure

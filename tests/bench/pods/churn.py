@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import redis
 
 from chronolet.pleg.effects import STEADY_SECONDS
-from chronolet.ports import labels
+from chronolet.ports.runtime import labels
 from tests.bench.agent_bench import Docker
 from tests.bench.figures import Figure
 from tests.bench.pods.agent import NODE, Agent

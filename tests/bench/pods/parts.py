@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.node.kinds import SHARDS
 from chronolet_schemas import codec, pleg, registry
 from chronolet_schemas.envelope import START, Position, Record

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 
-from chronolet.ports import labels
+from chronolet.ports.runtime import labels
 from tests.bench.agent_bench import Docker
 from tests.bench.bare_docker import warmed_up
 from tests.bench.figures import Figure

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, pleg, pod, prober, registry
 from chronolet_schemas.envelope import Event, Position
 

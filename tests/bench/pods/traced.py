@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import pod, registry
 from chronolet_schemas.envelope import Position
 from tests.bench.child import REPOSITORY

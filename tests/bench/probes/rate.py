@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-from chronolet.rules.probe_periods import ANNOTATION
+from chronolet.rules.probes.periods import ANNOTATION
 from chronolet_schemas.keys import Keys
 from tests.bench.figures import Figure
 from tests.bench.idle import cpu_seconds

@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import prober, registry
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys

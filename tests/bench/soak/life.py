@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import docker
 
-from chronolet.kernel.redis_connection import Address, Channel
-from chronolet.kernel.server import OwnServer
+from chronolet.adapters.redis_server.server import OwnServer
+from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet_schemas import pod as pods
 from chronolet_schemas.keys import Keys
 from tests.bench.soak.pods import BREAKABLE, DEVICE, HOW_TO_BREAK, LOOPING, MOST_DEVICES, kinds, manifest, stays

@@ -7,16 +7,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.container_gc import plan, policy, signals, wanted
 from chronolet.container_gc.decider import DECIDER
 from chronolet.container_gc.effects import Collecting
 from chronolet.container_gc.inventory import Inventory
 from chronolet.container_gc.state import State
 from chronolet.container_gc.verdicts import Pods
-from chronolet.ports import labels
-from chronolet.ports.pod_logs import LogFolder, LogLink, NoPodLogs
-from chronolet.ports.runtime import ContainerState, Refusal
+from chronolet.ports.pods.pod_logs import LogFolder, LogLink, NoPodLogs
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerState, Refusal
 from chronolet_schemas import container_gc, kube_events
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.pleg import SANDBOX

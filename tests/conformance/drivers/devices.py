@@ -20,12 +20,12 @@ from chronolet.devices.registration import SUPPORTED_VERSION
 from chronolet.devices.state import State
 from chronolet.history.state import Moment
 from chronolet.kernel.decider import Decider, Due
-from chronolet.kernel.states import EntityImage, decode_states, encode_states
-from chronolet.node.api_pods import api_pods
+from chronolet.kernel.step.snapshots import EntityImage, decode_states, encode_states
+from chronolet.node.http.api_pods import api_pods
 from chronolet.pod.state import Container
 from chronolet.pod.state import State as PodState
 from chronolet.rules.device_options import merged
-from chronolet.rules.extended_resources import is_extended
+from chronolet.rules.resources.extended_resources import is_extended
 from chronolet_schemas import devices, pod, podspec
 from chronolet_schemas.envelope import Event, Position
 from tests.conformance.outcome import Case, differences

@@ -12,7 +12,7 @@ from chronolet.kube_events.correlator import keys
 from chronolet.kube_events.decider import decider
 from chronolet.kube_events.state import CACHE_SIZE, Cache, Caches, State
 from chronolet.ports.kube_sinks import api_event
-from chronolet.rules.kube_event import event_name
+from chronolet.rules.names.kube_event import event_name
 from chronolet_schemas import codec, kube_events, registry
 from chronolet_schemas.envelope import Event, Position
 from tests.conformance.drivers.sink_retry import sink_retry

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.kernel.decider import Due
-from chronolet.node.measured_runtime import RelistedRuntime
-from chronolet.node.metrics import CONTAINER_STATES, Metrics
-from chronolet.node.settings import Settings
+from chronolet.node.metrics.measured_runtime import RelistedRuntime
+from chronolet.node.metrics.metrics import CONTAINER_STATES, Metrics
+from chronolet.node.settings.table import Settings
 from chronolet.pleg import decider, health, signals, transitions, wanted
 from chronolet.pleg.decider import DECIDER
 from chronolet.pleg.relisting import Relisting
 from chronolet.pleg.state import State
-from chronolet.pod.addresses import pod_ips
-from chronolet.ports import labels
-from chronolet.ports.labels import POD_UID
-from chronolet.ports.runtime import ContainerState, Refusal
+from chronolet.pod.status.addresses import pod_ips
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.labels import POD_UID
+from chronolet.ports.runtime.runtime import ContainerState, Refusal
 from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Event
 from tests.conformance.outcome import Case, differences

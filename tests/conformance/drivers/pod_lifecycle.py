@@ -7,9 +7,9 @@ from typing import Any
 from unittest import mock
 
 from chronolet.kernel.decider import Due
-from chronolet.pod import actions, backoff
-from chronolet.pod.hashes import container_hash
-from chronolet.pod.phase import Status, pod_phase
+from chronolet.pod.admission.hashes import container_hash
+from chronolet.pod.planning import actions, backoff
+from chronolet.pod.status.phase import Status, pod_phase
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.podspec import Container, Pod
 from tests.conformance.drivers import published_conditions

@@ -23,13 +23,13 @@ from unittest import mock
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from chronolet.adapters import http_texts
-from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.adapters.fakes.runtime import FakeRuntime, Program
+from chronolet.adapters.http import texts
 from chronolet.adapters.probes import Probing, dial
 from chronolet.adapters.probes.http import head
-from chronolet.ports.probes import ExecTarget, GrpcTarget, HttpTarget, Reading, Target, TcpTarget
-from chronolet.ports.requests import Request
-from chronolet.ports.runtime import Refusal
+from chronolet.ports.pods.probes import ExecTarget, GrpcTarget, HttpTarget, Reading, Target, TcpTarget
+from chronolet.ports.pods.requests import Request
+from chronolet.ports.runtime.runtime import Refusal
 from chronolet.prober.attempts import MOST_ATTEMPTS
 from chronolet.prober.targets import target
 from chronolet_schemas import kube_events
@@ -146,7 +146,7 @@ def _fields(request: bytes) -> dict[str, list[str]]:
 
 def _http_request_headers(case: Case) -> Iterable[str]:
     sent = _fields(head(Request(host=_HERE, port=80, headers=tuple(map(tuple, case["given"]["http_headers"])))))
-    version = {"kube-probe/<major>.<minor>": f"kube-probe/{http_texts.VERSION}"}
+    version = {"kube-probe/<major>.<minor>": f"kube-probe/{texts.VERSION}"}
     for name, value in case["expect"].get("sent", {}).items():
         values = value if isinstance(value, list) else [version.get(value, value)]
         yield from differences({name: values}, sent)

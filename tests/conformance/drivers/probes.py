@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from chronolet.adapters.http_texts import url
-from chronolet.pod import probing
+from chronolet.adapters.http.texts import url
+from chronolet.pod.planning import probing
 from chronolet.pod.state import Container as PodContainer
 from chronolet.pod.state import ContainerPhase, Exit, Probing, definitions
 from chronolet.pod.state import State as PodState
-from chronolet.pod.status import pod_status
-from chronolet.ports.probes import HttpTarget, Target
+from chronolet.pod.status.status import pod_status
+from chronolet.ports.pods.probes import HttpTarget, Target
 from chronolet.prober import schedule, signals, wanted
 from chronolet.prober.decider import DECIDER
 from chronolet.prober.state import State

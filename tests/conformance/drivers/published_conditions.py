@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronolet.pod.state import State
-from chronolet.pod.status import pod_status
+from chronolet.pod.status.status import pod_status
 from chronolet.rules.stated_conditions import ANNOTATION
 from chronolet_schemas.podspec import ExecAction, Pod, Probe
 from chronolet_schemas.podspec.pod import ReadinessGate

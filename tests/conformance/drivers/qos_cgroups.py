@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from chronolet.qos.tree import bearable, classes, pod_values
-from chronolet.rules import cgroups
-from chronolet.rules.needs import needs
-from chronolet.rules.qos_class import NODE_CRITICAL, oom_score_adj, qos_class
-from chronolet.rules.resources import pod_requests
+from chronolet.rules.resources import cgroups
+from chronolet.rules.resources.needs import needs
+from chronolet.rules.resources.qos_class import NODE_CRITICAL, oom_score_adj, qos_class
+from chronolet.rules.resources.resources import pod_requests
 from chronolet_schemas.podspec import Container, EphemeralContainer, PodSpec, ResourceRequirements
 from chronolet_schemas.qos import Amounts, Node
 from tests.conformance.outcome import Case, differences

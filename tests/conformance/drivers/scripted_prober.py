@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chronolet.ports.probes import Reading, Result
+from chronolet.ports.pods.probes import Reading, Result
 from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe

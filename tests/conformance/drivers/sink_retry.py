@@ -21,16 +21,16 @@ from chronolet.adapters.kube_sinks import calls
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.kernel.decider import Due, Effect
 from chronolet.kernel.kind import Job
-from chronolet.kernel.ledger import Input, Ledger
-from chronolet.kernel.memory_data import MemoryServer
-from chronolet.kernel.memory_store import MemoryStore
-from chronolet.kernel.store import Committed
+from chronolet.kernel.step.ledger import Input, Ledger
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.store import Committed
 from chronolet.kube_events.actor import NODE, kind
 from chronolet.kube_events.effects import jobs
 from chronolet.kube_events.policy import RETRY_PAUSE
 from chronolet.kube_events.state import State
 from chronolet.node import event_sinks
-from chronolet.node.settings import Settings
+from chronolet.node.settings.table import Settings
 from chronolet_schemas import kube_events, registry
 from chronolet_schemas.envelope import START, Event, Message, Position
 from chronolet_schemas.keys import Shard

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.container_gc import wanted
 from chronolet.container_gc.decider import DECIDER
 from chronolet.container_gc.effects import Collecting, Turns
 from chronolet.container_gc.inventory import Inventory
-from chronolet.ports import labels
-from chronolet.ports.pod_logs import NoPodLogs
-from chronolet.ports.runtime import SandboxSpec
+from chronolet.ports.pods.pod_logs import NoPodLogs
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import SandboxSpec
 from chronolet_schemas import container_gc
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.pleg import SANDBOX

@@ -8,7 +8,7 @@ import pytest
 
 from chronolet.container_gc import containers, logs, plan, policy, sandboxes, signals
 from chronolet.container_gc.verdicts import BEING_MADE_MS, NEWS_MS, Pods
-from chronolet.rules.aggregate import aggregate
+from chronolet.rules.names.aggregate import aggregate
 from chronolet_schemas.container_gc import Policy
 
 NOW = 10_000_000

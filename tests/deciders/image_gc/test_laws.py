@@ -9,16 +9,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronolet.adapters.fake_boxes import image_of
-from chronolet.adapters.fake_images import FakeImages
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.containers import image_of
+from chronolet.adapters.fakes.images import FakeImages
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.image_gc import wanted
 from chronolet.image_gc.decider import DECIDER
 from chronolet.image_gc.effects import Collecting
 from chronolet.image_gc.inventory import Inventory
 from chronolet.image_gc.pinning import LABEL
-from chronolet.ports.images import HeldImage
-from chronolet.ports.runtime import SandboxSpec
+from chronolet.ports.runtime.images import HeldImage
+from chronolet.ports.runtime.runtime import SandboxSpec
 from chronolet_schemas import image_gc
 from chronolet_schemas.envelope import Event
 from tests.deciders.container_gc.test_laws import Context

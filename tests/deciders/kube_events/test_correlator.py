@@ -14,7 +14,7 @@ from chronolet.kube_events.correlator import COMBINED, LONGEST_MESSAGE, Correlat
 from chronolet.kube_events.decider import decider
 from chronolet.kube_events.policy import Options, Policy
 from chronolet.kube_events.state import Caches, State
-from chronolet.rules.kube_event import event_name, event_namespace
+from chronolet.rules.names.kube_event import event_name, event_namespace
 from chronolet_schemas import kube_events
 from chronolet_schemas.envelope import Position
 from tests.deciders.given import given

@@ -8,10 +8,10 @@ import pytest
 
 from chronolet.kernel.decider import Due
 from chronolet.pod import signals
-from chronolet.pod.admission import UNEXPECTED, WAITING
+from chronolet.pod.admission.admission import UNEXPECTED, WAITING
+from chronolet.pod.admission.hashes import container_hashes, sandbox_hash
 from chronolet.pod.decider import decider
-from chronolet.pod.hashes import container_hashes, sandbox_hash
-from chronolet.pod.status import pod_status
+from chronolet.pod.status.status import pod_status
 from chronolet.pod.wanted import StartContainer
 from chronolet_schemas import devices, pleg, pod
 from chronolet_schemas.podspec import Container, Pod, ResourceRequirements

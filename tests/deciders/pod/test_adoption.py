@@ -7,8 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronolet.pod import signals
-from chronolet.pod.hashes import container_hash, container_hashes, sandbox_hash
-from chronolet.pod.status import pod_status
+from chronolet.pod.admission.hashes import container_hash, container_hashes, sandbox_hash
+from chronolet.pod.status.status import pod_status
 from chronolet_schemas import pleg, pod, podspec
 from chronolet_schemas.pod import FoundContainer
 from tests.deciders.pod.life import POD, T0, Life, container, manifest

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronolet.pod import signals, wanted
-from chronolet.pod.starting import IMAGE_KNOWN_MS
+from chronolet.pod.planning.starting import IMAGE_KNOWN_MS
 from chronolet_schemas import pod, podspec, prober
 from chronolet_schemas.podspec import EnvVar, EnvVarSource
 from chronolet_schemas.podspec.container import ObjectFieldSelector

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from chronolet.pod import signals, wanted
-from chronolet.pod.status import plain_status
+from chronolet.pod.status.status import plain_status
 from chronolet_schemas import pod, podspec
 from tests.deciders.pod.life import POD, RAW, T0, Life, container, manifest, running, with_port
 

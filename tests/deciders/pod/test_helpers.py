@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from chronolet.pod import phases
-from chronolet.pod.actions import ContainerView, InitView, PodView, SandboxView, pod_actions
-from chronolet.pod.conditions import containers_ready, initialised, pod_ready
 from chronolet.pod.evolve import evolve
-from chronolet.pod.phase import Status, pod_phase
+from chronolet.pod.planning.actions import ContainerView, InitView, PodView, SandboxView, pod_actions
 from chronolet.pod.state import State
+from chronolet.pod.status.conditions import containers_ready, initialised, pod_ready
+from chronolet.pod.status.phase import Status, pod_phase
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from tests.conformance.drivers.pod_lifecycle import KINDS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chronolet.pod import signals, wanted
-from chronolet.pod.status import plain_status
+from chronolet.pod.status.status import plain_status
 from chronolet_schemas import kube_events, pod
 from chronolet_schemas.podspec import (
     Container,

@@ -1,7 +1,7 @@
 """What a pod makes of what it hears about its images, in the kubelet's words."""
 
 from chronolet.pod import signals, wanted
-from chronolet.pod.status import pod_status
+from chronolet.pod.status.status import pod_status
 from chronolet_schemas import manifests, pod, podspec
 from chronolet_schemas.podspec import Pod
 from chronolet_schemas.podspec.pod import LocalReference

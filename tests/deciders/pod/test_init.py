@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.cli.pods import summarized
+from chronolet.cli.get.pods import summarized
 from chronolet.pod import signals
 from chronolet.pod.state import Container
-from chronolet.pod.status import plain_status
+from chronolet.pod.status.status import plain_status
 from chronolet_schemas import podspec
 from chronolet_schemas.podspec import EphemeralContainer, Pod
 from tests.deciders.pod.life import Life, container, manifest

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chronolet.kernel.kind import Due
 from chronolet.pod import decider, signals, wanted
-from chronolet.pod.status import plain_status
+from chronolet.pod.status.status import plain_status
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.podspec import (
     Container,

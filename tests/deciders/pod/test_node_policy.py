@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from chronolet.pod import signals
+from chronolet.pod.admission.node_policy import Policy, policy_of
 from chronolet.pod.decider import decider
-from chronolet.pod.node_policy import Policy, policy_of
-from chronolet.pod.status import plain_status, pod_status
+from chronolet.pod.status.status import plain_status, pod_status
 from chronolet_schemas import kube_events, pod, qos
 from chronolet_schemas.podspec import PodSecurityContext
 from chronolet_schemas.podspec.security import Sysctl

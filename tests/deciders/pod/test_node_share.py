@@ -8,9 +8,9 @@ import pytest
 
 from chronolet.kernel.decider import Due
 from chronolet.pod import signals
+from chronolet.pod.admission.node_share import ASK_AGAIN_MS
 from chronolet.pod.decider import decider
-from chronolet.pod.node_share import ASK_AGAIN_MS
-from chronolet.pod.status import pod_status
+from chronolet.pod.status.status import pod_status
 from chronolet.pod.wanted import StartContainer, StartSandbox
 from chronolet_schemas import devices, pod, qos
 from chronolet_schemas.podspec import Container, Pod, ResourceRequirements

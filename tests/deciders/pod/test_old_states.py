@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.kernel.states import decode_states
+from chronolet.kernel.step.snapshots import decode_states
 from chronolet.pod import signals, wanted
 from chronolet.pod.state import State
 from tests.deciders.pod.life import T0, Life

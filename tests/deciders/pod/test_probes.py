@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from chronolet.pod import signals
 from chronolet.pod.actor import kind
 from chronolet.pod.decider import DECIDER, decider
-from chronolet.pod.probing import resolved
-from chronolet.pod.status import pod_status
+from chronolet.pod.planning.probing import resolved
+from chronolet.pod.status.status import pod_status
 from chronolet_schemas import pod, prober
 from chronolet_schemas.podspec import (
     ContainerPort,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronolet.pod import signals
-from chronolet.pod.status import plain_status
+from chronolet.pod.status.status import plain_status
 from chronolet_schemas import pleg, pod
 from tests.deciders.pod.life import POD, T0, Life, container, manifest, running, with_port
 

@@ -7,7 +7,7 @@ import pytest
 from chronolet.kernel.kind import Due
 from chronolet.pod import signals, wanted
 from chronolet.pod.decider import DECIDER
-from chronolet.pod.status import plain_status
+from chronolet.pod.status.status import plain_status
 from chronolet_schemas import pod, podspec
 from chronolet_schemas.kube_events import Recorded
 from chronolet_schemas.podspec import Container

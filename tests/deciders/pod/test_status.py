@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from chronolet.pod import signals
 from chronolet.pod.state import State
-from chronolet.pod.status import plain_status, rfc3339
+from chronolet.pod.status.status import plain_status, rfc3339
 from chronolet.rules.stated_conditions import ANNOTATION
 from chronolet_schemas.podspec.pod import ReadinessGate
 from tests.deciders.pod.life import RAW, T0, Life, container, manifest, running

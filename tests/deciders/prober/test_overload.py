@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.node.settings import Settings
+from chronolet.node.settings.table import Settings
 from chronolet.prober import wanted
 from chronolet.prober.actor import kind
 from chronolet.prober.patience import LEAST, REPORT_MS, Patience

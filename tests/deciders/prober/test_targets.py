@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.ports.probes import ExecTarget, GrpcTarget, HttpTarget, TcpTarget
-from chronolet.ports.requests import Request
+from chronolet.ports.pods.probes import ExecTarget, GrpcTarget, HttpTarget, TcpTarget
+from chronolet.ports.pods.requests import Request
 from chronolet.prober.attempts import asks_again
 from chronolet.prober.targets import target
 from chronolet_schemas.podspec import ExecAction, GRPCAction, HTTPGetAction, HTTPHeader, Probe, TCPSocketAction

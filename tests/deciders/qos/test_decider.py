@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from chronolet.qos import signals
 from chronolet.qos.decider import DECIDER
-from chronolet.rules.cgroups import Cgroup, Values
+from chronolet.rules.resources.cgroups import Cgroup, Values
 from chronolet_schemas import pod, qos
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.resources import ContainerNeeds, HostPort, PodNeeds

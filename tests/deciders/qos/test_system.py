@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronolet.ports.runtime import Engine
+from chronolet.ports.runtime.runtime import Engine
 from chronolet.qos.system import architecture, system
 from chronolet_schemas.qos import System
 

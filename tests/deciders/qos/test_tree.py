@@ -16,7 +16,7 @@ from chronolet.qos.sharing import Means, Sharing, described
 from chronolet.qos.sharing import problem as wrong
 from chronolet.qos.state import Share, State
 from chronolet.qos.tree import bearable, wanted
-from chronolet.rules.cgroups import LEAST_SHARES, Cgroup, Values, shares
+from chronolet.rules.resources.cgroups import LEAST_SHARES, Cgroup, Values, shares
 from chronolet_schemas import qos
 from chronolet_schemas.qos import Amounts
 from chronolet_schemas.resources import PodNeeds

@@ -16,7 +16,7 @@ from typing import TypeGuard
 import requests
 from docker.errors import DockerException
 
-from chronolet.ports import labels
+from chronolet.ports.runtime import labels
 from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Event
 from tests.e2e.journal import Journal

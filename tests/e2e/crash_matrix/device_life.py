@@ -16,7 +16,7 @@ import msgspec
 
 from chronolet.devices.decider import DECIDER
 from chronolet.devices.state import State
-from chronolet.ports import labels
+from chronolet.ports.runtime import labels
 from chronolet_schemas import pod
 from tests.e2e.crash_matrix.farm import AgentJob, Farm
 from tests.e2e.crash_matrix.faults import Victim

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from chronolet.node import main
-from chronolet.node.resolving import resolve
+from chronolet.node.settings.resolving import resolve
 from tests.e2e.crash_matrix.faults import Recorder, Striker, Victim
 from tests.e2e.crash_matrix.points import Point
 from tests.support import scratch

@@ -23,11 +23,11 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from chronolet.adapters.manifest_files import read_documents
-from chronolet.kernel.lease import proven_dead
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.ownership.lease import proven_dead
+from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet.node.kinds import SHARDS
-from chronolet.node.settings import ALL_ACTORS
-from chronolet.ports import labels
+from chronolet.node.settings.table import ALL_ACTORS
+from chronolet.ports.runtime import labels
 from chronolet_schemas import codec, kernel, manifests, pleg, pod, registry
 from chronolet_schemas.envelope import Command
 from chronolet_schemas.keys import Shard, shards_of

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from chronolet.pod.ahead import LONGEST_GRACE_SECONDS
+from chronolet.pod.planning.ahead import LONGEST_GRACE_SECONDS
 
 Kind = Literal["web", "whole", "probed"]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from chronolet.pod.api import PodStatus
+from chronolet.pod.status.api import PodStatus
 from chronolet_schemas import kernel, kube_events, manifests, pleg, pod
 from tests.e2e.journal import Line
 

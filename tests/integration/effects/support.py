@@ -11,27 +11,28 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.builtin_images import builtin
 from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.docker_runtime import runtime as docker_runtime
-from chronolet.adapters.host import LinuxHost
-from chronolet.adapters.http_requests import HttpRequests
-from chronolet.adapters.kept_specs import SpecFiles
-from chronolet.adapters.pod_logs import PodLogFolders
-from chronolet.adapters.processes import HostProcesses
+from chronolet.adapters.http.requests import HttpRequests
+from chronolet.adapters.images.builtin import builtin
+from chronolet.adapters.machine.host import LinuxHost
+from chronolet.adapters.machine.processes import HostProcesses
+from chronolet.adapters.state_folder.pod_logs import PodLogFolders
+from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
-from chronolet.kernel.effects import Fenced
+from chronolet.kernel.effects.runner import Fenced
 from chronolet.kernel.kind import Effect
-from chronolet.pod import effects, stopping, wanted
-from chronolet.pod.images import Pulls
-from chronolet.ports import labels
-from chronolet.ports.cdi import Cdi, NoCdi
-from chronolet.ports.cgroups import ContainerCgroups
-from chronolet.ports.processes import Processes
-from chronolet.ports.registries import NoKeys
-from chronolet.ports.runtime import ContainerState, Runtime
-from chronolet.rules.container_limits import Holding
+from chronolet.pod import effects, wanted
+from chronolet.pod.workers import stopping
+from chronolet.pod.workers.images import Pulls
+from chronolet.ports.devices.cdi import Cdi, NoCdi
+from chronolet.ports.machine.cgroups import ContainerCgroups
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.processes import Processes
+from chronolet.ports.runtime.registries import NoKeys
+from chronolet.ports.runtime.runtime import ContainerState, Runtime
+from chronolet.rules.resources.container_limits import Holding
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volume
 from tests.support.images import BUSYBOX, PAUSE

@@ -10,23 +10,23 @@ from typing import Any, TypeVar
 
 import pytest
 
-from chronolet.adapters import grpc_sockets
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
-from chronolet.adapters.fake_runtime import FakeRuntime
-from chronolet.adapters.pod_resources import GrpcPodResources
+from chronolet.adapters.fakes.runtime import FakeRuntime
+from chronolet.adapters.pod_resources.server import GrpcPodResources
+from chronolet.adapters.sockets import grpc_sockets
 from chronolet.container_gc import actor as container_gc_actor
 from chronolet.container_gc.effects import Collecting, Turns
 from chronolet.container_gc.inventory import Inventory
 from chronolet.devices import actor as devices_actor
 from chronolet.devices import effects as devices_effects
 from chronolet.devices.registration import AT_ONCE
+from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.process import Process, Setup
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.ports import labels
-from chronolet.ports.pod_logs import NoPodLogs
-from chronolet.ports.pod_resources import NodeResources
-from chronolet.ports.runtime import SandboxSpec
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.ports.devices.pod_resources import NodeResources
+from chronolet.ports.pods.pod_logs import NoPodLogs
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import SandboxSpec
 from chronolet_schemas import codec, container_gc, devices
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.protos import deviceplugin_pb2 as api

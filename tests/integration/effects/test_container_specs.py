@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.host import LinuxHost
+from chronolet.adapters.machine.host import LinuxHost
 from chronolet.pod import signals
 from tests.integration.effects.manifests import app, output, pod, ready, run, said, start, start_in
 from tests.integration.effects.support import UID, World, cleanup, start_sandbox, stop_container

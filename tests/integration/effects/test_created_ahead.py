@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronolet.pod import signals, wanted
-from chronolet.ports.runtime import Runtime
+from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas.podspec import ContainerPort, Pod
 from tests.integration.effects.support import (
     OBEDIENT,

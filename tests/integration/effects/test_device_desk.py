@@ -10,13 +10,13 @@ from pathlib import Path
 from msgspec import structs
 
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
-from chronolet.adapters.pod_resources import GrpcPodResources
+from chronolet.adapters.pod_resources.server import GrpcPodResources
 from chronolet.devices import signals, wanted
 from chronolet.devices.decider import DECIDER
 from chronolet.devices.desk import Desk
 from chronolet.devices.effects import Outside, jobs
-from chronolet.ports.device_plugins import Registering
-from chronolet.ports.pod_resources import NodeResources
+from chronolet.ports.devices.plugins import Registering
+from chronolet.ports.devices.pod_resources import NodeResources
 from chronolet_schemas import devices
 from tests.integration.effects.support import Context
 from tests.support import scratch

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from chronolet.adapters.cdi import HostCdi
+from chronolet.adapters.device_plugins.cdi import HostCdi
 from chronolet.pod import signals
-from chronolet.pod.given import given
-from chronolet.ports import labels
-from chronolet.ports.cdi import Edits, NoCdi
+from chronolet.pod.specs.devices import given
+from chronolet.ports.devices.cdi import Edits, NoCdi
+from chronolet.ports.runtime import labels
 from chronolet_schemas.devices import Answer, DeviceNode, Mount
 from tests.integration.effects.manifests import app, output, pod
 from tests.integration.effects.support import World, start_container

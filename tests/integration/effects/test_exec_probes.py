@@ -10,7 +10,7 @@ import pytest
 from chronolet.adapters.probes import Probing
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.pod import signals
-from chronolet.ports.probes import Attempt, ExecTarget, Reading
+from chronolet.ports.pods.probes import Attempt, ExecTarget, Reading
 from tests.integration.effects.support import OBEDIENT, SHELL, PatientRuntime, World, container, pod, start_container
 from tests.support.docker import PrivateDocker
 from tests.support.probing import Probes, held

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime
-from chronolet.kernel.effects import Fenced
-from chronolet.ports.cgroups import CgroupRefusal
-from chronolet.rules.cgroups import Values
-from chronolet.rules.container_limits import Holding
+from chronolet.adapters.fakes.runtime import FakeRuntime
+from chronolet.kernel.effects.runner import Fenced
+from chronolet.ports.machine.cgroups import CgroupRefusal
+from chronolet.rules.resources.cgroups import Values
+from chronolet.rules.resources.container_limits import Holding
 from chronolet_schemas.podspec import ResourceRequirements
 from tests.integration.effects.support import Context, Killed, World, container, pod, start_container
 from tests.support.images import BUSYBOX, PAUSE

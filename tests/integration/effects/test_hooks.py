@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from chronolet.kernel.effects import Fenced
+from chronolet.kernel.effects.runner import Fenced
 from chronolet.pod import signals, wanted
 from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, ResourceRequirements
 from tests.integration.effects.support import (

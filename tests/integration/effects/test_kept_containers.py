@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.qos import effects, signals, wanted
 from chronolet.qos.decider import DECIDER
-from chronolet.rules.cgroups import Values
-from chronolet.rules.container_limits import Holding
-from chronolet.rules.needs import needs
+from chronolet.rules.resources.cgroups import Values
+from chronolet.rules.resources.container_limits import Holding
+from chronolet.rules.resources.needs import needs
 from chronolet_schemas import pod, qos
 from chronolet_schemas.podspec import ResourceRequirements
 from tests.deciders.given import given

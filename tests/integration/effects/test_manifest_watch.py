@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from chronolet.adapters.kept_secrets import SecretFiles
 from chronolet.adapters.manifest_files import read_documents
-from chronolet.adapters.manifest_folder import ManifestFolder
+from chronolet.adapters.manifest_files.watched_folder import ManifestFolder
+from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.manifests import effects, identity, signals, wanted
 from chronolet_schemas import podspec
 from tests.integration.effects.support import Context

@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.adapters.fakes.runtime import FakeRuntime, Program
 from chronolet.kernel.kind import Effect, Job
 from chronolet.pleg import effects, relisting, signals, wanted
-from chronolet.ports import labels
-from chronolet.ports.runtime import ContainerState, Refusal, Runtime, SandboxSpec
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime, SandboxSpec
 from tests.integration.effects.support import (
     NODE,
     OBEDIENT,

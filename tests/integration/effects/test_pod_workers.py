@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.kept_specs import SpecFiles
-from chronolet.adapters.processes import HostProcesses
-from chronolet.kernel.effects import Fenced
-from chronolet.pod import patience, signals, specs, stopping, wanted
-from chronolet.ports import labels
-from chronolet.ports.processes import NoProcesses, Processes
-from chronolet.ports.runtime import Runtime, SandboxSpec
+from chronolet.adapters.machine.processes import HostProcesses
+from chronolet.adapters.state_folder.specs import SpecFiles
+from chronolet.kernel.effects.runner import Fenced
+from chronolet.pod import signals, wanted
+from chronolet.pod.specs import specs
+from chronolet.pod.workers import patience, stopping
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.processes import NoProcesses, Processes
+from chronolet.ports.runtime.runtime import Runtime, SandboxSpec
 from chronolet_schemas.podspec import (
     ContainerPort,
     EmptyDir,

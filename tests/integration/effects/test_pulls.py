@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.kept_secrets import SecretFiles
-from chronolet.adapters.registry_keys import HostKeyring
-from chronolet.kernel.effects import Fenced
-from chronolet.pod import pulling, signals
-from chronolet.pod.images import Pulls
-from chronolet.ports.registries import NoKeys
+from chronolet.adapters.images.registry_keys import HostKeyring
+from chronolet.adapters.state_folder.secrets import SecretFiles
+from chronolet.kernel.effects.runner import Fenced
+from chronolet.pod import signals
+from chronolet.pod.workers import pulling
+from chronolet.pod.workers.images import Pulls
+from chronolet.ports.runtime.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
 from tests.integration.effects.support import Context, World, ensure
 from tests.support.docker import PrivateDocker

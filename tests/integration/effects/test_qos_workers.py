@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.cgroups import KernelOfFiles, LinuxCgroups
-from chronolet.adapters.fake_runtime import FakeRuntime
-from chronolet.adapters.host import LinuxHost
-from chronolet.adapters.kernel_log import KernelLog
-from chronolet.ports import labels
-from chronolet.ports.cgroups import Cgroups
-from chronolet.ports.kernel_log import Kills, NoKills
-from chronolet.ports.runtime import Engine, Refusal, SandboxSpec
+from chronolet.adapters.fakes.runtime import FakeRuntime
+from chronolet.adapters.machine.host import LinuxHost
+from chronolet.adapters.machine.kernel_log import KernelLog
+from chronolet.ports.machine.cgroups import Cgroups
+from chronolet.ports.machine.kernel_log import Kills, NoKills
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import Engine, Refusal, SandboxSpec
 from chronolet.qos import effects, signals, wanted
 from chronolet.qos.sharing import Sharing
 from chronolet.qos.state import Share, State
 from chronolet.qos.tree import wanted as wanted_tree
-from chronolet.rules.cgroups import Path as CgroupPath
+from chronolet.rules.resources.cgroups import Path as CgroupPath
 from chronolet_schemas.qos import Change
 from chronolet_schemas.resources import PodNeeds
 from tests.deciders.qos.nodes import GIB, need, node

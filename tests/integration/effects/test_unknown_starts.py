@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from chronolet.pod import patience, signals
-from chronolet.ports.runtime import Refusal
+from chronolet.pod import signals
+from chronolet.pod.workers import patience
+from chronolet.ports.runtime.runtime import Refusal
 from tests.integration.effects.support import OBEDIENT, Context, World, container, pod, start_container, start_sandbox
 from tests.support.scratch import HANG_SECONDS, wait_until
 

@@ -14,7 +14,7 @@ import pytest
 
 from chronolet.adapters.volumes import HostVolumes, mounts, subpaths
 from chronolet.pod import signals
-from chronolet.ports.volumes import PodVolumes, VolumeFile
+from chronolet.ports.pods.volumes import PodVolumes, VolumeFile
 from chronolet_schemas.podspec import DownwardAPIVolume, Volume
 from tests.integration.effects.manifests import app, output, pod, ready, run, said, start, start_in
 from tests.integration.effects.support import UID, Context, Killed, World, cleanup, start_container

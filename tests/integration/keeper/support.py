@@ -18,8 +18,8 @@ from chronolet.history.entries import entries
 from chronolet.keeper import signals, wanted
 from chronolet.keeper.disk import Disk
 from chronolet.keeper.effects import KEEPER, Keeping
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import Acquired, Committed, Snapshot, Step
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Acquired, Committed, Snapshot, Step
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Position, Record, Signal
 from chronolet_schemas.kernel import ClockJumped, LogStarted

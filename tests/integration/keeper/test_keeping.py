@@ -9,8 +9,8 @@ import pytest
 
 from chronolet.keeper import signals
 from chronolet.keeper.effects import KEEPER
-from chronolet.kernel.archive import Archive
-from chronolet.kernel.store import HistoryMissing
+from chronolet.kernel.log.archive import Archive
+from chronolet.kernel.storage.store import HistoryMissing
 from chronolet_schemas.envelope import START, Position, Signal
 from tests.integration.keeper.support import NEVER_OWNED, NODE, PLEG, POD, Crash, Desk, desk
 from tests.support.redis import PrivateRedis

@@ -14,8 +14,8 @@ import pytest
 from chronolet.history.archives import NodeArchive
 from chronolet.history.state import state_at
 from chronolet.keeper import actor as keeper
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import Acquired, StoreUnreachable
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Acquired, StoreUnreachable
 from chronolet.manifests import actor as manifests
 from chronolet_schemas.envelope import START, Entry
 from chronolet_schemas.keeper import LogTrimmed, ShardHeldAgain, ShardLetGo

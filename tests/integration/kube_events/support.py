@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import Acquired, Committed, Step, StoreBroken, StoreUnreachable
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Acquired, Committed, Step, StoreBroken, StoreUnreachable
 from chronolet.node.kinds import SHARDS
 from chronolet_schemas import codec, kernel, kube_events, registry
 from chronolet_schemas.envelope import START, Event, Record

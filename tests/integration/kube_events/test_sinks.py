@@ -17,7 +17,7 @@ import redis
 from chronolet.adapters.kube_sinks import KubernetesSink, StreamReader, StreamSink, WebhookSink, stream
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.adapters.kube_sinks.kubernetes import Pace
-from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet.ports.kube_sinks import Outcome
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Keys

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.adapters.fakes.runtime import FakeRuntime, Program
 from chronolet.adapters.probes import Probing
 from tests.support.probing import Probes, Script, Server, held
 from tests.support.scratch import HANG_SECONDS, wait_until

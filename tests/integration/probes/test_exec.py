@@ -12,12 +12,12 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from chronolet.adapters.fake_runtime import FakeRuntime, Program
+from chronolet.adapters.fakes.runtime import FakeRuntime, Program
 from chronolet.adapters.probes import execs, probing, threads
 from chronolet.adapters.probes.execs import MARK
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE, Probing
-from chronolet.ports.probes import MAY_NOT, Attempt, ExecTarget, Reading
-from chronolet.ports.runtime import Refusal
+from chronolet.ports.pods.probes import MAY_NOT, Attempt, ExecTarget, Reading
+from chronolet.ports.runtime.runtime import Refusal
 from tests.support.probing import Probes, held, running
 from tests.support.scratch import HANG_SECONDS, wait_until
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.adapters.probes import names
-from chronolet.ports.probes import ExecTarget
+from chronolet.ports.pods.probes import ExecTarget
 from tests.support.probing import Probes, running
 from tests.support.scratch import HANG_SECONDS
 

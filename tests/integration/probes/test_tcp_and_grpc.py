@@ -19,7 +19,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chronolet.adapters.probes import health as probe_health
 from chronolet.adapters.probes.probing import GRPCS_AT_ONCE
-from chronolet.ports.probes import Attempt, GrpcTarget, Reading, TcpTarget
+from chronolet.ports.pods.probes import Attempt, GrpcTarget, Reading, TcpTarget
 from tests.support.ports import free_port
 from tests.support.probing import Probes, Script, Server
 from tests.support.scratch import HANG_SECONDS, wait_until

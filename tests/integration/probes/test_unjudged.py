@@ -8,14 +8,14 @@ from typing import Any
 import pykka
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.adapters.probes import Probing
-from chronolet.ports.probes import Reading
+from chronolet.ports.pods.probes import Reading
 from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe
 from chronolet.prober.worker import ProbeWorker, begin
-from chronolet.rules.judgement import Delay
+from chronolet.rules.probes.judgement import Delay
 from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import Shortage
 from tests.integration.probes.test_worker import Context, Told

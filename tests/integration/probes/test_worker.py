@@ -13,13 +13,13 @@ from typing import Any
 import pykka
 import pytest
 
-from chronolet.adapters.fake_runtime import FakeRuntime
+from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.adapters.probes import probing
 from chronolet.adapters.probes.execs import MARK
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
-from chronolet.kernel.effects import Fenced
-from chronolet.ports.probes import Result
-from chronolet.ports.runtime import Refusal
+from chronolet.kernel.effects.runner import Fenced
+from chronolet.ports.pods.probes import Result
+from chronolet.ports.runtime.runtime import Refusal
 from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeLate, ProbeOutcome
 from chronolet.prober.wanted import RunProbe

@@ -15,10 +15,10 @@ from functools import partial
 
 from chronolet.adapters.kube_sinks.calls import CALL_SECONDS, HttpCaller
 from chronolet.keeper.policy import Policy
-from chronolet.kernel import shard_writer
-from chronolet.kernel.lease import TTL_MILLISECONDS
+from chronolet.kernel.ownership.lease import TTL_MILLISECONDS
+from chronolet.kernel.step import shard_writer
 from chronolet.node import event_sinks, main, wiring
-from chronolet.node.resolving import resolve
+from chronolet.node.settings.resolving import resolve
 from chronolet.node.tuning import USUAL
 
 

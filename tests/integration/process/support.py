@@ -17,8 +17,8 @@ from pathlib import Path
 
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Entry, Event
 from chronolet_schemas.keys import Shard

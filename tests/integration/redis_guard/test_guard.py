@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet_schemas.kernel import BallastGivenUp, BallastRestored, ShardTakenOver
 from chronolet_schemas.manifests import PodRefused
 from tests.integration.process.support import MANIFESTS, PATIENT, Agent, Place, command, place

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import structlog
 
-from chronolet.kernel import effects, supervisor
 from chronolet.kernel.decider import Due
+from chronolet.kernel.effects import runner
+from chronolet.kernel.hosting import supervisor
+from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import EffectContext
-from chronolet.kernel.process import Process, Setup
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas.envelope import Event, Signal
 from tests.kernel import chore
 
@@ -51,7 +52,7 @@ def _run(effect: chore.OneShot, context: EffectContext) -> Signal:
 def run(url: str, folder: Path) -> None:
     """Until killed, until something deadly is reached, or until SIGTERM."""
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log").open("a")))
-    effects.PAUSE_SECONDS = PAUSE_SECONDS  # type: ignore[attr-defined]
+    runner.PAUSE_SECONDS = PAUSE_SECONDS  # type: ignore[attr-defined]
     supervisor.LOOKS_IN_RENEWAL = LOOKS_IN_RENEWAL
     decider = dataclasses.replace(chore.DECIDER, decide=_decide)
     kind = dataclasses.replace(chore.kind(_run), decider=decider)

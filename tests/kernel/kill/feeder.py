@@ -7,8 +7,8 @@ sending. Next: `story` compares what was sent with what became of it.
 import threading
 from collections.abc import Callable
 
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas import codec, registry
 from chronolet_schemas.keys import shard_for
 from tests.kernel import tally

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import shards_of
 from tests.kernel.kill import story

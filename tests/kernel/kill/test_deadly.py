@@ -11,8 +11,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.suspects import PREFIX
+from chronolet.kernel.step.suspects import PREFIX
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Command, Entry, Event
 from chronolet_schemas.keys import Keys, Shard

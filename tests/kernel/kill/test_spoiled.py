@@ -4,7 +4,7 @@ written.
 
 import signal
 
-from chronolet.kernel.store import Snapshot
+from chronolet.kernel.storage.store import Snapshot
 from chronolet_schemas.keys import Keys, Shard
 from tests.kernel.kill.node import ALL_SHARDS, NODE, Node, attacked
 from tests.support.redis import PrivateRedis, private_redis

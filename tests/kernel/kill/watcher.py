@@ -8,8 +8,8 @@ import random
 import threading
 from collections import Counter
 
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Entry
 from tests.kernel import mirror, tally

@@ -15,10 +15,12 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from chronolet.kernel import kind, redis_store, shard_writer
-from chronolet.kernel.process import Process, Setup
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import Acquired, Committed, Conflict, Fenced, NotFree, Step
+from chronolet.kernel import kind
+from chronolet.kernel.hosting.process import Process, Setup
+from chronolet.kernel.step import shard_writer
+from chronolet.kernel.storage.redis import store as redis_store
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Acquired, Committed, Conflict, Fenced, NotFree, Step
 from chronolet_schemas.envelope import Entry, Position, Signal
 from chronolet_schemas.keys import Shard
 from tests.kernel import mirror, tally

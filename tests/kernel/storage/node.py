@@ -1,7 +1,7 @@
 """A node with one owned shard on a real server, and the steps that fit it. For the tests beside this file."""
 
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import Acquired, Step, Store
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Acquired, Step, Store
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import Keys, Shard
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.kernel.append_only import MANIFEST, RepairError, cut_torn_end
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.server import OwnServer, ServerFailed
+from chronolet.adapters.redis_server.append_only import MANIFEST, RepairError, cut_torn_end
+from chronolet.adapters.redis_server.server import OwnServer, ServerFailed
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas.envelope import START
 from tests.kernel.storage.node import SHARD, begin, connect, fitting, numbers
 from tests.support import scratch

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chronolet.kernel.archive import Archive, ArchiveDamaged
+from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet_schemas import codec, pleg, pod, registry
 from chronolet_schemas.envelope import START, Entry, Position
 from tests.golden.samples import sample

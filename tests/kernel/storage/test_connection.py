@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.kernel import server as server_module
-from chronolet.kernel.redis_connection import Address, Channel
-from chronolet.kernel.redis_errors import RedisError
-from chronolet.kernel.server import OwnServer
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.adapters.redis_server import server as server_module
+from chronolet.adapters.redis_server.server import OwnServer
+from chronolet.kernel.storage.redis.connection import Address, Channel
+from chronolet.kernel.storage.redis.errors import RedisError
+from chronolet.kernel.storage.store import StoreUnreachable
 from tests.support import scratch
 
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"

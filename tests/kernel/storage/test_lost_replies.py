@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.kernel import redis_store
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import Acquired, Committed, Fenced, Snapshot, StoreUnreachable
+from chronolet.kernel.storage.redis import store as redis_store
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Acquired, Committed, Fenced, Snapshot, StoreUnreachable
 from tests.kernel.storage.node import KEEPER, SHARD, begin, connect, fitting, numbers, take
 from tests.kernel.storage.proxy import Proxy, proxy
 from tests.support.redis import PrivateRedis

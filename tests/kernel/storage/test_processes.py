@@ -1,6 +1,6 @@
 """Who is entered as a process of the node: the living, and nobody for good."""
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from tests.support import scratch
 from tests.support.redis import PrivateRedis
 

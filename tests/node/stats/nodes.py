@@ -11,14 +11,14 @@ from pathlib import Path
 from chronolet.adapters.cgroup_stats.files import Files
 from chronolet.adapters.cgroup_stats.finder import Finder
 from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
-from chronolet.adapters.machine import Machine
+from chronolet.adapters.machine.usage import Machine
 from chronolet.node.stats.disk import Disk
 from chronolet.node.stats.running import Running
 from chronolet.node.stats.sampler import Outside, Sampler
 from chronolet.node.stats.tracked import Sources
-from chronolet.ports import labels
-from chronolet.ports.runtime import ContainerState, Refusal
-from chronolet.ports.usage import Limits, Usage
+from chronolet.ports.machine.usage import Limits, Usage
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerState, Refusal
 from tests.support.cgroup_trees import CgroupTrees, Kind
 
 UNLISTED = Refusal("unavailable", "nobody there")

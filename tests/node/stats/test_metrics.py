@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from chronolet.node.stats.cadvisor_page import cadvisor_metrics
 from chronolet.node.stats.resource_page import resource_metrics
 from chronolet.node.stats.samples import ContainerSample, Measured, PodSample, Snapshot
-from chronolet.ports.usage import DiskUse, FileSystem, Limits, Pressure, Pressures, Stall, Transfers, Usage
+from chronolet.ports.machine.usage import DiskUse, FileSystem, Limits, Pressure, Pressures, Stall, Transfers, Usage
 from tests.node.stats.nodes import machine, state
 from tests.support.cgroup_trees import ETH0
 

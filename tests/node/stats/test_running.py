@@ -3,7 +3,7 @@
 import time
 
 from chronolet.node.stats.running import Running
-from chronolet.ports.runtime import ContainerSpec, SandboxSpec
+from chronolet.ports.runtime.runtime import ContainerSpec, SandboxSpec
 from tests.node.stats.nodes import state
 
 BOX, APP = state(0, "POD"), state(0, "app")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.machine import Machine
-from chronolet.node.fresh import BusyError
+from chronolet.adapters.machine.usage import Machine
+from chronolet.node.http.fresh import BusyError
 from chronolet.node.stats.samples import PodSample
 from chronolet.node.stats.tracked import _ALL_ROUNDS
-from chronolet.ports.runtime import SandboxSpec
+from chronolet.ports.runtime.runtime import SandboxSpec
 from tests.node.stats.nodes import UNLISTED, Sampled, machine, state
 from tests.support.cgroup_trees import Kind
 from tests.support.scratch import HANG_SECONDS, wait_until

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from chronolet.node.stats.samples import ContainerSample, Measured, PodSample, Snapshot
 from chronolet.node.stats.summary import summary
-from chronolet.ports.usage import (
+from chronolet.ports.machine.usage import (
     DiskUse,
     FileSystem,
     Interface,

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from chronolet.node.pages import usage_pages
-from chronolet.node.settings import Settings
+from chronolet.node.http.pages import usage_pages
+from chronolet.node.settings.table import Settings
 from tests.node.stats.nodes import UNLISTED, Sampled
 
 PATHS = ("/stats/summary", "/metrics/resource", "/metrics/cadvisor")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from chronolet.ports.usage import Pressure, Stall
+from chronolet.ports.machine.usage import Pressure, Stall
 
 NO_LIMIT = 1 << 60
 """v1 writes a missing limit as a number near its largest."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from chronolet.adapters.cgroup_stats.hierarchies import Folders, Hierarchies
-from chronolet.rules.cgroups import Path as CgroupPath
-from chronolet.rules.cgroups import container_folder, pod_name, uid_of
+from chronolet.rules.resources.cgroups import Path as CgroupPath
+from chronolet.rules.resources.cgroups import container_folder, pod_name, uid_of
 
 _CLASSES: tuple[CgroupPath, ...] = (("burstable",), ("besteffort",), ())
 _DRIVERS = ("cgroupfs", "systemd")

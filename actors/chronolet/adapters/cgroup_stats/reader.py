@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from chronolet.adapters.cgroup_stats.files import NO_LIMIT, Files, limit, number, pairs
 from chronolet.adapters.cgroup_stats.hierarchies import Folders
-from chronolet.ports.usage import Limits, Pressure, Pressures, Transfers, Usage
-from chronolet.rules.cgroups import shares_of_weight
+from chronolet.ports.machine.usage import Limits, Pressure, Pressures, Transfers, Usage
+from chronolet.rules.resources.cgroups import shares_of_weight
 
 _MICROSECOND = 1_000
 _V1_OPERATIONS: Mapping[bytes, int] = {b"Read": 0, b"Write": 1}

@@ -12,8 +12,8 @@ from chronolet.adapters.cgroups.files import Line, beside
 from chronolet.adapters.cgroups.kernel import Kernel, LinuxKernel
 from chronolet.adapters.cgroups.mounts import of_process
 from chronolet.adapters.cgroups.systemd import properties, tell
-from chronolet.ports.cgroups import CgroupRefusal
-from chronolet.rules.cgroups import Values
+from chronolet.ports.machine.cgroups import CgroupRefusal
+from chronolet.rules.resources.cgroups import Values
 
 _SCOPE = ".scope"
 

@@ -18,8 +18,8 @@ from chronolet.adapters.cgroups.kernel import LinuxKernel
 from chronolet.adapters.cgroups.marks import Marks
 from chronolet.adapters.cgroups.mounts import Mounted
 from chronolet.adapters.cgroups.tree import FolderTree
-from chronolet.ports.cgroups import CgroupTree, Driver
-from chronolet.rules.cgroups import LEAST_SHARES, MOST_SHARES
+from chronolet.ports.machine.cgroups import CgroupTree, Driver
+from chronolet.rules.resources.cgroups import LEAST_SHARES, MOST_SHARES
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _V1_MOST = (1 << 63) - _PAGE

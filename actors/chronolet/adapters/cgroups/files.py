@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from chronolet.rules.cgroups import UNLIMITED, Values, weight
+from chronolet.rules.resources.cgroups import UNLIMITED, Values, weight
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _V1_UNLIMITED = 1 << 60

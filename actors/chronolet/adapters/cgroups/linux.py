@@ -15,7 +15,7 @@ from chronolet.adapters.cgroups.marks import Marks
 from chronolet.adapters.cgroups.mounts import Mounted, mounted
 from chronolet.adapters.cgroups.systemd import SystemdTree, systemd_runs
 from chronolet.adapters.cgroups.tree import FolderTree
-from chronolet.ports.cgroups import CgroupTree, Driver
+from chronolet.ports.machine.cgroups import CgroupTree, Driver
 
 
 class LinuxCgroups:

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-from chronolet.adapters.boot import FILE, boot_id
+from chronolet.adapters.machine.boot import FILE, boot_id
 
 _NAMES = ("user.chronolet.node", "trusted.chronolet.node")
 

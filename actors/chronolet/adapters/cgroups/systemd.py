@@ -13,8 +13,8 @@ from pathlib import Path as Folder
 
 from chronolet.adapters.cgroups.files import lines
 from chronolet.adapters.cgroups.tree import FolderTree
-from chronolet.ports.cgroups import CgroupRefusal, Step
-from chronolet.rules.cgroups import Cgroup, Path, unit
+from chronolet.ports.machine.cgroups import CgroupRefusal, Step
+from chronolet.rules.resources.cgroups import Cgroup, Path, unit
 
 _SECONDS = 30
 _MANAGER = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")

@@ -19,8 +19,8 @@ from chronolet.adapters.cgroups.files import Line, beside, lines, page_bytes
 from chronolet.adapters.cgroups.kernel import Kernel
 from chronolet.adapters.cgroups.marks import Marks
 from chronolet.adapters.cgroups.mounts import Mounted
-from chronolet.ports.cgroups import CgroupRefusal, Driver, Step
-from chronolet.rules.cgroups import Cgroup, Path, container_folder, folder, uid_of
+from chronolet.ports.machine.cgroups import CgroupRefusal, Driver, Step
+from chronolet.rules.resources.cgroups import Cgroup, Path, container_folder, folder, uid_of
 
 _V2 = 2
 _PAGES = "hugetlb"

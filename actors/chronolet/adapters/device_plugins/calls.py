@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple, Protocol
 import grpc
 import grpc.aio
 
-from chronolet.adapters import grpc_sockets
-from chronolet.adapters.unix_sockets import SocketError
-from chronolet.ports.device_plugins import PluginRefusal, RefusalKind
+from chronolet.adapters.sockets import grpc_sockets
+from chronolet.adapters.sockets.unix_sockets import SocketError
+from chronolet.ports.devices.plugins import PluginRefusal, RefusalKind
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found
 

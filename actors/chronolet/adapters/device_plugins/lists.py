@@ -19,10 +19,10 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from chronolet.adapters import grpc_sockets
 from chronolet.adapters.device_plugins import calls, wire
-from chronolet.adapters.unix_sockets import SocketError
-from chronolet.ports.device_plugins import Following, Listing, PluginRefusal
+from chronolet.adapters.sockets import grpc_sockets
+from chronolet.adapters.sockets.unix_sockets import SocketError
+from chronolet.ports.devices.plugins import Following, Listing, PluginRefusal
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 AT_ONCE = 10

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from chronolet.adapters.device_plugins import calls, lists, wire
 from chronolet.adapters.device_plugins.patience import Patience
-from chronolet.ports.device_plugins import Following
+from chronolet.ports.devices.plugins import Following
 from chronolet_schemas.devices import Answer, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from chronolet.adapters.device_plugins import registry
 from chronolet.adapters.device_plugins.patience import Patience
 from chronolet.adapters.device_plugins.watcher import Watch
-from chronolet.ports.device_plugins import Following, Register
+from chronolet.ports.devices.plugins import Following, Register
 from chronolet_schemas.devices import Answer, PluginOptions
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 
 from chronolet.adapters.device_plugins import wire
-from chronolet.ports.device_plugins import Register
+from chronolet.ports.devices.plugins import Register
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 

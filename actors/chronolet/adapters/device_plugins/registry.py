@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from chronolet.adapters import unix_sockets
-from chronolet.ports.device_plugins import PluginRefusal, Register
+from chronolet.adapters.sockets import unix_sockets
+from chronolet.ports.devices.plugins import PluginRefusal, Register
 
 if TYPE_CHECKING:
     import grpc

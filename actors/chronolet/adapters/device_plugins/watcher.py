@@ -19,10 +19,10 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
-from chronolet.adapters import unix_sockets
-from chronolet.adapters.inotify import Bell
-from chronolet.adapters.unix_sockets import Identity, identity
-from chronolet.ports.device_plugins import PluginRefusal, Register
+from chronolet.adapters.machine.inotify import Bell
+from chronolet.adapters.sockets import unix_sockets
+from chronolet.adapters.sockets.unix_sockets import Identity, identity
+from chronolet.ports.devices.plugins import PluginRefusal, Register
 
 log = structlog.get_logger("chronolet.devices")
 

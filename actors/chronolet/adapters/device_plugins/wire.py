@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from chronolet.ports.device_plugins import Registering
+from chronolet.ports.devices.plugins import Registering
 from chronolet_schemas.devices import Answer, DeviceInfo, DeviceNode, Mount, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found

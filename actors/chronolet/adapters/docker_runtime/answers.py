@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from chronolet.adapters.docker_runtime.errors import one_line, stable
-from chronolet.ports.runtime import ContainerState, Engine, ExecState, ImageState, State
+from chronolet.ports.runtime.runtime import ContainerState, Engine, ExecState, ImageState, State
 
 # `removing` and `paused` tell neither that it runs nor that it does not; `dead` is one whose removal failed half-way.
 _STATES: Mapping[str, State] = {"created": "created", "running": "running", "exited": "exited", "dead": "exited"}

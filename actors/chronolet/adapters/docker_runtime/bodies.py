@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from chronolet.ports.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
-from chronolet.rules.cgroups import LEAST_SHARES, quota
-from chronolet.rules.image_names import ImageName
-from chronolet.rules.registry_keys import Credential, server_of
+from chronolet.ports.runtime.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
+from chronolet.rules.names.image_names import ImageName
+from chronolet.rules.names.registry_keys import Credential, server_of
+from chronolet.rules.resources.cgroups import LEAST_SHARES, quota
 
 # Rotated always: a container that talks must not fill the disk.
 _LOG: Mapping[str, Any] = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "5"}}

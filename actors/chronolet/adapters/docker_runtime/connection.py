@@ -19,7 +19,7 @@ from urllib3.exceptions import HTTPError
 from chronolet.adapters.docker_runtime import errors
 from chronolet.adapters.docker_runtime.hijack import Attached, upgraded
 from chronolet.adapters.docker_runtime.unix_http import UnixHTTPConnection, UnixHTTPConnectionPool
-from chronolet.ports.runtime import Refusal
+from chronolet.ports.runtime.runtime import Refusal
 
 _SCHEME = "unix://"
 _NEWEST_KNOWN = (1, 51)

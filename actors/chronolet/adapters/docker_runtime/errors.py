@@ -12,7 +12,7 @@ import msgspec
 from urllib3.exceptions import HTTPError, NewConnectionError
 from urllib3.exceptions import TimeoutError as HttpTimeoutError
 
-from chronolet.ports.runtime import Refusal, RefusalKind
+from chronolet.ports.runtime.runtime import Refusal, RefusalKind
 
 FIRST_ERROR_STATUS = 400
 

@@ -21,7 +21,7 @@ import msgspec
 from chronolet.adapters.docker_runtime.connection import Connection, quoted
 from chronolet.adapters.docker_runtime.errors import is_about_the_command, kind_of, one_line
 from chronolet.adapters.docker_runtime.hijack import Attached
-from chronolet.ports.runtime import ExecResult, Refusal
+from chronolet.ports.runtime.runtime import ExecResult, Refusal
 
 OUTPUT_LIMIT = 16 * 1024
 """How much of an exec's output is kept: its beginning, as the kubelet keeps it."""

@@ -11,8 +11,8 @@ import socket
 from collections.abc import Iterator
 
 from chronolet.adapters.docker_runtime import errors, streams
-from chronolet.adapters.readable import readable
-from chronolet.ports.runtime import Refusal
+from chronolet.adapters.sockets.readable import readable
+from chronolet.ports.runtime.runtime import Refusal
 
 _HEAD_LIMIT = 65_536
 _PIECE = 65_536

@@ -14,8 +14,8 @@ import msgspec
 
 from chronolet.adapters.docker_runtime.connection import Connection
 from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
-from chronolet.ports.images import DiskState, HeldImage
-from chronolet.ports.runtime import Refusal
+from chronolet.ports.runtime.images import DiskState, HeldImage
+from chronolet.ports.runtime.runtime import Refusal
 
 _LIST_SECONDS = 60.0
 _REMOVE_SECONDS = 120.0

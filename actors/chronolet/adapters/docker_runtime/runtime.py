@@ -17,7 +17,7 @@ from chronolet.adapters.docker_runtime import answers, bodies, streams
 from chronolet.adapters.docker_runtime.connection import Connection, quoted
 from chronolet.adapters.docker_runtime.execs import Execs
 from chronolet.adapters.docker_runtime.hijack import Attached
-from chronolet.ports.runtime import (
+from chronolet.ports.runtime.runtime import (
     ContainerSpec,
     ContainerState,
     Engine,
@@ -29,9 +29,9 @@ from chronolet.ports.runtime import (
     Refusal,
     SandboxSpec,
 )
-from chronolet.ports.streams import Stream
-from chronolet.rules import image_names
-from chronolet.rules.registry_keys import Credential
+from chronolet.ports.runtime.streams import Stream
+from chronolet.rules.names import image_names
+from chronolet.rules.names.registry_keys import Credential
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 

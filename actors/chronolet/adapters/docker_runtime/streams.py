@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import msgspec
 
 from chronolet.adapters.docker_runtime import errors
-from chronolet.ports.runtime import Notice, PullStep, Refusal
+from chronolet.ports.runtime.runtime import Notice, PullStep, Refusal
 
 if TYPE_CHECKING:
     from chronolet.adapters.docker_runtime.connection import OpenReply

@@ -20,7 +20,7 @@ import msgspec
 
 from chronolet.adapters.kube_sinks.calls import Answer, Caller, Unreachable
 from chronolet.ports.kube_sinks import Outcome, api_event
-from chronolet.rules.kube_event import event_namespace
+from chronolet.rules.names.kube_event import event_namespace
 from chronolet_schemas.kube_events import Post
 
 _PATCH = "application/strategic-merge-patch+json"

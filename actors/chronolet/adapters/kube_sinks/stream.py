@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from chronolet.kernel.redis_connection import Address, Channel
-from chronolet.kernel.redis_errors import ResponseError
-from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.kernel.storage.redis.connection import Address, Channel
+from chronolet.kernel.storage.redis.errors import ResponseError
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet.ports.kube_sinks import Outcome, api_event
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys

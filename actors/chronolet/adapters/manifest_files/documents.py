@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from chronolet.adapters.manifest_files.scalars import TAGS, TEXT_TAGS, Scalar, key_text, resolve, whole
-from chronolet.rules.problems import Problem
+from chronolet.rules.validation.problems import Problem
 
 MAX_DOCUMENTS = 2000
 MAX_DEPTH = 60

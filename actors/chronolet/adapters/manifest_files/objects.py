@@ -17,10 +17,10 @@ import msgspec
 from chronolet.adapters.manifest_files.documents import MAX_DEPTH
 from chronolet.adapters.manifest_files.secrets import read_secret
 from chronolet.adapters.manifest_files.shape import described, fit
-from chronolet.ports.secrets import Secret
-from chronolet.rules import counts, honoured, size_findings
-from chronolet.rules.problems import Problem
-from chronolet.rules.validation import problems as validate
+from chronolet.ports.pods.secrets import Secret
+from chronolet.rules.validation import counts, honoured, size_findings
+from chronolet.rules.validation.pods import problems as validate
+from chronolet.rules.validation.problems import Problem
 from chronolet_schemas.podspec import WARNING, Finding, Pod, defaulted, from_plain
 
 _LISTS = {"List": None, "PodList": "Pod", "ConfigMapList": "ConfigMap", "SecretList": "Secret"}

@@ -13,8 +13,8 @@ import msgspec
 
 from chronolet.adapters.manifest_files.documents import NotReadableError, documents
 from chronolet.adapters.manifest_files.objects import Found, Read, below, objects, read
-from chronolet.ports.secrets import Secret
-from chronolet.rules.problems import Problem
+from chronolet.ports.pods.secrets import Secret
+from chronolet.rules.validation.problems import Problem
 from chronolet_schemas.podspec import DEFAULT_NAMESPACE, WARNING, Finding, ManifestError, Pod
 
 MAX_BYTES = 3 * 1024 * 1024

@@ -10,10 +10,10 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from chronolet.ports.secrets import Secret
-from chronolet.rules import names
-from chronolet.rules.problems import Problem
-from chronolet.rules.registry_keys import SECRETS, BadDockerConfig, of_secret
+from chronolet.ports.pods.secrets import Secret
+from chronolet.rules.names import names
+from chronolet.rules.names.registry_keys import SECRETS, BadDockerConfig, of_secret
+from chronolet.rules.validation.problems import Problem
 from chronolet_schemas.podspec import WARNING, Finding
 
 _EXPECTED: Final = " or ".join(SECRETS)

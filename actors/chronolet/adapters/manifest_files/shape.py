@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from chronolet.rules.problems import Problem
+from chronolet.rules.validation.problems import Problem
 from chronolet_schemas.podspec import LARGEST_INTEGER, Part
 
 _ABSENT = object()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from chronolet.ports.probes import OUTPUT_LIMIT
+from chronolet.ports.pods.probes import OUTPUT_LIMIT
 
 HEAD_LIMIT = 256 * 1024
 """How much of heads is read at most. Go would take 10 MiB; no server that is well sends that."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from chronolet.adapters.probes.loop import Loop
-from chronolet.ports.probes import MAY_NOT, May, Reading, Result
+from chronolet.ports.pods.probes import MAY_NOT, May, Reading, Result
 
 Done = Callable[[Reading], None]
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from chronolet.adapters.probes.pressure import Waited
-from chronolet.ports.probes import Reading, Timer
-from chronolet.rules.judgement import Delay, Shares, short_of
+from chronolet.ports.pods.probes import Reading, Timer
+from chronolet.rules.probes.judgement import Delay, Shares, short_of
 from chronolet_schemas.prober import Shortage
 
 BEAT_SECONDS = 0.2

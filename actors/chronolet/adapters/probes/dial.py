@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from chronolet.adapters.probes.loop import WRITABLE, Loop
 from chronolet.adapters.probes.names import Address, Names
-from chronolet.ports.probes import Result
+from chronolet.ports.pods.probes import Result
 
 _OURS = (
     errno.EAGAIN,

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import structlog
 
 from chronolet.adapters.probes.threads import Asking, Said, Work
-from chronolet.ports.probes import MAY_NOT, OUTPUT_LIMIT, ExecTarget, May
-from chronolet.ports.runtime import Refusal, Runtime
+from chronolet.ports.pods.probes import MAY_NOT, OUTPUT_LIMIT, ExecTarget, May
+from chronolet.ports.runtime.runtime import Refusal, Runtime
 
 log = structlog.get_logger("chronolet.probes")
 

@@ -11,13 +11,13 @@ import json
 import time
 from contextlib import closing
 
-from chronolet.adapters import http_texts
+from chronolet.adapters.http import texts
 from chronolet.adapters.probes.threads import Asking, Said, Work
-from chronolet.ports.probes import MAY_NOT, GrpcTarget, Result
-from chronolet.rules.durations import go_duration
+from chronolet.ports.pods.probes import MAY_NOT, GrpcTarget, Result
+from chronolet.rules.names.durations import go_duration
 
 _OPTIONS = (
-    ("grpc.primary_user_agent", f"kube-probe/{http_texts.VERSION}"),
+    ("grpc.primary_user_agent", f"kube-probe/{texts.VERSION}"),
     ("grpc.use_local_subchannel_pool", 1),  # or a later channel would wait, too, after a refused connection
     ("grpc.enable_http_proxy", 0),
     ("grpc.enable_retries", 0),
@@ -54,7 +54,7 @@ def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tupl
     from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
 
     until = time.monotonic() + timeout_seconds
-    address = http_texts.address(target.host, target.port)
+    address = texts.address(target.host, target.port)
     with closing(grpc.insecure_channel(address, options=_OPTIONS)) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         request = health_pb2.HealthCheckRequest(service=target.service)

@@ -13,16 +13,16 @@ import re
 import socket
 import ssl
 
-from chronolet.adapters import http_texts
+from chronolet.adapters.http import texts
 from chronolet.adapters.probes.answer import Answer, Malformed
 from chronolet.adapters.probes.attempts import Done, LoopAttempt
 from chronolet.adapters.probes.dial import Dial, closed, judged
 from chronolet.adapters.probes.loop import READABLE, WRITABLE, Loop
 from chronolet.adapters.probes.names import Names
-from chronolet.ports.probes import HttpTarget, May
-from chronolet.ports.requests import Request
+from chronolet.ports.pods.probes import HttpTarget, May
+from chronolet.ports.pods.requests import Request
 
-USER_AGENT = f"kube-probe/{http_texts.VERSION}"
+USER_AGENT = f"kube-probe/{texts.VERSION}"
 
 _READ = 16 * 1024
 _READS_AT_ONCE = 8
@@ -75,8 +75,8 @@ class HttpAttempt(LoopAttempt):
             self._go_on()
 
     def _not_connected(self, error: OSError) -> None:
-        why = http_texts.dial_failed(self._request.host, self._request.port, error)
-        self._end(judged(error), http_texts.failed(self._request, why), timed_out=isinstance(error, TimeoutError))
+        why = texts.dial_failed(self._request.host, self._request.port, error)
+        self._end(judged(error), texts.failed(self._request, why), timed_out=isinstance(error, TimeoutError))
 
     # -- on the connection -------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class HttpAttempt(LoopAttempt):
         if isinstance(error, ssl.SSLError):
             return _tls_error(error)
         what = "write" if self._unsent else "read"
-        where = http_texts.address(self._request.host, self._request.port)
+        where = texts.address(self._request.host, self._request.port)
         return f"{what} tcp {where}: {what}: {str(error.strerror or error).lower()}"
 
     # -- what it means -----------------------------------------------------------------------------------------------
@@ -136,15 +136,15 @@ class HttpAttempt(LoopAttempt):
     def _answered(self) -> None:
         answer = self._answer
         try:
-            is_redirect = answer.status in http_texts.REDIRECTS
-            elsewhere = http_texts.followed(self._request, answer.location) if is_redirect else None
-        except http_texts.BadLocation as error:
+            is_redirect = answer.status in texts.REDIRECTS
+            elsewhere = texts.followed(self._request, answer.location) if is_redirect else None
+        except texts.BadLocation as error:
             self._fail(str(error))
             return
         if elsewhere is None:
             self._judge(answer)
-        elif self._requests == http_texts.MOST_REQUESTS:
-            self._fail(http_texts.TOO_MANY)
+        elif self._requests == texts.MOST_REQUESTS:
+            self._fail(texts.TOO_MANY)
         else:
             self._let_go()
             self._request = elsewhere
@@ -160,10 +160,10 @@ class HttpAttempt(LoopAttempt):
             self._end("failure", f"HTTP probe failed with statuscode: {answer.status}", answer.status)
 
     def _fail(self, why: str) -> None:
-        self._end("failure", http_texts.failed(self._request, why))
+        self._end("failure", texts.failed(self._request, why))
 
     def _said_late(self) -> str:
-        return http_texts.failed(self._request, _IN_BODY if self._answer.begun else http_texts.TIMED_OUT)
+        return texts.failed(self._request, _IN_BODY if self._answer.begun else texts.TIMED_OUT)
 
     def _let_go(self) -> None:
         self._dial.let_go()
@@ -183,9 +183,9 @@ def head(request: Request) -> bytes:
             raise Malformed(f'net/http: invalid header field name or value for "{name}"')
     given = [(_canonical(name), value) for name, value in request.headers]
     names = {name for name, _ in given}
-    lines = [f"GET {http_texts.target(request.path)} HTTP/1.1"]
+    lines = [f"GET {texts.target(request.path)} HTTP/1.1"]
     host = next((value for name, value in given if name == "Host" and value), "")
-    lines.append(f"Host: {host or http_texts.address(request.host, request.port)}")
+    lines.append(f"Host: {host or texts.address(request.host, request.port)}")
     lines += [
         f"{name}: {value}" for name, value in (("User-Agent", USER_AGENT), ("Accept", "*/*")) if name not in names
     ]
@@ -217,7 +217,7 @@ def _is_address(host: str) -> bool:
 
 
 def _tls_error(error: ssl.SSLError) -> str:
-    if error.reason in http_texts.NO_TLS:
+    if error.reason in texts.NO_TLS:
         return "http: server gave HTTP response to HTTPS client"
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return "EOF"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from chronolet.kernel.redis_connection import Address, Channel
+from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
 

@@ -23,8 +23,18 @@ from chronolet.adapters.probes.names import Names
 from chronolet.adapters.probes.pressure import Pressure
 from chronolet.adapters.probes.tcp import TcpAttempt
 from chronolet.adapters.probes.threads import Lane, ThreadAttempt
-from chronolet.ports.probes import Attempt, ExecTarget, GrpcTarget, HttpTarget, May, Reading, Target, TcpTarget, Timer
-from chronolet.ports.runtime import Runtime
+from chronolet.ports.pods.probes import (
+    Attempt,
+    ExecTarget,
+    GrpcTarget,
+    HttpTarget,
+    May,
+    Reading,
+    Target,
+    TcpTarget,
+    Timer,
+)
+from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas.prober import Shortage
 
 EXECS_AT_ONCE = max(2 * (os.cpu_count() or 1), 4)

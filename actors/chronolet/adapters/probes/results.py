@@ -16,9 +16,9 @@ import structlog
 
 from chronolet.adapters.probes.niceness import go_with_all
 from chronolet.adapters.probes.per_probe import PerProbe, Who
-from chronolet.kernel.redis_connection import Address, Channel, Command
-from chronolet.kernel.redis_errors import ResponseError
-from chronolet.kernel.store import StoreBroken, StoreUnreachable
+from chronolet.kernel.storage.redis.connection import Address, Channel, Command
+from chronolet.kernel.storage.redis.errors import ResponseError
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import socket
 
-from chronolet.adapters import http_texts
+from chronolet.adapters.http import texts
 from chronolet.adapters.probes.attempts import Done, LoopAttempt
 from chronolet.adapters.probes.dial import Dial, closed, judged
 from chronolet.adapters.probes.loop import Loop
 from chronolet.adapters.probes.names import Names
-from chronolet.ports.probes import May, TcpTarget
+from chronolet.ports.pods.probes import May, TcpTarget
 
 
 class TcpAttempt(LoopAttempt):
@@ -33,11 +33,11 @@ class TcpAttempt(LoopAttempt):
         self._end("success", "")
 
     def _failed(self, error: OSError) -> None:
-        text = http_texts.dial_failed(self._target.host, self._target.port, error)
+        text = texts.dial_failed(self._target.host, self._target.port, error)
         self._end(judged(error), text, timed_out=isinstance(error, TimeoutError))
 
     def _said_late(self) -> str:
-        return http_texts.dial_failed(self._target.host, self._target.port, TimeoutError())
+        return texts.dial_failed(self._target.host, self._target.port, TimeoutError())
 
     def _let_go(self) -> None:
         self._dial.let_go()

@@ -21,8 +21,8 @@ import structlog
 from chronolet.adapters.probes.loop import Loop, Timer
 from chronolet.adapters.probes.niceness import go_with_all
 from chronolet.adapters.probes.turns import Turns
-from chronolet.ports.probes import May, Reading, Result
-from chronolet.rules.durations import go_duration
+from chronolet.ports.pods.probes import May, Reading, Result
+from chronolet.rules.names.durations import go_duration
 
 log = structlog.get_logger("chronolet.probes")
 

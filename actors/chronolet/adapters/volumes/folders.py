@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chronolet.adapters.volumes import mounts, subpaths
 from chronolet.adapters.volumes.removal import remove_tree
-from chronolet.ports.volumes import PodVolumes, SubPath, VolumeFile, VolumeRefusal
+from chronolet.ports.pods.volumes import PodVolumes, SubPath, VolumeFile, VolumeRefusal
 from chronolet_schemas.podspec import EmptyDir, HostPath, Volume
 
 _EMPTY_DIR_MODE = 0o777  # any user of any container of the pod may write, as in the kubelet's

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronolet.adapters import machine
 from chronolet.adapters.cgroup_stats.files import Files
 from chronolet.adapters.cgroup_stats.finder import Finder
 from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
-from chronolet.node.settings import Settings
+from chronolet.adapters.machine import usage
+from chronolet.node.settings.table import Settings
 from chronolet.node.shares import sharing
 from chronolet.node.stats.disk import Disk
 from chronolet.node.stats.running import Running
 from chronolet.node.stats.sampler import Outside, Sampler
 from chronolet.node.stats.tracked import Sources
-from chronolet.ports import labels
-from chronolet.ports.runtime import Refusal, Runtime
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import Refusal, Runtime
 
 _INSPECT_SECONDS = 2.0
 
@@ -39,7 +39,7 @@ class Stats:
         outside = Outside(
             running=running,
             sources=Sources(Files(), finder, str(proc)),
-            look=lambda: machine.look(_existing(settings.root_dir), proc),
+            look=lambda: usage.look(_existing(settings.root_dir), proc),
             list_all=lambda: runtime.list(labels.of_node(settings.node)),
             disk=self._disk,
         )

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from chronolet.adapters.machine import Machine
-from chronolet.ports.usage import DiskUse, FileSystem, Pressure, Usage
+from chronolet.adapters.machine.usage import Machine
+from chronolet.ports.machine.usage import DiskUse, FileSystem, Pressure, Usage
 
 NODE, POD, SANDBOX, CONTAINER = "node", "pod", "sandbox", "container"
 _ALL = frozenset({NODE, POD, SANDBOX, CONTAINER})

@@ -23,7 +23,7 @@ from chronolet.node.stats.cadvisor_metrics import (
     escaped,
 )
 from chronolet.node.stats.samples import ContainerSample, PodSample, Snapshot
-from chronolet.ports.usage import FileSystem
+from chronolet.ports.machine.usage import FileSystem
 
 
 def cadvisor_metrics(snapshot: Snapshot) -> bytes:

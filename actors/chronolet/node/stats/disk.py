@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from chronolet.adapters.disk_use import file_system, measured, upper_layer
+from chronolet.adapters.machine.disk_use import file_system, measured, upper_layer
 from chronolet.node.stats.samples import ContainerSample, PodSample
-from chronolet.ports import labels
-from chronolet.ports.pod_logs import folder_of
-from chronolet.ports.usage import DiskUse, FileSystem
+from chronolet.ports.machine.usage import DiskUse, FileSystem
+from chronolet.ports.pods.pod_logs import folder_of
+from chronolet.ports.runtime import labels
 
 WALK_SECONDS = 60.0
 _FIRST_SECONDS = 5.0

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from chronolet.node.stats.cadvisor_metrics import escaped
 from chronolet.node.stats.samples import Snapshot
 from chronolet.node.stats.summary import latest, together
-from chronolet.ports.usage import Usage
+from chronolet.ports.machine.usage import Usage
 
 _NANOSECONDS, _MILLISECONDS = 1e9, 1e3
 _METRICS = (

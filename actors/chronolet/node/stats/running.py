@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 
-from chronolet.ports.runtime import ContainerSpec, ContainerState, SandboxSpec
+from chronolet.ports.runtime.runtime import ContainerSpec, ContainerState, SandboxSpec
 
 
 class Running:

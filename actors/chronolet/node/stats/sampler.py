@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import structlog
 
-from chronolet.adapters.machine import Machine
-from chronolet.node.fresh import BusyError
+from chronolet.adapters.machine.usage import Machine
+from chronolet.node.http.fresh import BusyError
 from chronolet.node.stats.disk import Disk
 from chronolet.node.stats.running import Running
 from chronolet.node.stats.samples import Measured, PodSample, Snapshot, rate
 from chronolet.node.stats.tracked import Sources, TrackedPod
-from chronolet.ports import labels
-from chronolet.ports.runtime import ContainerState, Refusal
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerState, Refusal
 
 log = structlog.get_logger("chronolet.stats")
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronolet.adapters.machine import Machine
-from chronolet.ports import labels
-from chronolet.ports.runtime import ContainerState
-from chronolet.ports.usage import DiskUse, FileSystem, Usage
-from chronolet.rules.names import SANDBOX
+from chronolet.adapters.machine.usage import Machine
+from chronolet.ports.machine.usage import DiskUse, FileSystem, Usage
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerState
+from chronolet.rules.names.names import SANDBOX
 
 
 class Measured(NamedTuple):

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chronolet.adapters.machine import Machine
+from chronolet.adapters.machine.usage import Machine
 from chronolet.node.stats.samples import ContainerSample, Measured, PodSample, Snapshot
-from chronolet.ports.moments import rfc3339
-from chronolet.ports.usage import DiskUse, FileSystem, Interface, Pressure, Stall, Usage
+from chronolet.ports.machine.moments import rfc3339
+from chronolet.ports.machine.usage import DiskUse, FileSystem, Interface, Pressure, Stall, Usage
 
 Object = dict[str, Any]
 

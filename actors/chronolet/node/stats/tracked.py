@@ -18,12 +18,12 @@ from chronolet.adapters.cgroup_stats.files import Files
 from chronolet.adapters.cgroup_stats.finder import Finder
 from chronolet.adapters.cgroup_stats.hierarchies import Folders
 from chronolet.adapters.cgroup_stats.reader import Depth, Reader
-from chronolet.adapters.net_dev import parsed
+from chronolet.adapters.machine.net_dev import parsed
 from chronolet.node.stats.samples import ContainerSample, Measured, PodSample, rate
-from chronolet.ports import labels
-from chronolet.ports.runtime import ContainerState
-from chronolet.ports.usage import Interface, Usage
-from chronolet.rules.names import SANDBOX
+from chronolet.ports.machine.usage import Interface, Usage
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerState
+from chronolet.rules.names.names import SANDBOX
 
 _MORE_ROUNDS, _ALL_ROUNDS = 4, 8
 """Even, for in odd rounds a pod may be left alone."""

@@ -1,0 +1,169 @@
+"""The CDI specifications of the host's folders, and what they say of a device.
+
+Comes in: names, files in JSON or YAML. Goes out: `Edits`; `CdiRefusal`. Next: the pod's workers. Source: the
+specification of tags.cncf.io/container-device-interface (SPEC.md), version 0.3 to 1.0.
+
+Read anew each time: what generates these files does so when drivers change. What Docker cannot do to a container
+(hooks, interfaces of the network, Intel RDT) is refused by name, for a device without it is not the one that was meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from chronolet.ports.devices.cdi import CdiRefusal, Edits
+from chronolet_schemas.devices import DeviceNode, Mount
+
+SUFFIXES = (".json", ".yaml", ".yml")
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+class _Part(msgspec.Struct, kw_only=True, rename="camel"):
+    """Fields as the specification spells them; others are passed over: a device file is owned as it is on the host."""
+
+
+class _Node(_Part):
+    path: str
+    host_path: str = ""
+    permissions: str = ""
+
+
+class _Mount(_Part):
+    host_path: str
+    container_path: str
+    options: tuple[str, ...] = ()
+    type: str = ""
+
+
+class _Edits(_Part, forbid_unknown_fields=True):
+    """A kind of edit that is not known here is not passed over: the device would lack it."""
+
+    env: tuple[str, ...] = ()
+    device_nodes: tuple[_Node, ...] = ()
+    mounts: tuple[_Mount, ...] = ()
+    hooks: tuple[Any, ...] = ()
+    additional_gids: tuple[int, ...] = msgspec.field(default=(), name="additionalGids")
+    net_devices: tuple[Any, ...] = ()
+    intel_rdt: Any = None
+
+    def undoable(self) -> str:
+        """What Docker cannot do of it, in words."""
+        found = [name for name, has in (("hooks", self.hooks), ("netDevices", self.net_devices)) if has]
+        found += ["intelRdt"] if self.intel_rdt else []
+        found += [f"a mount of type {one.type}" for one in self.mounts if one.type not in ("", "bind", "none")]
+        return ", ".join(found)
+
+
+class _Device(_Part):
+    name: str
+    container_edits: _Edits = msgspec.field(default_factory=_Edits)
+
+
+class _Spec(_Part):
+    kind: str
+    cdi_version: str = ""
+    devices: tuple[_Device, ...] = ()
+    container_edits: _Edits = msgspec.field(default_factory=_Edits)
+
+
+class _Found(NamedTuple):
+    """A device, in the file that has it."""
+
+    path: Path
+    spec: _Spec
+    device: _Device
+
+
+class HostCdi:
+    """See `ports.cdi.Cdi`. Of two folders that know a device the later one counts."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = tuple(folders)
+
+    def edits(self, names: Sequence[str]) -> Edits:
+        if not names:
+            return Edits()
+        known, problems = self._known()
+        missing = [name for name in names if name not in known]
+        if missing:
+            looked = ", ".join(map(str, self._folders)) or "no folder"
+            said = "".join(f"; {problem}" for problem in problems)
+            raise CdiRefusal(f"unresolvable CDI devices {', '.join(missing)}; looked in {looked}{said}")
+        parts: list[_Edits] = []
+        for found in (known[name] for name in dict.fromkeys(names)):
+            # What a file says for all of its devices comes once, before the first of them.
+            common = found.spec.container_edits
+            parts += [common] if common not in parts else []
+            parts.append(found.device.container_edits)
+            for part in (common, found.device.container_edits):
+                if undoable := part.undoable():
+                    raise CdiRefusal(
+                        f"{found.path}: {found.spec.kind}={found.device.name} has {undoable}, which Docker can only do "
+                        "where it knows CDI itself: Engine 25 with the feature cdi, or 28"
+                    )
+        return _together(parts)
+
+    def _known(self) -> tuple[Mapping[str, _Found], Sequence[str]]:
+        """Devices by their names, and what could not be read."""
+        known: dict[str, _Found] = {}
+        problems: list[str] = []
+        for folder in self._folders:
+            here: dict[str, _Found] = {}
+            twice: set[str] = set()
+            for path in _files(folder):
+                spec = _read(path)
+                if isinstance(spec, str):
+                    problems.append(spec)
+                    continue
+                for device in spec.devices:
+                    name = f"{spec.kind}={device.name}"
+                    if name in here:
+                        problems.append(f"{name} is in {here[name].path} and in {path}")
+                        twice.add(name)
+                    here[name] = _Found(path, spec, device)
+            known |= here
+            known = {name: found for name, found in known.items() if name not in twice}
+        return known, problems
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    try:
+        yield from sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+    except OSError:
+        return
+
+
+def _read(path: Path) -> _Spec | str:
+    """The file's content, or what is wrong with it."""
+    import yaml  # noqa: PLC0415 - slow to load, and rarely needed
+
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return f"{path}: larger than {_MOST_BYTES} bytes"
+        text = path.read_bytes()
+        if path.suffix == ".json":
+            return msgspec.json.decode(text, type=_Spec)
+        return msgspec.convert(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), _Spec)  # noqa: S506 - both are safe loaders
+    except (OSError, yaml.YAMLError, msgspec.MsgspecError, RecursionError) as error:
+        return f"{path}: {' '.join(str(error).split())}"
+
+
+def _together(parts: Sequence[_Edits]) -> Edits:
+    return Edits(
+        envs={name: value for part in parts for name, _, value in (text.partition("=") for text in part.env)},
+        mounts=tuple(
+            Mount(container_path=one.container_path, host_path=one.host_path, read_only="ro" in one.options)
+            for part in parts
+            for one in part.mounts
+        ),
+        devices=tuple(
+            DeviceNode(container_path=one.path, host_path=one.host_path or one.path, permissions=one.permissions)
+            for part in parts
+            for one in part.device_nodes
+        ),
+        groups=tuple(dict.fromkeys(gid for part in parts for gid in part.additional_gids)),
+    )

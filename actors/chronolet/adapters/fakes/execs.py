@@ -1,0 +1,164 @@
+"""Commands in the fake runtime's containers.
+
+Comes in: a program for each command. Goes out: execs with the states and streams of the real ones. A program that does
+not end by itself writes what it reads, until its input ends. Next: `fake_runtime`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from chronolet.ports.runtime.runtime import ExecResult, ExecState, Refusal
+
+CANNOT_RUN = 126
+KILLED = 137
+_SLICE_SECONDS = 0.05
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command does: end at once with `exits`, or run; on TERM end with `on_term`, or ignore it (None).
+
+    `missing` are the words with which the runtime refuses to start it. One that `computes` keeps a processor busy
+    while it runs.
+    """
+
+    exits: int | None = None
+    on_term: int | None = 0
+    missing: str = ""
+    stdout: bytes = b""
+    stderr: bytes = b""
+    computes: bool = False
+
+
+@dataclass
+class Exec:
+    """One command, mutable: it stands for the runtime's own memory. It is its own attachment."""
+
+    container_id: str
+    program: Program
+    env: Mapping[str, str]
+    stdin: bool
+    started: bool = False
+    started_at: float = 0.0
+    exit_code: int | None = None
+    size: tuple[int, int] = (0, 0)
+    """Rows and columns, as they were told last."""
+    _input: queue.SimpleQueue[bytes] = field(default_factory=queue.SimpleQueue)
+
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def is_running(self) -> bool:
+        return self.started and self.exit_code is None
+
+    def end(self, exit_code: int) -> None:
+        if self.exit_code is None:
+            self.exit_code = exit_code
+        self.over.set()
+
+    def output(self) -> Iterator[tuple[str, bytes]]:
+        yield from (piece for piece in (("stdout", self.program.stdout), ("stderr", self.program.stderr)) if piece[1])
+        if self.program.exits is None and self.stdin:
+            while data := self._input.get():
+                yield "stdout", data
+        self.end(self.program.exits or 0)
+
+    def send(self, data: bytes) -> None:
+        self._input.put(data)
+
+    def end_input(self) -> None:
+        self._input.put(b"")
+
+    def close(self) -> None:
+        self._input.put(b"")
+
+
+class FakeExecs:
+    """All execs of a fake runtime."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self.all: dict[str, Exec] = {}
+
+    def create(self, container_id: str, program: Program, env: Mapping[str, str], *, stdin: bool) -> str:
+        with self._lock:
+            exec_id = f"{next(self._numbers):064x}"
+            self.all[exec_id] = Exec(container_id, program, env, stdin)
+            return exec_id
+
+    def inspect(self, exec_id: str) -> ExecState | None:
+        found = self.all.get(exec_id)
+        if found is None:
+            return None
+        return ExecState(running=found.is_running(), exit_code=found.exit_code)
+
+    def start(self, exec_id: str) -> Exec:
+        found = self._found(exec_id)
+        with self._lock:
+            if found.started:
+                raise Refusal("conflict", f"Error: Exec command {exec_id} is already running")
+            found.started, found.started_at = True, time.monotonic()
+        return found
+
+    def find(self, container_id: str, mark: tuple[str, str]) -> list[str]:
+        name, value = mark
+        return [
+            key
+            for key, one in list(self.all.items())
+            if one.container_id == container_id and one.is_running() and one.env.get(name) == value
+        ]
+
+    def seconds(self, exec_id: str) -> float | None:
+        found = self.all.get(exec_id)
+        if found is None or not found.is_running():
+            return None
+        return time.monotonic() - found.started_at if found.program.computes else 0.0
+
+    def run(
+        self,
+        exec_id: str,
+        timeout_seconds: float,
+        cancelled: threading.Event | None,
+        meanwhile: Callable[[], object] | None,
+    ) -> ExecResult:
+        found = self.start(exec_id)
+        program = found.program
+        if program.missing:
+            found.end(CANNOT_RUN)
+            return ExecResult(output=program.missing.encode(), exit_code=CANNOT_RUN)
+        if program.exits is not None:
+            found.end(program.exits)
+        until = time.monotonic() + timeout_seconds if timeout_seconds else None
+        while not found.over.wait(_SLICE_SECONDS):
+            if meanwhile is not None:
+                meanwhile()
+            if (cancelled is not None and cancelled.is_set()) or (until is not None and time.monotonic() > until):
+                raise Refusal("timeout", f"exec {exec_id}: still running when its time was up")
+        return ExecResult(output=program.stdout + program.stderr, exit_code=found.exit_code or 0)
+
+    def kill(self, exec_id: str) -> None:
+        found = self.all.get(exec_id)
+        if found is not None and found.started:
+            found.end(KILLED)
+
+    def forget(self, container_id: str = "") -> None:
+        """Those of a container that has ended, or all, as an engine that was restarted."""
+        with self._lock:
+            gone = [key for key, one in self.all.items() if not container_id or one.container_id == container_id]
+            for key in gone:
+                self.all.pop(key).end(KILLED)
+
+    def resize(self, exec_id: str, rows: int, columns: int) -> None:
+        self._found(exec_id).size = (rows, columns)
+
+    def _found(self, exec_id: str) -> Exec:
+        if exec_id not in self.all:
+            raise Refusal("not_found", f"No such exec instance: {exec_id}")
+        return self.all[exec_id]

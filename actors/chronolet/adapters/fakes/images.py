@@ -1,0 +1,50 @@
+"""Images in memory, with the contract of the real ones.
+
+Comes in: the port's calls, and what a test or a trial run decides. Goes out: the port's states. Next: whoever takes a
+`ports.images.Images`. `tests/contracts/test_images.py` holds it to the Docker adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chronolet.ports.runtime.images import DiskState, HeldImage
+from chronolet.ports.runtime.runtime import Refusal
+
+
+class FakeImages:
+    """`ports.images.Images` in memory. What is removed makes room on the disk; `users` are ids of images in use."""
+
+    def __init__(
+        self, images: Iterable[HeldImage] = (), *, capacity_bytes: int = 1 << 30, other_bytes: int = 0
+    ) -> None:
+        self.images = {one.id: one for one in images}
+        self.users: set[str] = set()
+        self.refusals: dict[str, Refusal] = {}
+        """By image id, or `list` and `disk`."""
+        self.removed: list[str] = []
+        self._capacity = capacity_bytes
+        self._other = other_bytes
+
+    def list(self) -> Sequence[HeldImage]:
+        self._check("list")
+        return list(self.images.values())
+
+    def remove(self, image_id: str) -> None:
+        self._check(image_id)
+        if image_id in self.users:
+            raise Refusal("conflict", f"conflict: unable to delete {image_id}: image is being used by a container")
+        if self.images.pop(image_id, None) is not None:
+            self.removed.append(image_id)
+
+    def disk(self) -> DiskState:
+        self._check("disk")
+        used = self._other + sum(one.size_bytes for one in self.images.values())
+        return DiskState(capacity_bytes=self._capacity, available_bytes=max(self._capacity - used, 0))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _check(self, what: str) -> None:
+        if what in self.refusals:
+            raise self.refusals[what]

@@ -1,0 +1,1 @@
+"""HTTP requests to pods and to the agent's own pages."""

@@ -1,0 +1,1 @@
+"""Images built locally, and registry credentials."""

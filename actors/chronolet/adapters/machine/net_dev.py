@@ -1,0 +1,44 @@
+"""The network interfaces of a process, from /proc/<pid>/net/dev.
+
+Comes in: the file. Goes out: `Interface`s. Next: `machine`, `node.stats`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chronolet.ports.machine.usage import Interface
+
+_IGNORED = ("lo", "veth", "docker")
+"""Interfaces that lead to containers on this machine only, as cAdvisor leaves them out."""
+_COLUMNS = 16
+
+
+def interfaces(path: Path) -> tuple[Interface, ...]:
+    """What has gone through each. OSError, ValueError where the file is none."""
+    return parsed(path.read_text())
+
+
+def parsed(text: str) -> tuple[Interface, ...]:
+    """The same of the file's text."""
+    found = []
+    for line in text.splitlines()[2:]:
+        name, _, rest = line.strip().partition(":")
+        counts = rest.split()
+        if not name.startswith(_IGNORED) and len(counts) >= _COLUMNS:
+            found.append(_interface(name, [int(word) for word in counts]))
+    return tuple(found)
+
+
+def _interface(name: str, counts: list[int]) -> Interface:
+    return Interface(
+        name=name,
+        rx_bytes=counts[0],
+        rx_packets=counts[1],
+        rx_errors=counts[2],
+        rx_dropped=counts[3],
+        tx_bytes=counts[8],
+        tx_packets=counts[9],
+        tx_errors=counts[10],
+        tx_dropped=counts[11],
+    )

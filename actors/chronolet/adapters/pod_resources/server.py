@@ -1,0 +1,42 @@
+"""PodResources v1 on a unix socket, and v1alpha1 for agents of before 2021.
+
+Comes in: a view of the node. Goes out: a server. Next: `pod_resources_service`, which answers monitoring agents.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from chronolet.adapters.sockets import unix_sockets
+from chronolet.ports.devices.pod_resources import Counted, NodeResources
+
+if TYPE_CHECKING:
+    import grpc
+
+log = structlog.get_logger("chronolet.devices")
+
+NAME = "kubelet.sock"
+
+
+class GrpcPodResources:
+    """See `ports.pod_resources.PodResourcesServer`. `view` is asked for each call."""
+
+    def __init__(self, folder: Path, view: Callable[[], NodeResources], counted: Counted) -> None:
+        self._socket = folder.absolute() / NAME
+        self._view = view
+        self._counted = counted
+
+    def serve(self, stop: threading.Event) -> None:
+        """Until `stop`. SocketError."""
+        said = lambda: log.info("PodResources can be read", socket=str(self._socket))  # noqa: E731 - a line
+        unix_sockets.serve(self._socket, self._handlers, said, stop)
+
+    def _handlers(self) -> Sequence[grpc.GenericRpcHandler]:
+        from chronolet.adapters.pod_resources.service import Service  # noqa: PLC0415 - loads grpc
+
+        return Service(self._view, self._counted).handlers()

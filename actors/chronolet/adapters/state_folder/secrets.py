@@ -1,0 +1,149 @@
+"""Secrets as files `secrets/<digest>` below the state folder, readable for its owner only.
+
+Comes in: Secrets. Goes out: files, each complete or not there, and what they hold. Next: `node.wiring`, `cli.services`.
+
+The digest is made with a key that lies beside the files: in the log it is no use to anybody who would guess a password.
+A file is written before the log hears of it, and removed only once the log names it no more, so a crash in between
+leaves a file too many, never one too few. What was written just now may be about to be named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from chronolet.adapters.state_folder.whole_files import sync_folder, write_whole
+from chronolet.ports.pods.secrets import FoundSecret, Secret, SecretRefusal
+
+_FOLDER = "secrets"
+_KEY = "key"
+_NODE = "node"
+_KEY_BYTES = 32
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+_OURS = re.compile(r"[0-9a-f]{32}|\.[0-9a-f]{32}-\w+")
+"""What is kept, and what a writer that was killed left unfinished."""
+YOUNG_SECONDS = 60.0
+"""How old a file must be to be removed: so long its writer may need to tell the log of it."""
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    node: str
+    source: str
+    namespace: str
+    name: str
+    type: str
+    data: Mapping[str, bytes]
+
+
+_decode = msgspec.json.Decoder(_File).decode
+
+
+class SecretFiles:
+    """`ports.secrets.Secrets` in a state folder of this node. Who is not its agent makes nothing but files."""
+
+    def __init__(self, root: Path, node: str, young_seconds: float = YOUNG_SECONDS) -> None:
+        self._folder = root / _FOLDER
+        self._node = node
+        self._young_seconds = young_seconds
+
+    def prepare(self) -> None:
+        """By the node's agent: the folder with its key. Raises OSError."""
+        self._folder.mkdir(0o700, parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        key = self._folder / _KEY
+        if not key.exists():
+            made = self._folder / f".{_KEY}-{os.getpid()}"
+            write_whole(made, secrets.token_bytes(_KEY_BYTES))
+            with contextlib.suppress(FileExistsError):  # another process of the node was faster
+                os.link(made, key)
+            made.unlink()
+        node = self._folder / _NODE
+        if not node.exists() or node.read_text() != self._node:
+            write_whole(node, self._node.encode())
+
+    def keep(self, secret: Secret, source: str) -> str:
+        try:
+            self._check_node()
+            content = msgspec.json.encode(
+                _File(
+                    node=self._node,
+                    source=source,
+                    namespace=secret.namespace,
+                    name=secret.name,
+                    type=secret.type,
+                    data=dict(sorted(secret.data.items())),
+                )
+            )
+            digest = self.seal(content)
+            write_whole(self._folder / digest, content, like_folder=True)
+        except OSError as error:
+            raise SecretRefusal(
+                f"Secret {secret.key} cannot be kept in {self._folder}: {error.strerror or error}; it is to be applied "
+                f"on the machine of node {self._node}, by a user who may write there, with the agent's own --root-dir"
+            ) from error
+        return digest
+
+    def _check_node(self) -> None:
+        found = (self._folder / _NODE).read_text()
+        if found != self._node:
+            raise SecretRefusal(f"{self._folder} is of node {found}, expected {self._node}: name its own --root-dir")
+
+    def read(self, digest: str) -> Secret | None:
+        found = self._file(digest) if _DIGEST.fullmatch(digest) else None
+        return _secret(found) if found else None
+
+    def all(self) -> Sequence[FoundSecret]:
+        named = sorted(self._named(_DIGEST), key=lambda one: one[1])
+        read = ((self._file(digest), digest) for digest, _ in named)
+        return [
+            FoundSecret(_secret(found), found.source, digest)
+            for found, digest in read
+            if found and found.node == self._node
+        ]
+
+    def unused(self, used: Collection[str]) -> Sequence[str]:
+        # An age below zero is a clock that was put back: as good as old.
+        ages = ((digest, time.time() - changed) for digest, changed in self._named(_OURS) if digest not in used)
+        return [digest for digest, age in ages if not 0 <= age < self._young_seconds]
+
+    def remove(self, digest: str) -> None:
+        if not _OURS.fullmatch(digest):
+            return
+        try:
+            (self._folder / digest).unlink(missing_ok=True)
+            sync_folder(self._folder)
+        except OSError as error:
+            raise SecretRefusal(f"{self._folder / digest}: cannot be removed: {error.strerror or error}") from error
+
+    def seal(self, content: bytes) -> str:
+        key = (self._folder / _KEY).read_bytes()
+        return hmac.new(key, content, hashlib.sha256).hexdigest()[:32]
+
+    def _named(self, names: re.Pattern[str]) -> list[tuple[str, float]]:
+        """What has such a name, and when it was written last."""
+        found: list[tuple[str, float]] = []
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                if names.fullmatch(entry.name):
+                    with contextlib.suppress(FileNotFoundError):
+                        found.append((entry.name, entry.stat().st_mtime))
+        return found
+
+    def _file(self, digest: str) -> _File | None:
+        try:
+            return _decode((self._folder / digest).read_bytes())
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+
+def _secret(found: _File) -> Secret:
+    return Secret(namespace=found.namespace, name=found.name, type=found.type, data=found.data)

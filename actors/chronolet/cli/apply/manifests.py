@@ -1,0 +1,168 @@
+"""Reads the manifests that a command names, all of them, before anything is done with one.
+
+Comes in: files, folders, URLs, `-` for standard input. Goes out: defaulted and valid pods, Secrets, what is to be said
+of them; a Failure with one line for each error, naming file, path, found and expected. Next: `apply`, `delete`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from chronolet.cli.apply import downloads
+from chronolet.cli.errors import Failure
+from chronolet.ports.pods.secrets import Secret
+from chronolet_schemas.podspec import Finding, Pod
+
+Function = Callable[..., Any]
+
+STDIN = "-"
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class Read:
+    """What was found: (file, pod), (file, Secret), (file, finding)."""
+
+    def __init__(self) -> None:
+        self.pods: list[tuple[str, Pod]] = []
+        self.secrets: list[tuple[str, Secret]] = []
+        self.findings: list[tuple[str, Finding]] = []
+        self.errors: list[str] = []
+
+
+class Files(NamedTuple):
+    """What `-f`, `-R` and `-k` say."""
+
+    names: tuple[str, ...] = ()
+    recursive: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+
+def options(function: Function) -> Function:
+    """`-f FILE`, `-R` and `-k FOLDER`, as the argument `files`."""
+
+    @functools.wraps(function)
+    def run(files: tuple[str, ...], recursive: bool, kustomize: str | None, **arguments: Any) -> Any:
+        if kustomize is not None:
+            raise click.UsageError(
+                f"-k: kustomizations are not built by chronolet: `kustomize build {kustomize} | "
+                f"{click.get_current_context().command_path} -f -`, or `kubectl kustomize` in its place."
+            )
+        if recursive and not files:
+            raise click.UsageError("-R goes with -f FOLDER.")
+        return function(files=Files(files, recursive), **arguments)
+
+    for option in reversed(_OPTIONS):
+        run = option(run)
+    return run
+
+
+_OPTIONS = (
+    click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="file, folder, http(s) URL, or -"),
+    click.option("-R", "--recursive", is_flag=True, help="with -f FOLDER: the manifests of all folders in it, too"),
+    click.option("-k", "--kustomize", metavar="FOLDER", help="not supported; says what to do instead"),
+)
+
+
+def read(files: Files, namespace: str, node: str = "") -> Read:
+    """All manifests of these files; `namespace` is for pods that name none, `node` the one that a pod may name.
+
+    Failure if any of them cannot be used, or one pod or Secret stands in two places.
+    """
+    from chronolet.adapters import manifest_files  # noqa: PLC0415 - YAML is slow to load
+
+    found = Read()
+    for file in _files(files):
+        name = "standard input" if file == STDIN else downloads.shown(file) if downloads.is_url(file) else file
+        one = manifest_files.read_documents(_bytes(file, manifest_files.MAX_BYTES + 1), name, namespace=namespace)
+        found.pods += [(name, _wanted(pod)) for pod in one.pods]
+        found.secrets += [(name, secret) for secret in one.secrets]
+        here = {pod.key for pod in one.pods if pod.spec.node_name == node}
+        found.findings += [(name, said) for said in one.findings if not (said.pod in here and _is_node(said.path))]
+        found.errors += [str(error) for error in one.errors]
+    _expect_each_once(found)
+    if found.errors:
+        raise Failure(*found.errors)
+    if not found.pods and not found.secrets:
+        raise Failure(f"{', '.join(files.names)}: no Pod found, expected at least one v1 Pod (or Secret)")
+    return found
+
+
+def _is_node(path: str) -> bool:
+    return path.endswith("spec.nodeName")
+
+
+def _wanted(pod: Pod) -> Pod:
+    """Without what a node writes about a pod, as `get -o yaml` shows it: that is nobody's wish."""
+    metadata = msgspec.structs.replace(
+        pod.metadata,
+        uid="",
+        self_link="",
+        resource_version="",
+        generation=0,
+        creation_timestamp="",
+        deletion_timestamp="",
+        deletion_grace_period_seconds=None,
+        managed_fields=(),
+    )
+    return msgspec.structs.replace(pod, metadata=metadata, spec=msgspec.structs.replace(pod.spec, node_name=""))
+
+
+def _files(asked: Files) -> list[str]:
+    found: list[str] = []
+    for name in asked.names:
+        path = Path(name)
+        if name == STDIN or downloads.is_url(name) or not path.is_dir():
+            found.append(name)
+            continue
+        inside = sorted(str(p) for p in _inside(path, recursive=asked.recursive) if _is_manifest(p))
+        if not inside:
+            where = "this folder or those in it" if asked.recursive else "this folder"
+            raise Failure(f"{name}: no manifest in {where}, expected files that end with {', '.join(_SUFFIXES)}")
+        found += inside
+    return found
+
+
+def _inside(folder: Path, *, recursive: bool) -> Iterator[Path]:
+    """Links to folders are not followed: they may lead back; nor are hidden folders."""
+    if not recursive:
+        yield from folder.iterdir()
+        return
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(parent, name) for name in files)
+
+
+def _is_manifest(path: Path) -> bool:
+    return path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
+
+
+def _bytes(file: str, most: int) -> bytes:
+    """What the file holds, no more than is needed to see that it holds too much."""
+    if downloads.is_url(file):
+        return downloads.download(file, most)
+    try:
+        if file == STDIN:
+            return sys.stdin.buffer.read(most)
+        with Path(file).open("rb") as opened:
+            return opened.read(most)
+    except OSError as error:
+        raise Failure(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _expect_each_once(found: Read) -> None:
+    places: dict[str, str] = {}
+    named = [(file, f"pod {pod.key}") for file, pod in found.pods]
+    for file, name in named + [(file, f"Secret {secret.key}") for file, secret in found.secrets]:
+        if name in places:
+            found.errors.append(f"{file}: {name}: stands in {places[name]} as well, expected it once")
+        places.setdefault(name, file)

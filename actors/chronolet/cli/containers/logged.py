@@ -1,0 +1,54 @@
+"""Which of a container's runs it is whose output is asked for.
+
+Comes in: a pod's container. Goes out: the runtime's id of the run, or a Failure in the kubelet's words. Next: `logs`.
+Source: pkg/kubelet (validateContainerLogStatus).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.cli.containers.parts import Part
+from chronolet.cli.errors import Failure
+from chronolet.cli.get import pods
+
+Object = dict[str, Any]
+
+_UNPULLED = {
+    "ErrImagePull": "image can't be pulled",
+    "ImagePullBackOff": "trying and failing to pull image",
+}
+
+
+def run_of(part: Part, pod: str, *, previous: bool) -> str:
+    """The run at hand; while there is none, the one before it. With `previous` always that one."""
+    about = f'container "{part.name}" in pod "{pod}"'
+    if not part.status:
+        raise Failure(f"{about} is not available")
+    state, last = part.status.get("state", {}), _last(part.status)
+    if previous:
+        if not last:
+            raise Failure(f"previous terminated {about} not found")
+        return last
+    own = _own(part.status, state)
+    if own or last:
+        return own or last
+    if "terminated" in state or "terminated" in part.status.get("lastState", {}):
+        raise Failure(f"{about} is terminated")
+    raise Failure(_why(about, state.get("waiting", {}).get("reason", "")))
+
+
+def _own(status: Object, state: Object) -> str:
+    if "running" in state:
+        return pods.bare_id(status.get("containerID", ""))
+    return pods.bare_id(state.get("terminated", {}).get("containerID", ""))
+
+
+def _last(status: Object) -> str:
+    return pods.bare_id(status.get("lastState", {}).get("terminated", {}).get("containerID", ""))
+
+
+def _why(about: str, reason: str) -> str:
+    if not reason:
+        return f"{about} is waiting to start - no logs yet"
+    return f"{about} is waiting to start: {_UNPULLED.get(reason, reason)}"

@@ -1,0 +1,212 @@
+"""`chronolet logs`: what containers have written.
+
+Comes in: a pod, a container. Goes out: its output. The container's id comes from the node's log (`logged` says which
+run it is), the output from the node's Docker Engine (`engines` says which one that is, `output` writes it). Source:
+kubectl's pkg/cmd/logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+import click
+
+from chronolet.cli import engines
+from chronolet.cli.completion import completing
+from chronolet.cli.containers import output
+from chronolet.cli.containers.logged import run_of
+from chronolet.cli.containers.parts import Part, chosen, parts
+from chronolet.cli.engines import Engine
+from chronolet.cli.errors import Failure, worded
+from chronolet.cli.get import selecting
+from chronolet.cli.get.podview import api_pod, api_pods
+from chronolet.cli.naming import pod_name
+from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.session import Session, session
+from chronolet.history.state import Moment
+from chronolet.node.settings.table import Settings
+from chronolet.node.settings.values import duration
+from chronolet.ports.runtime.runtime import Refusal, Runtime
+
+Object = dict[str, Any]
+
+
+_SELECTED_TAIL = 10
+"""Lines of each container where many pods are meant, as kubectl has it."""
+
+
+class Source(NamedTuple):
+    """A container that has written something."""
+
+    pod: str
+    part: Part
+
+
+class Link(NamedTuple):
+    """The engine that is asked, and how it was chosen."""
+
+    runtime: Runtime
+    engine: Engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Which part of the output is wanted, and in what form."""
+
+    follow: bool
+    previous: bool
+    tail: int | None
+    since: int | None
+    """Milliseconds."""
+    timestamps: bool
+    limit_bytes: int | None
+    prefix: bool
+    ignore_errors: bool
+
+
+@click.command(cls=Command)
+@with_settings("docker")
+@namespace_option
+@click.argument("name", required=False, metavar="(POD | pod/POD)", shell_complete=completing.pods)
+@click.argument("second", required=False, metavar="[CONTAINER]")
+@click.option("-l", "--selector", callback=selecting.labels, metavar="SELECTOR", help="of all pods with these labels")
+@click.option("-c", "--container", shell_complete=completing.containers, help="which of the pod's containers")
+@click.option("--all-containers", is_flag=True, help="all of them, one after the other, with -f together")
+@click.option("-f", "--follow", is_flag=True, help="go on with what comes, until the container ends")
+@click.option("-p", "--previous", is_flag=True, help="of the run before the present one")
+@click.option(
+    "--tail", type=click.IntRange(min=-1), metavar="N", help="only the last N lines; -1 for all [default; 10 with -l]"
+)
+@click.option("--since", metavar="DURATION", help="only what is not older than this, such as 10m")
+@click.option("--since-time", metavar="TIME", help="only what came since then, such as 2026-11-21T03:00:00Z")
+@click.option("--timestamps", is_flag=True, help="each line with its time")
+@click.option("--limit-bytes", type=click.IntRange(min=1), metavar="N", help="only the first N bytes of each container")
+@click.option("--prefix", is_flag=True, help="each line with the pod and the container that wrote it")
+@click.option("--ignore-errors", is_flag=True, help="go on with the next container where one has no output")
+@click.option(
+    "--max-log-requests",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="how many may be followed together",
+)
+def command(
+    *,
+    settings: Settings,
+    namespace: str,
+    name: str | None,
+    second: str | None,
+    selector: selecting.Wanted | None,
+    container: str | None,
+    all_containers: bool,
+    since: str | None,
+    since_time: str | None,
+    tail: int | None,
+    max_log_requests: int,
+    **flags: Any,
+) -> None:
+    """Print a container's output."""
+    wanted = _wanted(container, second, all_containers=all_containers)
+    if (name is None) == (selector is None):
+        raise click.UsageError("expected either a pod or a selector.")
+    with session(settings) as node:
+        moment = node.state("pod", "pleg")
+        found = _pods(node, moment, namespace, name, selector)
+        engine = engines.of_node(node, moment)
+        lines = (-1 if name else _SELECTED_TAIL) if tail is None else tail
+        asked = Asked(tail=None if lines < 0 else lines, since=_since(node, since, since_time), **flags)
+    sources = [
+        Source(pod["metadata"]["name"], part)
+        for pod in found
+        for part in (parts(pod) if all_containers else [chosen(pod, wanted)])
+    ]
+    if asked.follow and len(sources) > max_log_requests:
+        raise Failure(
+            f"you are attempting to follow {len(sources)} log streams, but maximum allowed concurrency is "
+            f"{max_log_requests}, use --max-log-requests to increase the limit"
+        )
+    with closing(node.services.runtime(engine.settings)) as runtime:
+        _print(Link(runtime, engine), sources, asked)
+
+
+def _pods(
+    node: Session, moment: Moment, namespace: str, name: str | None, selector: selecting.Wanted | None
+) -> list[Object]:
+    if selector is None:
+        return [api_pod(moment, node.settings.node, namespace, pod_name(name or ""))]
+    everything = api_pods(moment, node.settings.node)
+    found = [pod for pod in everything if pod["metadata"]["namespace"] == namespace and selector(pod)]
+    if not found:
+        click.echo(f"No resources found in {namespace} namespace.", err=True)
+    return found
+
+
+def _wanted(container: str | None, second: str | None, *, all_containers: bool) -> str | None:
+    if container and second:
+        raise click.UsageError("found a container both as an argument and by -c, expected one of them.")
+    if all_containers and (container or second):
+        raise click.UsageError(f"found {container or second!r} with --all-containers, expected one of them.")
+    return container or second
+
+
+def _since(node: Session, since: str | None, since_time: str | None) -> int | None:
+    if since and since_time:
+        raise click.UsageError("at most one of --since and --since-time may be used.")
+    if since:
+        return node.now() - duration("--since", since)
+    if not since_time:
+        return None
+    try:
+        moment = datetime.fromisoformat(since_time)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise click.UsageError(f"--since-time: found {since_time!r}, expected a time such as 2026-11-21T03:00:00Z.")
+    return int(moment.timestamp() * 1000)
+
+
+def _print(link: Link, found: Sequence[Source], asked: Asked) -> None:
+    """One after the other; together where each goes on."""
+    outputs = [partial(_output, link, one.pod, one.part, asked) for one in found]
+    if asked.follow and len(outputs) > 1:
+        for error in output.write_together(outputs):
+            _fail(error, asked)
+        return
+    for source in outputs:
+        try:
+            output.write(source())
+        except (Failure, Refusal) as error:
+            _fail(error, asked)
+
+
+def _fail(error: Exception, asked: Asked) -> None:
+    if not (asked.ignore_errors and isinstance(error, Failure | Refusal)):
+        raise error
+    click.echo(worded(str(error)), err=True)
+
+
+def _output(link: Link, pod: str, part: Part, asked: Asked) -> Iterator[bytes]:
+    container_id = run_of(part, pod, previous=asked.previous)
+    try:
+        pieces = (
+            piece
+            for _, piece in link.runtime.logs(
+                container_id,
+                follow=asked.follow and not asked.previous,
+                tail=asked.tail,
+                since=asked.since,
+                timestamps=asked.timestamps,
+            )
+        )
+        limit = output.limited(pieces, asked.limit_bytes) if asked.limit_bytes else pieces
+        yield from output.prefixed(limit, f"[pod/{pod}/{part.name}] ".encode()) if asked.prefix else limit
+    except Refusal as refusal:
+        if refusal.kind != "not_found":
+            raise
+        raise link.engine.without(link.runtime, container_id, pod, "and its output with it") from refusal

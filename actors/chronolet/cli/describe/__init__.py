@@ -1,0 +1,1 @@
+"""`describe`: one section per part of an object."""

@@ -1,0 +1,141 @@
+"""`chronolet describe`: everything about a pod, or a device, on a page, with what was told about it.
+
+Comes in: names. Goes out: text in kubectl's form. The events at its end cover the pod's whole life under its uid.
+Next: `description`, which words the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from chronolet.cli.completion.completing import types_then_pods
+from chronolet.cli.describe import device_section, node_section, probe_section
+from chronolet.cli.describe.pod_section import described
+from chronolet.cli.errors import Failure, not_found
+from chronolet.cli.get import devices, nodes, pods, selecting
+from chronolet.cli.get.podview import api_pods
+from chronolet.cli.naming import types_and_names
+from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.session import Session, session
+from chronolet.history import kube_events
+from chronolet.history.entries import before
+from chronolet.history.state import Moment
+from chronolet.kube_events.view import correlated
+from chronolet.node.settings.table import Settings
+from chronolet_schemas.kube_events import Post, Recorded
+
+_EVENTS_MS = 24 * 3_600_000
+_SLACK = 1_000
+"""Milliseconds by which the agent's clock and that of the log's server may differ here."""
+
+
+@click.command(cls=Command)
+@with_settings()
+@namespace_option
+@click.argument(
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="((pod|device|node) [NAME...] | TYPE/NAME...)",
+    shell_complete=types_then_pods,
+)
+@selecting.options
+@click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
+def command(
+    *,
+    settings: Settings,
+    namespace: str,
+    words: Sequence[str],
+    selector: selecting.Wanted | None,
+    field_selector: selecting.Wanted | None,
+    all_namespaces: bool,
+) -> None:
+    """Tell everything about pods, all of the namespace without a name; about devices, with all their owners; or about
+    the node.
+    """
+    type_, wanted = types_and_names(words, ("pods", "devices", "nodes"))
+    if wanted and (all_namespaces or selector or field_selector):
+        raise click.UsageError("expected either names, or a selector or -A.")
+    if type_ != "pods":
+        (_describe_devices if type_ == "devices" else _describe_node)(settings, wanted)
+        return
+    selected = selecting.chosen(selector, field_selector)
+    with session(settings) as node:
+        moment = node.state("pod", "prober")
+        everything = [
+            pod
+            for pod in api_pods(moment, node.settings.node)
+            if (all_namespaces or pod["metadata"]["namespace"] == namespace) and selected(pod)
+        ]
+        known = {pod["metadata"]["name"]: pod for pod in everything}
+        found = [known[name] for name in wanted if name in known] if wanted else everything
+        for index, pod in enumerate(found):
+            click.echo("\n\n" if index else "", nl=False)
+            for line in described(pod, _told(node, pod), node.now(), _probes(node, moment, pod)):
+                click.echo(line)
+    if not wanted and not found:
+        click.echo("No resources found" + ("." if all_namespaces else f" in {namespace} namespace."), err=True)
+    missing = [not_found("pods", name) for name in wanted if name not in known]
+    if missing:
+        raise Failure(*missing)
+
+
+def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
+    """By any of their names; one that is no more by its whole one, resource and id."""
+    with session(settings) as node:
+        state = devices.known(node.state("devices"))
+        everything = devices.of(state)
+        for line in device_section.resources(state, node.now()) if everything and not wanted else ():
+            click.echo(line)
+        found = [one for one in everything if not wanted or devices.is_named(one, wanted)]
+        missing = [name for name in wanted if not any(devices.is_named(one, (name,)) for one in found)]
+        found += [devices.gone(name) for name in missing if name.count("/") > 1]
+        shown = 0 if wanted else 1
+        for one in found:
+            past = list(device_section.history(node.entries(), one["resource"], one["id"]))
+            if not past:
+                continue
+            click.echo("\n\n" if shown else "", nl=False)
+            for line in device_section.described(one, past, node.now()):
+                click.echo(line)
+            shown += 1
+            missing = [name for name in missing if name != devices.name_of(one)]
+    if not wanted and not found:
+        click.echo("No resources found.", err=True)
+    if missing:
+        raise Failure(*(not_found("devices", name) for name in missing))
+
+
+def _describe_node(settings: Settings, wanted: Sequence[str]) -> None:
+    """The node that the command is about; of its events those of the last day."""
+    with session(settings) as node:
+        if not wanted or settings.node in wanted:
+            begin = before(node.now() - _EVENTS_MS)
+            told = kube_events.recorded(node.entries(begin), lambda one: _is_about(one, settings.node))
+            states = node.state("pod").states["pod"].values()
+            for line in node_section.described(nodes.of(node), states, correlated(told), node.now()):
+                click.echo(line)
+    if missing := [not_found("nodes", name) for name in wanted if name != settings.node]:
+        raise Failure(*missing)
+
+
+def _is_about(one: Recorded, name: str) -> bool:
+    return (one.object_kind, one.name) == ("Node", name)
+
+
+def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> probe_section.Probes:
+    uid = pod["metadata"]["uid"]
+    states = [state for state in moment.states.get("prober", {}).values() if state.uid == uid]
+    # A pod without probes needs no look at what the stream holds.
+    return probe_section.described(states, node.services.results(node.settings), node.now()) if states else {}
+
+
+def _told(node: Session, pod: dict[str, Any]) -> Sequence[Post]:
+    metadata = pod["metadata"]
+    # What was told before the pod was accepted is about another life of the name.
+    begin = before(pods.milliseconds(metadata.get("creationTimestamp")) - _SLACK)
+    wanted = kube_events.about("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
+    return correlated(kube_events.recorded(node.entries(begin), wanted))

@@ -1,0 +1,115 @@
+"""The page that `describe device` prints: a device, and everything that became of it since the log's beginning.
+
+Comes in: a device as `devices` has it, the node's log. Goes out: lines in kubectl's form. The history is what the state
+of devices was after each entry, folded as the actor itself folds it. Next: `describe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from chronolet.cli.describe.layout import line, moment
+from chronolet.cli.get import devices
+from chronolet.cli.get.devices import Object
+from chronolet.cli.printing import ages, table
+from chronolet.devices import capacity
+from chronolet.devices.actor import NODE
+from chronolet.devices.decider import DECIDER
+from chronolet.devices.state import State
+from chronolet_schemas import codec
+from chronolet_schemas.devices import DevicesFreed, DevicesRefused
+from chronolet_schemas.envelope import Entry, Event
+
+_RESOURCES = ("Resource", "Capacity", "Allocatable", "Allocated", "Plugin", "Since")
+_HISTORY = ("Age", "When", "What")
+_ENTITY = f"devices/{NODE}"
+_UNLISTED = ""
+
+
+class Moment(NamedTuple):
+    """Something that became of a device. `at` in milliseconds."""
+
+    at: int
+    what: str
+
+
+class _Look(NamedTuple):
+    health: str
+    holders: tuple[str, ...]
+
+
+def resources(state: State, now: int) -> Iterator[str]:
+    """What the node has of each resource."""
+    there, may, held = capacity.capacity(state), capacity.node_allocatable(state), capacity.allocated(state)
+    rows = []
+    for name in sorted({*there, *may}):
+        known = state.resources.get(name)
+        plugin = (known.phase, ages.ago(known.since, now)) if known is not None else ("removed", devices.NOBODY)
+        rows.append((name, str(there.get(name, 0)), str(may[name]), str(len(held.get(name, ()))), *plugin))
+    yield "Resources:"
+    yield from table.lines(_RESOURCES, [["-" * len(name) for name in _RESOURCES], *rows], indent="  ")
+
+
+def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]:
+    """The page."""
+    yield line("Name", device["id"])
+    yield line("Resource", device["resource"])
+    yield line("Health", device["health"])
+    yield line("NUMA Nodes", ", ".join(str(node) for node in device["numaNodes"]) or devices.NOBODY)
+    yield line("Plugin", f"{device['plugin']['phase']} {device['plugin'].get('socket', '')}".strip())
+    if "pod" in device:
+        yield line("Pod", f"{device['namespace']}/{device['pod']}")
+        yield line("UID", device["uid"])
+        yield line("Containers", ", ".join(device["containers"]))
+        yield line("Since", moment(device["since"]))
+    else:
+        yield line("Pod", devices.NOBODY)
+    yield "History:"
+    rows = [(ages.ago(one.at, now), ages.local(one.at), one.what) for one in past]
+    yield from table.lines(_HISTORY, [["-" * len(name) for name in _HISTORY], *rows], indent="  ")
+
+
+def history(log: Iterable[Entry], resource: str, device: str) -> Iterator[Moment]:
+    """All that became of the device, oldest first."""
+    state, before = DECIDER.initial, _Look(_UNLISTED, ())
+    for entry in log:
+        if entry.entity != _ENTITY:
+            continue
+        try:
+            event = codec.decode(entry.type, entry.data, Event)
+        except codec.Undecodable:
+            continue  # a newer release's words; `log` shows them as they are
+        state = DECIDER.evolve(state, event) or DECIDER.initial
+        after = _look(state, resource, device)
+        yield from (Moment(entry.position.milliseconds, what) for what in _between(before, after, event))
+        before = after
+
+
+def _look(state: State, resource: str, device: str) -> _Look:
+    known = state.resources.get(resource)
+    listed = known.devices.get(device) if known is not None else None
+    health = devices.health(known, listed) if listed is not None else _UNLISTED
+    claims = (state.claims[key] for key in state.holders(resource).get(device, ()))
+    return _Look(health, tuple(f"{one.pod} ({one.uid}) container {one.container}" for one in claims))
+
+
+def _between(before: _Look, after: _Look, event: Event) -> Iterator[str]:
+    if after.health != before.health:
+        yield f"health: {after.health}" if after.health else "not listed any more"
+    for holder in before.holders:
+        if holder not in after.holders:
+            yield f"free again from {holder}: {_why(event)}"
+    for holder in after.holders:
+        if holder not in before.holders:
+            yield f"given to {holder}"
+
+
+def _why(event: Event) -> str:
+    match event:
+        case DevicesFreed():
+            return event.reason
+        case DevicesRefused():
+            return event.message
+        case _:
+            return "its plugin has not allocated it"

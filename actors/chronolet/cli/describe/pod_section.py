@@ -1,0 +1,129 @@
+"""The page that `describe pod` prints.
+
+Comes in: a Pod as the API has it, what was told about it, and lines about its probes. Goes out: lines in kubectl's
+form. Next: `described_container` and `described_volumes` word its longest parts. Source: kubectl's pkg/describe
+(describePod).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from chronolet.cli.containers import parts
+from chronolet.cli.describe import container_section, volume_section
+from chronolet.cli.describe.layout import below_one_another, line, mapping, moment
+from chronolet.cli.describe.probe_section import NO_PROBES, Probes
+from chronolet.cli.get import pods
+from chronolet.cli.printing import ages, table
+from chronolet.ports.kube_sinks import last_at
+from chronolet.rules.names.kube_event import COMPONENT
+from chronolet_schemas.kube_events import Post
+
+Object = dict[str, Any]
+
+_EVENTS = ("Type", "Reason", "Age", "From", "Message")
+_TAIL_COLUMN = 29
+_GROUPS: tuple[tuple[parts.Kind, str], ...] = (
+    ("init", "Init Containers"),
+    ("app", "Containers"),
+    ("ephemeral", "Ephemeral Containers"),
+)
+
+
+def described(pod: Object, told: Sequence[Post], now: int, probes: Probes = NO_PROBES) -> Iterator[str]:
+    """The page."""
+    spec, status = pod["spec"], pod.get("status", {})
+    yield from _head(pod["metadata"], spec, status, now)
+    known = parts.parts(pod)
+    for kind, title in _GROUPS:
+        group = [part for part in known if part.kind == kind]
+        if group or kind == "app":
+            yield f"{title}:"
+        for part in group:
+            yield from container_section.described(part, pod, probes)
+    yield from conditions(status.get("conditions", []))
+    yield from volume_section.described(spec.get("volumes", []))
+    yield line("QoS Class", status.get("qosClass", "BestEffort"), column=_TAIL_COLUMN)
+    yield from mapping("Node-Selectors", spec.get("nodeSelector", {}), "=", _TAIL_COLUMN)
+    tolerations = [_toleration(one) for one in spec.get("tolerations", [])]
+    yield from below_one_another("Tolerations", tolerations, _TAIL_COLUMN)
+    yield from events(told, now)
+
+
+def _head(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[str]:
+    yield line("Name", metadata["name"])
+    yield line("Namespace", metadata["namespace"])
+    yield line("UID", metadata["uid"])
+    yield line("Priority", str(spec.get("priority", 0)))
+    for title, name in (("Priority Class Name", "priorityClassName"), ("Service Account", "serviceAccountName")):
+        if spec.get(name):
+            yield line(title, spec[name])
+    yield line("Node", spec.get("nodeName") or "<none>")
+    yield line("Start Time", moment(status.get("startTime")))
+    yield from mapping("Labels", metadata.get("labels", {}), "=")
+    yield from mapping("Annotations", metadata.get("annotations", {}), ": ")
+    yield from _life(metadata, spec, status, now)
+    for name in ("reason", "message"):
+        if status.get(name):
+            yield line(name.capitalize(), status[name])
+    yield line("IP", status.get("podIP", ""))
+    if status.get("podIPs"):
+        yield "IPs:"
+        yield from (f"  IP:  {table.plain(one['ip'])}" for one in status["podIPs"])
+
+
+def _life(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[str]:
+    """Whether it is coming, here or going."""
+    if metadata.get("deletionTimestamp"):
+        # The API's timestamp is that of the deadline: asked for plus grace.
+        grace = metadata.get("deletionGracePeriodSeconds", 0)
+        since = ages.ago(pods.milliseconds(metadata["deletionTimestamp"]) - grace * 1000, now)
+        yield line("Status", f"Terminating (lasts {since})")
+        yield line("Termination Grace Period", f"{grace}s")
+    else:
+        yield line("Status", status.get("phase", "Unknown"))
+    if spec.get("activeDeadlineSeconds") is not None:
+        yield line("Active Deadline", f"{spec['activeDeadlineSeconds']}s")
+    if spec.get("restartPolicy", "Always") != "Always":
+        yield line("Restart Policy", spec["restartPolicy"])
+
+
+def conditions(found: Sequence[Object]) -> Iterator[str]:
+    """Why one is not met stands beside it, where that is known."""
+    if not found:
+        return
+    head, rows = ["Type", "Status"], [[one["type"], one["status"]] for one in found]
+    if any(one.get("reason") for one in found):
+        head += ["Reason", "Message"]
+        rows = [[*row, one.get("reason", ""), one.get("message", "")] for row, one in zip(rows, found, strict=True)]
+    yield "Conditions:"
+    yield from table.lines(head, rows, indent="  ")
+
+
+def _toleration(one: Object) -> str:
+    """`key=value:Effect op=Exists for 300s`. Source: printTolerationsInColumn."""
+    text = one.get("key", "")
+    if one.get("value"):
+        text += f"={one['value']}"
+    if one.get("effect"):
+        text += f":{one['effect']}"
+    if one.get("operator") and not one.get("value"):
+        text += f" op={one['operator']}" if text else f"op={one['operator']}"
+    seconds = one.get("tolerationSeconds")
+    return text if seconds is None else f"{text} for {seconds}s"
+
+
+def events(told: Sequence[Post], now: int) -> Iterator[str]:
+    """The table at the end of a page."""
+    if not told:
+        yield line("Events", "<none>", column=_TAIL_COLUMN)
+        return
+    yield "Events:"
+    rows = [(one.severity, one.reason, _age(one, now), COMPONENT, one.message.strip()) for one in told]
+    yield from table.lines(_EVENTS, [["-" * len(name) for name in _EVENTS], *rows], indent="  ")
+
+
+def _age(told: Post, now: int) -> str:
+    last = ages.ago(last_at(told), now)
+    return last if told.count == 1 else f"{last} (x{told.count} over {ages.ago(told.first, now)})"

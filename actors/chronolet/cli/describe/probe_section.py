@@ -1,0 +1,76 @@
+"""What `describe pod` says of a container's probes beyond their definition: what counts, and the last results.
+
+Comes in: the prober's states, raw results (newest first), now. Goes out: lines for each probe. Next:
+`described_container`. kubectl has nothing like it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from chronolet.cli.describe.layout import line
+from chronolet.cli.printing import ages, table
+from chronolet.prober.state import State
+from chronolet.rules.names.durations import go_duration
+from chronolet_schemas.prober import RawResult
+
+SHOWN = 3
+"""So many of each probe."""
+MOST_LOOKED_AT = 40_000
+"""So many of the node's newest results are looked at for them: all, as long as their cap is kept."""
+
+Probes = Mapping[tuple[str, str], Sequence[str]]
+"""Lines by container and probe."""
+NO_PROBES: Probes = {}
+
+_HEAD = ("Age", "Outcome", "Code", "Took", "Output")
+
+
+def described(states: Iterable[State], results: Iterable[RawResult], now: int) -> Probes:
+    """The lines of one pod's probes."""
+    known = {(one.container, one.probe): one for one in states}
+    last: dict[tuple[str, str], list[RawResult]] = {key: [] for key in known}
+    uids = {one.uid for one in known.values()}
+    lacking = len(known) * SHOWN
+    for _, result in zip(range(MOST_LOOKED_AT), results, strict=False):
+        if not lacking:
+            break
+        found = last.get((result.container, result.probe))
+        if result.uid in uids and found is not None and len(found) < SHOWN and result not in found:
+            found.append(result)
+            lacking -= 1
+    return {key: tuple(_lines(state, last[key], now)) for key, state in known.items()}
+
+
+def _lines(state: State, results: Sequence[RawResult], now: int) -> Iterator[str]:
+    if state.period_milliseconds != state.definition.period_seconds * 1000:
+        yield line("Period", go_duration(state.period_milliseconds), 6)
+    yield line("Result", _result(state), 6)
+    if results:
+        yield "      Last Results:"
+        rows = [_row(one, now) for one in results]
+        yield from table.lines(_HEAD, rows, indent=" " * 8)
+
+
+def _result(state: State) -> str:
+    """`failure (3 of 3 in a row)`."""
+    word = state.result or "none"
+    if not state.running:
+        return f"{word} (not probed: its container does not run, or is to stop)"
+    if state.held:
+        return f"{word} (not probed any more)"
+    if not state.last:
+        return f"{word} (not probed yet)"
+    success = state.last == "success"
+    threshold = state.definition.success_threshold if success else state.definition.failure_threshold
+    several = "es" if success else "s"
+    if state.asked:
+        return (
+            f"{word} ({state.consecutive} of {threshold} failures in a row; stopping waits, for the node is overloaded)"
+        )
+    return f"{word} (last {state.consecutive} of {threshold} {state.last}{several} in a row)"
+
+
+def _row(one: RawResult, now: int) -> Sequence[str]:
+    first = one.output.strip().split("\n")[0]
+    return (ages.ago(int(one.at), now), one.outcome, one.code or "-", go_duration(int(one.milliseconds)), first)

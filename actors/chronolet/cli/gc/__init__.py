@@ -1,0 +1,1 @@
+"""`gc plan` and `gc run`."""

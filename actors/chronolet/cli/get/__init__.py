@@ -1,0 +1,1 @@
+"""`get`: the tables of each resource, with selectors and sorting."""

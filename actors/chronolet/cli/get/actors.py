@@ -1,0 +1,97 @@
+"""Actors: who owns which shard, how far it has got, what it holds.
+
+Comes in: a node's shard hashes, leases, snapshots and states. Goes out: shards as plain data, and rows. Next: `get`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chronolet.cli.printing import ages
+from chronolet.cli.session import Session
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.storage.store import Head
+from chronolet.node.settings.table import ALL_ACTORS
+from chronolet_schemas.envelope import Position
+from chronolet_schemas.keys import Shard, shard_for, shards_of
+
+Object = dict[str, Any]
+
+HEAD = ("NAME", "OWNER", "EPOCH", "VERSION", "LAG", "WAITING", "ENTITIES", "SNAPSHOT")
+HELP = """\b
+The columns of `get actors`, a line for each shard:
+  VERSION   how many steps it has committed
+  LAG       entries of the log that are for it and not yet part of a step;
+            what leads to nothing is, within a minute or so
+  WAITING   commands in its mailbox
+  SNAPSHOT  the entry up to which its state is kept"""
+_PAGE = 10_001
+
+
+def of(node: Session) -> list[Object]:
+    """All shards, in the order of the kinds."""
+    kinds = node.services.kinds(ALL_ACTORS)
+    states = node.state(*ALL_ACTORS).states
+    shards = [shard for kind in kinds for shard in shards_of(kind.name, kind.shards)]
+    heads, alive, last = node.store.heads(shards), node.store.alive(), node.store.last()
+    mail = node.store.wait(last, {shard: heads[shard].mail_cursor for shard in shards}, _PAGE, 1).mail
+    counts, lags = dict.fromkeys(shards, 0), _lags(node, kinds, heads)
+    for kind in kinds:
+        for key in states[kind.name]:
+            counts[shard_for(kind.name, kind.shards, key)] += 1
+    return [
+        _shard(node, shard, heads[shard], alive)
+        | {"lag": lags[shard], "waiting": len(mail.get(shard, ())), "entities": counts[shard]}
+        for shard in shards
+    ]
+
+
+def _lags(node: Session, kinds: Sequence[Kind[Any]], heads: Mapping[Shard, Head]) -> dict[Shard, int]:
+    """How many entries each shard has still to take in: not those that nobody there has subscribed to."""
+    router = Router({kind.name: kind for kind in kinds}, {kind.name: kind.shards for kind in kinds})
+    lags = dict.fromkeys(heads, 0)
+    for entry in node.store.scan(min(head.log_cursor for head in heads.values())):
+        for shard, _ in router.route(entry, heads):
+            lags[shard] += entry.position > heads[shard].log_cursor
+    return lags
+
+
+def _shard(node: Session, shard: Shard, head: Head, alive: Mapping[str, str]) -> Object:
+    epoch, _, owner = head.token.partition(":")
+    snapshot = node.store.read_snapshots([shard]).get(shard)
+    return {
+        "name": str(shard),
+        "kind": shard.kind,
+        "owner": owner,
+        "ownerAlive": owner in alive,
+        "ownerInfo": alive.get(owner, ""),
+        "epoch": int(epoch) if epoch.isdigit() else 0,
+        "version": head.version,
+        "logCursor": str(head.log_cursor),
+        "snapshot": str(snapshot.position) if snapshot else "",
+        "schema": head.schema,
+    }
+
+
+def row(one: Object, now: int) -> list[str]:
+    """The cells of one shard."""
+    owner = one["owner"] or "<none>"
+    return [
+        one["name"],
+        owner if one["ownerAlive"] or not one["owner"] else f"{owner} (dead)",
+        str(one["epoch"]),
+        str(one["version"]),
+        str(one["lag"]),
+        str(one["waiting"]),
+        str(one["entities"]),
+        _snapshot(one["snapshot"], now),
+    ]
+
+
+def _snapshot(position: str, now: int) -> str:
+    if not position:
+        return "<none>"
+    at = Position.parse(position)
+    return f"#{at.n} ({ages.ago(at.milliseconds, now)} ago)"

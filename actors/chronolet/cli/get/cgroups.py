@@ -1,0 +1,99 @@
+"""Cgroups: what each should have, and what it has.
+
+Comes in: qos' state, the machine's cgroups. Goes out: cgroups as plain data, and rows. Next: `get`. What is wanted
+comes from the log, what is there from the kernel of the machine that the command runs on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chronolet.cli.session import Session
+from chronolet.ports.machine.cgroups import CgroupTree
+from chronolet.qos.state import State
+from chronolet.qos.tree import wanted
+from chronolet.rules.resources.cgroups import Cgroup, uid_of
+
+Object = dict[str, Any]
+
+_COLUMNS = (
+    ("CPU", ("cpu.shares", "cpu.weight")),
+    ("QUOTA", ("cpu.cfs_quota_us", "cpu.max 1")),
+    ("MEMORY", ("memory.limit_in_bytes", "memory.max")),
+    ("PIDS", ("pids.max",)),
+)
+"""Titles, and the file of v1 and of v2; with a number where it is one word of several."""
+_WIDE = (
+    ("PERIOD", ("cpu.cfs_period_us", "cpu.max 2")),
+    ("MEMORY MIN", ("memory.min",)),
+    ("MEMORY LOW", ("memory.low",)),
+    ("MEMORY HIGH", ("memory.high",)),
+)
+HELP = """\b
+Each value of `get cgroups` is wanted/found: what qos wants, what the
+kernel's file says; `?` where there is no such cgroup on this machine."""
+_UNLIMITED = 1 << 60
+
+
+def of(node: Session) -> list[Object]:
+    """The whole tree, each cgroup after the one above it; none where the node has none."""
+    state: State = node.state("qos").states["qos"].get("node", State())
+    known = state.node
+    tree = node.services.cgroups(node.settings).tree(known.driver) if known is not None else None
+    shown = (_cgroup(state, one, tree) for one in wanted(state))
+    return [one for one in shown if one is not None]
+
+
+def _cgroup(state: State, cgroup: Cgroup, tree: CgroupTree | None) -> Object | None:
+    """None for a container's that has ended."""
+    uid = uid_of(cgroup.path[-2] if cgroup.is_containers else cgroup.path[-1])
+    share = state.shares.get(uid) if uid else None
+    found = tree.actual(cgroup) if tree is not None else {}
+    if cgroup.is_containers and not any(says for says, _ in found.values()):
+        return None
+    names = {container: name for name, container in share.containers.items()} if share else {}
+    return {
+        "name": "/".join(cgroup.path),
+        "pod": share.pod if share else "",
+        "uid": uid or "",
+        "container": names.get(cgroup.path[-1], ""),
+        "values": {file: {"wanted": right, "found": says} for file, (says, right) in found.items()},
+    }
+
+
+def head(*, wide: bool) -> list[str]:
+    """The columns' names."""
+    return ["NAME", "POD", *(title for title, _ in _columns(wide=wide))]
+
+
+def row(one: Object, *, wide: bool) -> list[str]:
+    """The cells of one cgroup, indented as deep as it is."""
+    depth = one["name"].count("/")
+    name = "  " * depth + (one["container"] or one["name"].rpartition("/")[2])
+    return [name, one["pod"] or "", *(_cell(one["values"], files) for _, files in _columns(wide=wide))]
+
+
+def _columns(*, wide: bool) -> Sequence[tuple[str, tuple[str, ...]]]:
+    return (*_COLUMNS, *_WIDE) if wide else _COLUMNS
+
+
+def _cell(values: Mapping[str, Mapping[str, str]], files: Sequence[str]) -> str:
+    for file in files:
+        name, _, word = file.partition(" ")
+        if name in values:
+            wanted, found = (_word(values[name][side], word) for side in ("wanted", "found"))
+            return f"{_shown(wanted)}/{_shown(found)}"
+    return ""
+
+
+def _word(text: str, number: str) -> str:
+    """That word of several, or the whole text."""
+    return "".join(text.split()[int(number) - 1 : int(number)]) if number else text
+
+
+def _shown(text: str) -> str:
+    """No limit has one name, however the kernel writes it."""
+    if text == "-1" or (text.isdigit() and int(text) >= _UNLIMITED):
+        return "max"
+    return text or "?"

@@ -1,0 +1,87 @@
+"""Images: since when each is known, when it was last used and by whom, whether it is pinned.
+
+Comes in: what the collector of images knows by the log. Goes out: images as plain data, and their rows. Next: `get`,
+`gc`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chronolet.cli.get import pods
+from chronolet.cli.printing import ages
+from chronolet.cli.session import Session
+from chronolet.image_gc.ages import last_used
+from chronolet.image_gc.state import Record, State
+
+Object = dict[str, Any]
+
+HEAD = ("IMAGE ID", "TAGS", "SIZE", "FIRST DETECTED", "LAST USED", "USED BY", "PINNED")
+_SHORT_ID = 12
+_STEP = 1000
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def of(node: Session) -> list[Object]:
+    """All images, those that are known for longest first."""
+    state: State = node.state("image_gc").states["image_gc"]["node"]
+    records = sorted(state.records.values(), key=lambda one: (one.first_detected, one.image.id))
+    return [_plain(record, state.looked_at) for record in records]
+
+
+def _plain(record: Record, looked_at: int) -> Object:
+    image, used = record.image, last_used(record, looked_at)
+    return {
+        "id": image.id,
+        "names": list(image.names),
+        "sizeBytes": image.size_bytes,
+        "firstDetected": ages.rfc3339(record.first_detected) if record.first_detected else None,
+        "lastUsed": ages.rfc3339(used) if used else None,
+        "inUse": record.used,
+        "usedBy": list(image.users),
+        "usedByCount": image.user_count,
+        "pinned": image.pinned,
+    }
+
+
+def is_meant(image: Object, name: str) -> bool:
+    """Whether a person may call it so: by a name, its id, or the id's beginning."""
+    return name in image["names"] or image["id"] == name or image["id"].rpartition(":")[2].startswith(name)
+
+
+def row(image: Object, now: int) -> list[str]:
+    """The cells of one image. One that has no tag may still have a name with a digest."""
+    tags = [one for one in image["names"] if "@" not in one] or image["names"]
+    return [
+        short(image["id"]),
+        _first(tags, len(tags)),
+        size(image["sizeBytes"]),
+        _ago(image["firstDetected"], now),
+        "now" if image["inUse"] else _ago(image["lastUsed"], now, "never"),
+        _first(image["usedBy"], image["usedByCount"]),
+        "yes" if image["pinned"] else "no",
+    ]
+
+
+def _ago(moment: str | None, now: int, never: str = "<unknown>") -> str:
+    return f"{ages.ago(pods.milliseconds(moment), now)} ago" if moment else never
+
+
+def _first(found: list[str], count: int) -> str:
+    """The first two, and how many there are beside them."""
+    shown = found[:2]
+    more = count - len(shown)
+    return (",".join(shown) + (f" and {more} more" if more else "")) or "<none>"
+
+
+def short(image_id: str) -> str:
+    """An id as Docker shows it."""
+    return image_id.rpartition(":")[2][:_SHORT_ID]
+
+
+def size(count: int) -> str:
+    """Bytes as Docker writes them: 13.3kB, 1.2GB."""
+    value, unit = float(count), 0
+    while value >= _STEP and unit < len(_UNITS) - 1:
+        value, unit = value / _STEP, unit + 1
+    return f"{value:.3g}{_UNITS[unit]}"

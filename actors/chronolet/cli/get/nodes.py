@@ -1,0 +1,221 @@
+"""The node as the Kubernetes API has it: conditions, capacity, labels, addresses.
+
+Comes in: the states of `qos`, `pleg` and `devices`, and which processes are alive. Goes out: a v1 Node as plain data,
+its row. Next: `get`, `described_node`. Source: pkg/kubelet/nodestatus/setters.go, kubectl's printers (printNode).
+
+All of it comes from the log, so it is shown while no agent runs, too: the node is then not ready, with that reason. A
+new condition is one more function in `_CONDITIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from chronolet.cli.get import pods
+from chronolet.cli.get.devices import known as known_devices
+from chronolet.cli.printing import ages
+from chronolet.cli.session import Session
+from chronolet.devices import capacity
+from chronolet.history.state import Moment
+from chronolet.kernel.storage.store import HistoryMissing
+from chronolet.pleg.health import illness
+from chronolet.pleg.state import State as Pleg
+from chronolet.qos.state import State as Qos
+from chronolet_schemas.keys import Shard
+from chronolet_schemas.qos import Amounts, System
+
+Object = dict[str, Any]
+
+HEAD = ("NAME", "STATUS", "ROLES", "AGE", "VERSION")
+WIDE = ("INTERNAL-IP", "EXTERNAL-IP", "OS-IMAGE", "KERNEL-VERSION", "CONTAINER-RUNTIME")
+_NOBODY_WATCHES = "chronolet does not measure this pressure and evicts no pod for it"
+_NONE = "<none>"
+
+
+class Facts(NamedTuple):
+    """What a node's conditions follow from."""
+
+    qos: Qos
+    pleg: Pleg
+    alive: bool
+    """A process of the node has a valid lease."""
+    listed_by: bool
+    """One that is alive owns the part that lists containers."""
+    now: int
+
+
+def of(node: Session) -> Object:
+    """The node that the command is about."""
+    moment = node.state("qos", "pleg", "devices")
+    facts = _facts(node, moment)
+    described = facts.qos.node
+    system = described.system if described is not None else System()
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": node.settings.node,
+            "labels": dict(described.labels) if described is not None else {},
+            "creationTimestamp": _created(node),
+        },
+        "spec": {},
+        "status": {
+            **_resources(facts.qos, moment),
+            "conditions": [condition(facts) for condition in _CONDITIONS],
+            "addresses": _addresses(system, node.settings.node),
+            "nodeInfo": _info(system),
+        },
+    }
+
+
+def _facts(node: Session, moment: Moment) -> Facts:
+    alive = node.store.alive()
+    shard = Shard("pleg")
+    owner = node.store.heads([shard])[shard].token.partition(":")[2]
+    return Facts(
+        qos=moment.states["qos"].get("node", Qos()),
+        pleg=moment.states["pleg"].get("node", Pleg()),
+        alive=bool(alive),
+        listed_by=owner in alive,
+        now=node.now(),
+    )
+
+
+def _created(node: Session) -> str:
+    """When the node's log began; empty where its beginning cannot be read."""
+    try:
+        first = next(iter(node.entries()), None)
+    except HistoryMissing:
+        return ""
+    return ages.rfc3339(first.position.milliseconds) if first is not None else ""
+
+
+# -- conditions ------------------------------------------------------------------------------------------------------
+def _ready(facts: Facts) -> Object:
+    if not facts.alive:
+        said = "no node agent runs: it stopped posting node status"
+        return _condition("Ready", "Unknown", "NodeStatusUnknown", said)
+    if not facts.listed_by:
+        said = "no process of the node lists containers: none of them hosts the actor pleg"
+        return _condition("Ready", "False", "KubeletNotReady", said)
+    pleg = facts.pleg
+    if not pleg.relist or pleg.unhealthy:
+        listed = pleg.listed_at or None if pleg.relist else None
+        said = illness(listed, facts.now, pleg.threshold_milliseconds)
+        return _condition("Ready", "False", "KubeletNotReady", f"PLEG is not healthy: {said}")
+    return _condition("Ready", "True", "KubeletReady", "the node agent is posting ready status")
+
+
+def _pressure(name: str) -> Callable[[Facts], Object]:
+    return lambda _facts: _condition(name, "Unknown", "NotMeasured", _NOBODY_WATCHES)
+
+
+def _kills_held_back(facts: Facts) -> Object:
+    """Whether the machine is so overloaded that probes do not stop containers at once."""
+    kills = facts.pleg.probe_kills
+    if not facts.alive:
+        return _condition("ProbeKillsHeldBack", "Unknown", "NodeStatusUnknown", "no node agent runs")
+    if not kills.since:
+        said = "containers whose liveness or startup probe fails are stopped at once"
+        return _condition("ProbeKillsHeldBack", "False", "ProbesJudged", said)
+    short = f" while the machine is short of {', '.join(kills.short_of)}" if kills.short_of else ""
+    said = (
+        f"probes of several pods failed{short}: {len(kills.held)} stops wait, at most {kills.kills_per_minute} "
+        "a minute are carried out"
+    )
+    return _condition("ProbeKillsHeldBack", "True", "ManyProbesFail", said) | {
+        "lastTransitionTime": ages.rfc3339(kills.since)
+    }
+
+
+_CONDITIONS: Sequence[Callable[[Facts], Object]] = (
+    _kills_held_back,
+    _pressure("MemoryPressure"),
+    _pressure("DiskPressure"),
+    _pressure("PIDPressure"),
+    _ready,
+)
+"""In the order in which they are shown; Ready comes last, as the kubelet has it."""
+
+
+def _condition(name: str, status: str, reason: str, message: str) -> Object:
+    return {"type": name, "status": status, "reason": reason, "message": message}
+
+
+# -- what it has -----------------------------------------------------------------------------------------------------
+def _resources(state: Qos, moment: Moment) -> Object:
+    """Capacity and allocatable, of the machine and of device plugins."""
+    devices, node = known_devices(moment), state.node
+    if node is None:
+        return {"capacity": {}, "allocatable": {}}
+    storage = {"ephemeral-storage": kibibytes(node.system.storage_bytes)} if node.system.storage_bytes else {}
+    has = {name: str(count) for name, count in capacity.capacity(devices).items()}
+    may = {name: str(count) for name, count in capacity.node_allocatable(devices).items()}
+    return {
+        "capacity": _amounts(node.capacity, node.max_pods) | storage | has,
+        "allocatable": _amounts(node.allocatable, node.max_pods) | storage | may,
+    }
+
+
+def _amounts(much: Amounts, most_pods: int) -> Object:
+    pages = {name: kibibytes(size) for name, size in sorted(much.huge_pages.items())}
+    return {"cpu": cores(much.cpu_milli), "memory": kibibytes(much.memory_bytes), "pods": str(most_pods)} | pages
+
+
+def cores(milli: int) -> str:
+    """As Kubernetes writes processors: 2, 1500m."""
+    return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
+
+
+def kibibytes(size: int) -> str:
+    """As a kubelet writes memory."""
+    return f"{size // 1024}Ki" if size else "0"
+
+
+def _addresses(system: System, name: str) -> list[Object]:
+    internal = [{"type": "InternalIP", "address": system.internal_ip}] if system.internal_ip else []
+    return [*internal, {"type": "Hostname", "address": system.hostname or name}]
+
+
+def _info(system: System) -> Object:
+    return {
+        "machineID": system.machine_id,
+        "systemUUID": system.system_uuid,
+        "bootID": system.boot_id,
+        "kernelVersion": system.kernel_version,
+        "osImage": system.os_image,
+        "containerRuntimeVersion": system.container_runtime_version,
+        "kubeletVersion": f"v{system.agent_version}" if system.agent_version else "",
+        "kubeProxyVersion": "",
+        "operatingSystem": system.operating_system,
+        "architecture": system.architecture,
+    }
+
+
+# -- its row ---------------------------------------------------------------------------------------------------------
+def head(*, wide: bool, labelled: bool) -> list[str]:
+    """The columns' names."""
+    return [*HEAD, *(WIDE if wide else ()), *(("LABELS",) if labelled else ())]
+
+
+def row(one: Object, now: int, *, wide: bool, labelled: bool) -> list[str]:
+    """The cells, as kubectl has them."""
+    metadata, status = one["metadata"], one["status"]
+    info = status["nodeInfo"]
+    cells = [
+        metadata["name"],
+        "Ready" if _is_ready(status["conditions"]) else "NotReady",
+        _NONE,
+        ages.ago(pods.milliseconds(metadata["creationTimestamp"]), now),
+        info["kubeletVersion"] or "<unknown>",
+    ]
+    if wide:
+        internal = next((each["address"] for each in status["addresses"] if each["type"] == "InternalIP"), _NONE)
+        known = (info[name] or "<unknown>" for name in ("osImage", "kernelVersion", "containerRuntimeVersion"))
+        cells += [internal, _NONE, *known]
+    return [*cells, pods.labels(one)] if labelled else cells
+
+
+def _is_ready(conditions: Iterable[Object]) -> bool:
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

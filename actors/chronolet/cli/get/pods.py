@@ -1,0 +1,141 @@
+"""Pods as kubectl prints them.
+
+Comes in: Pods as the API has them, with status, as plain data. Goes out: rows. Next: `get`, `describe`.
+Source: pkg/printers/internalversion (printPod).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from chronolet.cli.printing import ages
+
+Object = dict[str, Any]
+
+HEAD = ("NAME", "READY", "STATUS", "RESTARTS", "AGE")
+WIDE = ("IP", "NODE", "QOS CLASS")
+
+
+class Summary(NamedTuple):
+    """What one line says about a pod."""
+
+    ready: int
+    total: int
+    status: str
+    restarts: int
+    last_restart: int
+    """Milliseconds, 0 if there was none."""
+
+    def restarted(self, now: int) -> str:
+        """`0`, or `5 (2m ago)`."""
+        tail = f" ({ages.ago(self.last_restart, now)} ago)" if self.restarts and self.last_restart else ""
+        return f"{self.restarts}{tail}"
+
+
+def row(pod: Object, now: int, *, namespaced: bool, wide: bool, labelled: bool = False) -> list[str]:
+    """The cells of one pod."""
+    summary = summarized(pod)
+    metadata, status = pod["metadata"], pod.get("status", {})
+    cells = [metadata["namespace"]] if namespaced else []
+    cells += [
+        metadata["name"],
+        f"{summary.ready}/{summary.total}",
+        summary.status,
+        summary.restarted(now),
+        ages.ago(milliseconds(metadata.get("creationTimestamp")), now),
+    ]
+    if wide:
+        node = pod["spec"].get("nodeName") or "<none>"
+        cells += [status.get("podIP") or "<none>", node, status.get("qosClass") or "<none>"]
+    return [*cells, labels(pod)] if labelled else cells
+
+
+def head(*, namespaced: bool, wide: bool, labelled: bool = False) -> list[str]:
+    """The columns' names."""
+    last = ("LABELS",) if labelled else ()
+    return [*(("NAMESPACE",) if namespaced else ()), *HEAD, *(WIDE if wide else ()), *last]
+
+
+def labels(pod: Object) -> str:
+    """All of its labels in a cell."""
+    found = pod["metadata"].get("labels", {})
+    return ",".join(f"{name}={value}" for name, value in sorted(found.items())) or "<none>"
+
+
+def summarized(pod: Object) -> Summary:
+    """READY, STATUS and RESTARTS of a pod."""
+    status = pod.get("status", {})
+    sidecars = frozenset(
+        one["name"] for one in pod["spec"].get("initContainers", []) if one.get("restartPolicy") == "Always"
+    )
+    init, apps = status.get("initContainerStatuses", []), status.get("containerStatuses", [])
+    given = {one["type"]: one["status"] == "True" for one in status.get("conditions", [])}
+    started, word = _initialising(init, sidecars)
+    counted = init
+    if not word or given.get("Initialized"):
+        counted = [*(one for one in init if one["name"] in sidecars), *apps]
+        started += apps
+        said = word or status.get("reason") or status.get("phase", "Unknown")
+        word = _word(said, apps, ready=given.get("Ready", False))
+    if pod["metadata"].get("deletionTimestamp") and status.get("phase") not in ("Succeeded", "Failed"):
+        word = "Terminating"
+    return Summary(
+        ready=sum(1 for one in started if one.get("ready") and "running" in one.get("state", {})),
+        total=len(pod["spec"].get("containers", [])) + len(sidecars),
+        status=word,
+        restarts=sum(one.get("restartCount", 0) for one in counted),
+        last_restart=max((_finished(one) for one in counted), default=0),
+    )
+
+
+def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[list[Object], str]:
+    """The sidecars that have started, and what the first init container that is not done says; empty if all are."""
+    started = list[Object]()
+    for number, one in enumerate(init):
+        state = one.get("state", {})
+        waiting, terminated = state.get("waiting", {}), state.get("terminated")
+        if terminated is not None and terminated.get("exitCode", 0) == 0:
+            continue
+        if one["name"] in sidecars and one.get("started"):
+            started.append(one)
+        elif terminated is not None:
+            return started, "Init:" + (terminated.get("reason") or f"ExitCode:{terminated['exitCode']}")
+        elif waiting.get("reason", "PodInitializing") != "PodInitializing":
+            return started, f"Init:{waiting['reason']}"
+        else:
+            return started, f"Init:{number}/{len(init)}"
+    return started, ""
+
+
+def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:
+    """The first container that has something to say gives the pod its word."""
+    running = False
+    for one in reversed(containers):
+        state = one.get("state", {})
+        waiting, terminated = state.get("waiting", {}), state.get("terminated")
+        if waiting.get("reason"):
+            word = waiting["reason"]
+        elif terminated is not None:
+            word = terminated.get("reason") or f"ExitCode:{terminated.get('exitCode', 0)}"
+        elif "running" in state and one.get("ready"):
+            running = True
+    if word == "Completed" and running:
+        return "Running" if ready else "NotReady"
+    return word
+
+
+def _finished(container: Object) -> int:
+    """When the run before the present one ended."""
+    return milliseconds(container.get("lastState", {}).get("terminated", {}).get("finishedAt"))
+
+
+def milliseconds(moment: str | None) -> int:
+    """An RFC 3339 time in milliseconds, 0 for none."""
+    return int(datetime.fromisoformat(moment).timestamp() * 1000) if moment else 0
+
+
+def bare_id(container_id: str) -> str:
+    """`docker://abc` -> `abc`."""
+    return container_id.rpartition("//")[2]

@@ -1,0 +1,40 @@
+"""The order of what `get` shows, by what a JSONPath finds in each.
+
+Comes in: what stands behind `--sort-by`, plain objects. Goes out: the objects in order. Next: `get`.
+Source: kubectl's pkg/cmd/get/sorter.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from chronolet.cli.printing.jsonpath import JsonPathError, relaxed
+
+Order = Callable[[Sequence[Any]], list[Any]]
+
+
+def order(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Order | None:
+    """`.metadata.name` or `{.metadata.name}`: by the first thing found; what has none of it comes first."""
+    if value is None:
+        return None
+    try:
+        template = relaxed(value)
+    except JsonPathError as error:
+        raise click.BadParameter(f"{error}.") from error
+
+    def key(item: Any) -> tuple[int, float, str]:
+        try:
+            found = template.found(item)
+        except JsonPathError:
+            found = []
+        return _rank(found[0]) if found else (0, 0, "")
+
+    return lambda items: sorted(items, key=key)
+
+
+def _rank(value: Any) -> tuple[int, float, str]:
+    """Numbers by size, before words by letter."""
+    return (1, float(value), "") if isinstance(value, int | float) else (2, 0, str(value))

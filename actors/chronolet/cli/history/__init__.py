@@ -1,0 +1,1 @@
+"""Commands that read the log: `events`, `log`, `trace`, `checkpoint`."""

@@ -1,0 +1,30 @@
+"""`chronolet checkpoint`: who has which devices, as the kubelet's own file says it.
+
+Comes in: the state of `devices`. Goes out: the content of kubelet_internal_checkpoint on standard output.
+Next: tools that read that file.
+"""
+
+from __future__ import annotations
+
+import click
+
+from chronolet.cli.get import devices
+from chronolet.cli.options import with_settings
+from chronolet.cli.session import session
+from chronolet.devices.checkpoint import exported
+from chronolet.node.settings.table import Settings
+from chronolet_schemas.devices import Answer
+
+
+@click.command("checkpoint")
+@with_settings()
+def command(*, settings: Settings) -> None:
+    """Print devices and who has them in the format of the kubelet's kubelet_internal_checkpoint."""
+    with session(settings) as node:
+        click.echo(exported(devices.known(node.state("devices")), _serialized), nl=False)
+
+
+def _serialized(answer: Answer) -> bytes:
+    from chronolet.adapters.device_plugins.wire import answer_message  # noqa: PLC0415 - loads protobuf
+
+    return answer_message(answer).SerializeToString(deterministic=True)

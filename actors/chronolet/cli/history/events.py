@@ -1,0 +1,104 @@
+"""`chronolet events`: what was told about pods and the node.
+
+Comes in: which events. Goes out: a table in kubectl's form, objects, or both as they go on. Next: `kube_events`, which
+reads them and knows the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import click
+
+from chronolet.cli.history import event_options, kube_events
+from chronolet.cli.history.kube_events import Object, Source, Wanted
+from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.printing import ages
+from chronolet.cli.printing.forms import FORMS, form, forms, show_object
+from chronolet.cli.printing.table import Growing
+from chronolet.cli.session import Session, session
+from chronolet.node.settings.table import Settings
+
+Show = Callable[[Sequence[Object]], None]
+
+
+@click.command(cls=Command)
+@with_settings()
+@namespace_option
+@click.option("-A", "--all-namespaces", is_flag=True, help="of all namespaces")
+@event_options.options
+@click.option("-w", "--watch", "watching", is_flag=True, help="go on with what comes")
+@click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="another form")
+@click.option("--no-headers", is_flag=True, help="rows only")
+def command(
+    *,
+    settings: Settings,
+    namespace: str,
+    all_namespaces: bool,
+    about: tuple[str, str] | None,
+    types: tuple[str, ...],
+    age: int,
+    whole: bool,
+    watching: bool,
+    output: str | None,
+    no_headers: bool,
+) -> None:
+    """Show what was told about pods and the node, in the order in which it happened last."""
+    selection = event_options.Selection(about, types, age, whole)
+    with session(settings) as node:
+        chosen = selection.chosen(node, None if all_namespaces else namespace)
+        source = selection.source(node)
+        show = shower(node, output, namespaced=all_namespaces, headers=not no_headers, counted=True)
+        found = [event for event in source.now() if chosen(event)]
+        if output in (None, "wide"):
+            _say_window(source, found, chosen.namespace)
+        if watching:
+            follow(source, found, chosen, show)
+        if output in (None, "wide", "name"):
+            show(found)
+        else:
+            listed = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": str(node.store.last())}}
+            show_object({**listed, "items": found}, output or "")
+
+
+def follow(source: Source, found: Sequence[Object], chosen: Wanted, show: Show) -> NoReturn:
+    """What there is, then what comes, until an interrupt."""
+    show(found)
+    for event in source.changes():
+        if chosen(event):
+            show([event])
+    raise AssertionError("`changes` ended")
+
+
+def shower(node: Session, output: str | None, *, namespaced: bool, headers: bool, counted: bool) -> Show:
+    """What prints events in this form."""
+    wide = output == "wide"
+    growing = Growing(kube_events.head(namespaced=namespaced, wide=wide) if headers else ())
+
+    def rows(found: Sequence[Object]) -> None:
+        now = node.now()
+        cells = [kube_events.row(one, now, namespaced=namespaced, wide=wide, counted=counted) for one in found]
+        for line in growing.lines(cells):
+            click.echo(line)
+
+    def names(found: Sequence[Object]) -> None:
+        for one in found:
+            click.echo(f"event/{one['metadata']['name']}")
+
+    def objects(found: Sequence[Object]) -> None:
+        for one in found:
+            show_object(one, output or "")
+            if output == "yaml":
+                click.echo("---")
+
+    return rows if output in (None, "wide") else names if output == "name" else objects
+
+
+def _say_window(source: Source, found: Sequence[Object], namespace: str | None) -> None:
+    """From when on there are any: older ones may have been, and are in the log."""
+    if not found:
+        click.echo("No events found." if namespace is None else f"No events found in {namespace} namespace.", err=True)
+    if source.first is not None and isinstance(source, kube_events.Stream):
+        since = ages.rfc3339(source.first.milliseconds)
+        click.echo(f"Kept since {since}; what came before: chronolet events --all", err=True)

@@ -1,0 +1,65 @@
+"""Fields of events as commands show them: camelCase names in JSON, as in all other JSON; times that people can read.
+
+Comes in: a decoded event, or plain data. Goes out: plain data. Next: `log`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from chronolet.cli.printing import ages
+
+_TIMES = ("at", "deadline", "since", "first", "last")
+_TIME_ENDS = ("_at", "_until", "_since")
+_YEAR_2001, _YEAR_2100 = 1_000_000_000_000, 4_102_444_800_000
+"""In milliseconds. What lies outside is a count, or a time that is not known (0)."""
+
+
+def camel(name: str) -> str:
+    """`exit_code` -> `exitCode`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def in_camel_case(value: Any) -> Any:
+    """A message as plain data. Only names of fields are changed, not keys of maps, such as labels."""
+    if isinstance(value, msgspec.Struct):
+        return {name: in_camel_case(one) for name, one in _fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): in_camel_case(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [in_camel_case(one) for one in value]
+    return value
+
+
+def _fields(value: msgspec.Struct) -> list[tuple[str, Any]]:
+    """Those that the event is written with: what stands at its default is left out of most types."""
+    config = value.__struct_config__
+    found: list[tuple[str, Any]] = [(config.tag_field, config.tag)] if config.tag_field else []
+    for field in msgspec.structs.fields(value):
+        one = getattr(value, field.name)
+        if not (config.omit_defaults and not field.required and one == _default(field)):
+            found.append((camel(field.encode_name), one))
+    return found
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+
+
+def readable(name: str, value: Any) -> Any:
+    """The value of a field for people: a time in milliseconds as RFC 3339 in UTC, in maps and lists, too."""
+    if isinstance(value, dict):
+        return {key: readable(str(key), one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [readable(name, one) for one in value]
+    if _is_time(name) and isinstance(value, int) and _YEAR_2001 <= value < _YEAR_2100:
+        return ages.rfc3339(value, fraction=True)
+    return value
+
+
+def _is_time(name: str) -> bool:
+    return name in _TIMES or name.endswith(_TIME_ENDS)

@@ -1,0 +1,187 @@
+"""KubeEvents as commands show them: which are wanted, where they are read, their columns.
+
+Comes in: a session, what was asked for. Goes out: Event objects of the Kubernetes API, rows. Next: `events`, `get`.
+Source: kubectl's pkg/cmd/events and the printers of pkg/printers/internalversion (printEvent).
+
+The stream that the agent keeps for readers has the newest; the log has all, with what the spam filter kept back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chronolet.cli.asking import follow
+from chronolet.cli.get import pods
+from chronolet.cli.printing import ages
+from chronolet.cli.printing.progress import progress
+from chronolet.cli.session import Session
+from chronolet.history.kube_events import recorded
+from chronolet.kube_events.actor import NODE
+from chronolet.kube_events.state import State
+from chronolet.kube_events.view import View
+from chronolet.ports.kube_sinks import api_event
+from chronolet_schemas.envelope import START, Entry, Position
+
+Object = dict[str, Any]
+Wanted = Callable[[Object], bool]
+
+_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
+_WIDE = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "SUBOBJECT", "SOURCE", "MESSAGE", "FIRST SEEN", "COUNT", "NAME")
+REDIS = "redis"
+_PLACES = {
+    "log": "the node agent's own log output (its standard output, or its service's journal)",
+    "webhook": "a webhook",
+    "kubernetes": "a Kubernetes API server",
+}
+_PAGE = 1_000
+_PATIENCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which events are wanted."""
+
+    namespace: str | None = None
+    """None: of all of them."""
+    about: tuple[str, str] | None = None
+    """Kind and name of the object."""
+    types: tuple[str, ...] = ()
+    since: int = 0
+    """Only what happened then or later, in milliseconds."""
+
+    def __call__(self, event: Object) -> bool:
+        involved = event["involvedObject"]
+        return (
+            self.namespace in (None, event["metadata"]["namespace"])
+            and self.about in (None, (involved["kind"], involved["name"]))
+            and (not self.types or event["type"] in self.types)
+            and last_seen(event) >= self.since
+        )
+
+
+class Source(ABC):
+    """Event objects of a node: those that there are, then those that come. `first` is where they begin, once read."""
+
+    def __init__(self) -> None:
+        self.first: Position | None = None
+
+    @abstractmethod
+    def now(self) -> Sequence[Object]:
+        """Each once, as it is; in the order in which they happened last."""
+
+    @abstractmethod
+    def changes(self) -> Iterator[Object]:
+        """What comes after what `now` had, without end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what is held for it alone."""
+
+
+class Stream(Source):
+    """What the agent keeps in Redis for readers."""
+
+    def __init__(self, node: Session) -> None:
+        super().__init__()
+        self._kept = node.services.kube_events(node.settings)
+        self._at = START
+
+    def now(self) -> Sequence[Object]:
+        by_name: dict[tuple[str, str], Object] = {}
+        while page := self._kept.read(self._at, _PAGE):
+            self.first = self.first or page[0][0]
+            for at, event in page:
+                self._at = at
+                key = (event["metadata"]["namespace"], event["metadata"]["name"])
+                by_name.pop(key, None)
+                by_name[key] = event
+        return list(by_name.values())
+
+    def changes(self) -> Iterator[Object]:
+        while True:
+            for at, event in self._kept.read(self._at, _PAGE, _PATIENCE):
+                self._at = at
+                yield event
+
+    def close(self) -> None:
+        self._kept.close()
+
+
+class WholeLog(Source):
+    """Everything that was ever recorded and is in the log or its archive."""
+
+    def __init__(self, node: Session) -> None:
+        super().__init__()
+        self._node = node
+        self._at = START
+        self._view = View(whole=True)
+
+    def now(self) -> Sequence[Object]:
+        with progress("reading the node's log"):
+            for _ in self._taken(self._node.entries()):
+                pass
+        return [self._shown(post) for post in self._view.posts()]
+
+    def changes(self) -> Iterator[Object]:
+        return map(self._shown, self._taken(follow(self._node.store, self._at, look_milliseconds=_PATIENCE)))
+
+    def close(self) -> None:
+        """The log is the session's."""
+
+    def _taken(self, entries: Iterable[Entry]) -> Iterator[Any]:
+        for at, event in recorded(self._noting(entries), lambda _: True):
+            self.first = self.first or at
+            yield self._view.take(at, event)
+
+    def _noting(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            self._at = entry.position
+            yield entry
+
+    def _shown(self, post: Any) -> Object:
+        return api_event(post, self._node.settings.node)
+
+
+def elsewhere(node: Session) -> str:
+    """Where the agent delivers KubeEvents if not to what `Stream` reads; empty if it does, or nothing is known."""
+    state: State = node.state("kube_events").states["kube_events"].get(NODE, State())
+    if not state.sinks or REDIS in state.sinks:
+        return ""
+    where = ", ".join(_PLACES.get(name, name) for name in sorted(state.sinks))
+    return (
+        f"KubeEvents of node {node.settings.node} are delivered to {where}, and not kept in Redis (--event-sinks): "
+        "chronolet events --all reads them from the node's event log"
+    )
+
+
+def last_seen(event: Object) -> int:
+    """When it happened last, in milliseconds: an Event object's version is the position of that."""
+    return Position.parse(event["metadata"]["resourceVersion"]).milliseconds
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+def head(*, namespaced: bool, wide: bool = False) -> tuple[str, ...]:
+    """The columns' names."""
+    names = _WIDE if wide else _HEAD
+    return ("NAMESPACE", *names) if namespaced else names
+
+
+def row(event: Object, now: int, *, namespaced: bool, wide: bool = False, counted: bool = False) -> tuple[str, ...]:
+    """One event; `counted` as `events` has it, else as `get events`."""
+    involved, source, count = event["involvedObject"], event["source"], event["count"]
+    last, first = ages.ago(last_seen(event), now), ages.ago(pods.milliseconds(event["firstTimestamp"]), now)
+    kind = involved["kind"] if counted else involved["kind"].lower()
+    seen = f"{last} (x{count} over {first})" if counted and count > 1 else last
+    front: tuple[str, ...] = (seen, event["type"], event["reason"], f"{kind}/{involved['name']}")
+    message = event["message"].strip()
+    if wide:
+        front = (*front, involved.get("fieldPath", ""), f"{source['component']}, {source['host']}")
+        return _within(namespaced, event, *front, message, first, str(count), event["metadata"]["name"])
+    return _within(namespaced, event, *front, message)
+
+
+def _within(namespaced: bool, event: Object, *cells: str) -> tuple[str, ...]:
+    return (event["metadata"]["namespace"], *cells) if namespaced else cells

@@ -1,0 +1,124 @@
+"""`chronolet trace`: where the time of a pod's last start went.
+
+Comes in: a pod. Goes out: one sentence that names what took longest, then a line for each step, wait and call. The log
+has the steps; what single calls to the engine took only the running agent knows, for its newest spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+import click
+import msgspec
+
+from chronolet.cli.completion import completing
+from chronolet.cli.describe.probe_section import MOST_LOOKED_AT
+from chronolet.cli.errors import Failure
+from chronolet.cli.naming import pod_name
+from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.printing.progress import progress
+from chronolet.cli.session import Session, session
+from chronolet.history.start_culprit import share
+from chronolet.history.start_steps import Step, concerns_start
+from chronolet.history.start_trace import Trace, trace
+from chronolet.node.settings.table import Settings
+from chronolet.ports.spans import Span
+from chronolet_schemas import codec
+from chronolet_schemas.envelope import Event, Position
+
+MOST_SHOWN = 60
+"""Steps: a pod that waits for its image may have taken thousands."""
+
+
+@click.command(cls=Command)
+@with_settings()
+@click.argument("name", metavar="POD", shell_complete=completing.pods)
+@namespace_option
+@click.option("-o", "--output", type=click.Choice(["json"]), help="one JSON object")
+def command(*, settings: Settings, name: str, namespace: str, output: str | None) -> None:
+    """Show where the time of a pod's last start went."""
+    pod = f"{namespace}/{pod_name(name)}"
+    with session(settings) as node:
+        agents = node.store.alive()
+        answers = {info: node.services.spans(info, pod) for info in agents.values()}
+        spans = [span for some in answers.values() for span in some or ()]
+        results = islice(node.services.results(settings), MOST_LOOKED_AT)
+        with progress("reading the node's log"):
+            found = trace(pod, _events(node, pod), spans, results, node.now(), hosted=_hosted(answers))
+        if found is None:
+            name = pod.partition("/")[2]
+            raise Failure(
+                f'pods "{name}" not found: the log of node {settings.node} has nothing of {pod}; '
+                "`chronolet get pods -A` lists its pods, -n names a namespace"
+            )
+        _show(found, output, node.now())
+        for line in _notes(found, answers, node.now()):
+            click.echo(f"note: {line}", err=True)
+
+
+def _events(node: Session, pod: str) -> Iterator[tuple[Position, str, Event]]:
+    for entry in node.entries():
+        if not concerns_start(entry, pod):
+            continue
+        try:
+            yield entry.position, entry.entity, codec.decode(entry.type, entry.data, Event)
+        except codec.Undecodable:
+            if entry.entity == f"pod/{pod}":
+                node.unreadable.add(entry.position)
+
+
+def _hosted(agents: Mapping[str, object]) -> bool:
+    """Whether one of these processes, by their lines in the list of processes, hosts pods."""
+    return any("pod" in info.partition(" ")[0].split(",") for info in agents)
+
+
+def _show(found: Trace, output: str | None, now: int) -> None:
+    if output:
+        click.echo(msgspec.json.encode(found).decode())
+        return
+    click.echo(found.culprit)
+    for line in _lines(found, now):
+        click.echo(line)
+
+
+def _notes(found: Trace, answers: Mapping[str, Sequence[Span] | None], now: int) -> Iterator[str]:
+    """What the trace is not, or lacks, and why."""
+    if found.gone_at:
+        yield f"{found.pod} is gone since {(now - found.gone_at) / 1000:.3f} s: this is its last start"
+    without = "the steps are those of the log, without single calls to the engine"
+    if not answers:
+        yield f"no agent of the node runs: {without}"
+    for info, some in answers.items():
+        address = info.partition(" ")[2]
+        if some is None and address:
+            yield f"the agent at http://{address}/trace did not answer with spans: {without}"
+        elif some is None:
+            yield f"an agent of the node serves no pages (its --port is 0): {without}"
+    known = [some for some in answers.values() if some is not None]
+    if known and not any(some for some in known) and found.steps:
+        yield f"the agent knows no calls of this start, which was before its own or is too long ago: {without}"
+
+
+def _lines(found: Trace, now: int) -> Iterator[str]:
+    whole = max(found.milliseconds, 1)
+    left_out = max(len(found.steps) - MOST_SHOWN, 0)
+    if left_out:
+        yield f"  ... {left_out} earlier steps; `-o json` has all"
+    for step in found.steps[left_out:]:
+        took = step.milliseconds(now)
+        note = f"  ({step.note})" if step.note else ""
+        what = step.name if step.ended else f"{step.name}, not over"
+        yield f"  +{_seconds(step.began - found.began)}  {_seconds(took)}  {share(took, whole):>5}  {what}{note}"
+        yield from _calls(step, found.began, whole, now)
+
+
+def _calls(step: Step, began: int, whole: int, now: int) -> Iterator[str]:
+    for span in step.spans:
+        at, took = span.at - began, span.took(now)
+        what = span.what if span.over else f"{span.what}, not over"
+        yield f"  +{_seconds(at)}  {_seconds(took)}  {share(took, whole):>5}    {what}"
+
+
+def _seconds(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:8.3f} s"

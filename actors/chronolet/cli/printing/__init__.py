@@ -1,0 +1,1 @@
+"""Output: tables, ages, JSONPath, terminal-safe text, progress."""

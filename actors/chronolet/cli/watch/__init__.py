@@ -1,0 +1,1 @@
+"""`-w` and `wait`: following objects until they change or meet a condition."""

@@ -1,0 +1,72 @@
+"""`get pods --watch`: the pods as they are, then a line (or an object) for each change, until it is interrupted.
+
+Comes in: which pods, in what form. Goes out: text. A pod that has gone is shown once more, as it was last. Next:
+`watching`, which follows the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from chronolet.cli.get import pods
+from chronolet.cli.printing.forms import show_object
+from chronolet.cli.printing.table import Growing
+from chronolet.cli.session import Session
+from chronolet.cli.watch.watching import Pods
+
+Object = dict[str, Any]
+Show = Callable[[Sequence[Object]], None]
+
+
+def follow(now: Pods, wanted: Callable[[Object], bool], show: Show) -> None:
+    """Without end."""
+    show([pod for pod in now.now.values() if wanted(pod)])
+    for change in now.changes():
+        pod = change.after or change.before
+        if pod is not None and wanted(pod):
+            show([pod])
+
+
+def shower(node: Session, output: str | None, *, namespaced: bool, headers: bool, labels: bool) -> Show:
+    """What prints pods in this form."""
+    if output in (None, "wide"):
+        return _rows(node, namespaced=namespaced, wide=output == "wide", headers=headers, labels=labels)
+    if output == "name":
+        return _names
+    return _objects(output or "")
+
+
+def _rows(node: Session, *, namespaced: bool, wide: bool, headers: bool, labels: bool) -> Show:
+    table = Growing(pods.head(namespaced=namespaced, wide=wide, labelled=labels) if headers else ())
+
+    def show(found: Sequence[Object]) -> None:
+        now = node.now()
+        for line in table.lines(
+            [pods.row(pod, now, namespaced=namespaced, wide=wide, labelled=labels) for pod in found]
+        ):
+            click.echo(line)
+
+    return show
+
+
+def _names(found: Sequence[Object]) -> None:
+    for pod in found:
+        click.echo(f"pod/{pod['metadata']['name']}")
+
+
+def _objects(output: str) -> Show:
+    """Each for itself; YAML documents are parted."""
+    shown = 0
+
+    def show(found: Sequence[Object]) -> None:
+        nonlocal shown
+        for pod in found:
+            if shown and output == "yaml":
+                click.echo("---")
+            show_object(pod, output)
+            shown += 1
+
+    return show

@@ -1,0 +1,101 @@
+"""Pods as they change: the states of now, then one more entry of the log at a time.
+
+Comes in: a session. Goes out: Pods as the API has them, each as soon as an entry has changed it. Next: `wait` and
+`get --watch`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from chronolet.cli.get.podview import api_pod
+from chronolet.cli.session import Session
+from chronolet.history.state import Moment
+from chronolet.kernel.decider import folded
+from chronolet_schemas import codec
+from chronolet_schemas.envelope import Entry, Event
+
+Object = dict[str, Any]
+
+_PATIENCE = 5_000
+"""Milliseconds that one look for new entries waits: any entry ends it at once."""
+_PAGE = 1_000
+
+
+class Change(NamedTuple):
+    """What an entry made of a pod."""
+
+    key: str
+    before: Object | None
+    after: Object | None
+    """None: nothing is left of it."""
+
+
+class Pods:
+    """The node's pods, by namespace/name, as of the last entry that was read."""
+
+    def __init__(self, node: Session) -> None:
+        self._node = node
+        (kind,) = node.services.kinds(("pod",))
+        self._decider = kind.decider
+        moment = node.state("pod")
+        self.position = moment.position
+        self._states = dict(moment.states["pod"])
+        self.now = {key: pod for key in sorted(self._states) if (pod := self._shown(key))}
+
+    def changes(self, seconds: float | None = None) -> Iterator[Change]:
+        """Every change from here on, for so long, or without end."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while (patience := _left(deadline)) > 0:
+            for entry in self._node.store.wait(self.position, {}, _PAGE, patience).log:
+                self.position = entry.position
+                kind, _, key = entry.entity.partition("/")
+                if kind == "pod":
+                    yield from self._changed(key, entry)
+
+    def _changed(self, key: str, entry: Entry) -> Iterator[Change]:
+        before = self.now.get(key)
+        self._fold(key, entry)
+        after = self._shown(key)
+        if after is None:
+            self.now.pop(key, None)
+        else:
+            self.now[key] = after
+        if _bare(before) != _bare(after):
+            yield Change(key, before, after)
+
+    def _fold(self, key: str, entry: Entry) -> None:
+        try:
+            event = codec.decode(entry.type, entry.data, Event)
+        except codec.Undecodable:
+            return  # the hosts leave it out as well
+        state = folded(self._decider, self._states.get(key), event)
+        if state is None:
+            self._states.pop(key, None)
+        else:
+            self._states[key] = state
+
+    def _shown(self, key: str) -> Object | None:
+        state = self._states.get(key)
+        if state is None or not state.uid:
+            return None
+        namespace, _, name = key.partition("/")
+        moment = Moment(self.position, {"pod": self._states})
+        return api_pod(moment, self._node.settings.node, namespace, name)
+
+
+def _left(deadline: float | None) -> int:
+    """Milliseconds to wait for the next entry; 0 when the time is over."""
+    if deadline is None:
+        return _PATIENCE
+    return max(0, min(_PATIENCE, round((deadline - time.monotonic()) * 1_000)))
+
+
+def _bare(pod: Object | None) -> Object | None:
+    """Without what every entry changes."""
+    if pod is None:
+        return None
+    metadata = {name: value for name, value in pod["metadata"].items() if name != "resourceVersion"}
+    return {**pod, "metadata": metadata}

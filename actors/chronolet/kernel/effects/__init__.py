@@ -1,0 +1,1 @@
+"""Running effects: workers, concurrency limits, retries and timers."""

@@ -1,0 +1,1 @@
+"""Reading the event log: live, at recovery, and from archives."""

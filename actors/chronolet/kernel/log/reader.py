@@ -1,0 +1,174 @@
+"""The one reader of a process: the node's log and the mailboxes of the shards hosted here, in one blocking call.
+
+Comes in: entries and mails. Goes out: inputs to the hosts, in order, with how far was read. Tells when the server was
+away and is back. If the server has lost entries or commands that were read, it stops delivering: a host that still has
+a lost message in its inbox must not receive what was written in its place. Next: `host`. A host with a full inbox is
+skipped, so that it delays no other; its messages are read again when it has room.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+
+import structlog
+
+from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.log.loss import lacks_what_was_read
+from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.storage.store import Inputs, Store, StoreBroken, StoreUnreachable
+from chronolet_schemas.envelope import START, Position
+from chronolet_schemas.keys import Shard
+
+COUNT = 500
+BLOCK_MILLISECONDS = 5_000
+PASSED_OVER_MILLISECONDS = 20
+"""How long to wait for more while somebody is passed over."""
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
+
+log = structlog.get_logger("chronolet.kernel")
+
+
+class Reader:
+    """Reads for all hosts of a process until `stop`. Each host has a cursor of its own; the reading is shared."""
+
+    def __init__(
+        self, store: Store, router: Router, reconnected: Callable[[], None], failed: Callable[[Exception], None]
+    ) -> None:
+        """`reconnected` and `failed` are called on the reader's thread; after `failed` nothing is read any more."""
+        self._store = store
+        self._router = router
+        self._reconnected = reconnected
+        self._failed = failed
+        self._seats: dict[Shard, Seat] = {}
+        self._at: Position | None = None
+        self._furthest = START
+        self.found_loss = False
+        """Whether it stopped because the server has lost what was read."""
+        self._changes: list[Callable[[], None]] = []
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+
+    @property
+    def at(self) -> Position:
+        """The latest position read for any host; START before the first host."""
+        return self._furthest
+
+    def start(self) -> None:
+        """Begin reading; waits as long as there is no host."""
+        self._thread.start()
+
+    def attach(self, seat: Seat) -> None:
+        """From now on read for this host too, from where its recovery stopped."""
+        self._change(lambda: self._admit(seat))
+
+    def detach(self, shard: Shard) -> None:
+        """Read no more for a shard."""
+        self._change(lambda: self._dismiss(shard))
+
+    def stop(self) -> None:
+        """Read no more at all."""
+        self._stopping.set()
+        self._change(lambda: None)
+        self._thread.join()
+
+    # -- on the reader's thread ----------------------------------------------------------------------------------
+    def _run(self) -> None:
+        try:
+            self._read()
+        except Exception as error:  # noqa: BLE001 - a deaf process must not look like a living one
+            self._failed(error)
+
+    def _read(self) -> None:
+        pause, away = FIRST_PAUSE_SECONDS, False
+        while not self._stopping.is_set():
+            self._apply_changes()
+            if self._at is None:
+                continue
+            ready = self._ready()
+            if self._seats and not ready:
+                self._stopping.wait(PASSED_OVER_MILLISECONDS / 1000)
+                continue
+            block = BLOCK_MILLISECONDS if len(ready) == len(self._seats) else PASSED_OVER_MILLISECONDS
+            mail_after = {shard: seat.mail_to for shard, seat in self._seats.items()}
+            try:
+                # After an absence without waiting, for what was lost has to be noticed now.
+                inputs = self._store.wait(self._at, mail_after, COUNT, 0 if away else block)
+                lost = (away or self._goes_back(inputs)) and self._has_lost()
+            except (StoreUnreachable, StoreBroken) as error:
+                if not away:
+                    log.warning("reading paused", error=str(error))
+                away = True
+                self._stopping.wait(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                continue
+            self.found_loss = lost
+            if away or lost:
+                pause, away = FIRST_PAUSE_SECONDS, False
+                self._reconnected()
+            if lost:
+                return
+            self._deliver(inputs, ready)
+
+    def _goes_back(self, inputs: Inputs) -> bool:
+        """Whether the numbers of the log went back: it was cut and has grown again, or a stranger added an entry with
+        an id of its own.
+        """
+        return bool(inputs.log) and self._at is not None and inputs.log[0].position.n <= self._at.n
+
+    def _has_lost(self) -> bool:
+        return lacks_what_was_read(self._store, self._furthest, self._seats.values())
+
+    def _ready(self) -> set[Shard]:
+        """Those who have room; the reading goes on where the first of them is."""
+        ready = {shard for shard, seat in self._seats.items() if seat.has_room}
+        if ready:
+            self._at = min(self._seats[shard].read_to for shard in ready)
+        return ready
+
+    def _deliver(self, inputs: Inputs, ready: AbstractSet[Shard]) -> None:
+        found: dict[Shard, list[Input]] = {}
+        mail_to: dict[Shard, Position] = {}
+        for entry in inputs.log:
+            for shard, item in self._router.route(entry, ready):
+                if item.at > self._seats[shard].read_to:
+                    found.setdefault(shard, []).append(item)
+        for shard, mails in inputs.mail.items():
+            if mails and shard in self._seats:
+                mail_to[shard] = mails[-1].id
+                found.setdefault(shard, []).extend(self._router.mail(shard, mail) for mail in mails)
+        if inputs.log:
+            self._at = inputs.log[-1].position
+            self._furthest = max(self._furthest, self._at)
+        if self._at is not None:
+            for shard, seat in self._seats.items():
+                read_to = self._at if shard in ready else seat.read_to
+                seat.offer(found.get(shard, ()), read_to, mail_to.get(shard, START))
+
+    # -- changes of who is read for ------------------------------------------------------------------------------
+    def _change(self, change: Callable[[], None]) -> None:
+        with self._changed:
+            self._changes.append(change)
+            self._changed.notify()
+        self._store.wake()
+
+    def _apply_changes(self) -> None:
+        with self._changed:
+            while not self._changes and self._at is None:
+                self._changed.wait()
+            changes, self._changes = self._changes, []
+        for change in changes:
+            change()
+
+    def _admit(self, seat: Seat) -> None:
+        # If this seat is behind the others, all is read again from there on; each takes what is new to it.
+        self._at = seat.read_to if self._at is None else min(self._at, seat.read_to)
+        self._furthest = max(self._furthest, seat.read_to)
+        self._seats[seat.shard] = seat
+
+    def _dismiss(self, shard: Shard) -> None:
+        self._seats.pop(shard, None)

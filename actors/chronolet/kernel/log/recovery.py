@@ -1,0 +1,162 @@
+"""Recovery: one scan of the log gives all shards of a process their states, and the messages they have not consumed;
+what waits in their mailboxes comes before those.
+
+Comes in: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Goes out:
+`Recovered` for each shard. A snapshot that cannot be read is ignored and the history folded from its beginning. Next:
+`host`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from chronolet.kernel.hosting.host_handle import Recovered
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.step.ledger import Ledger
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.step.snapshots import decode_states
+from chronolet.kernel.storage.store import DeadLetter, Head, Snapshot, Store, StoreBroken
+from chronolet_schemas import codec, kernel, registry
+from chronolet_schemas.envelope import START, Entry, Event, Mail, Position
+from chronolet_schemas.keys import Shard
+
+log = structlog.get_logger("chronolet.kernel")
+
+MAILS_AT_ONCE = 1_000
+QUARANTINED = registry.type_of(kernel.EntryQuarantined).partition("@")[0]
+
+History = Callable[[Position], Iterable[Entry]]
+"""All entries after a position, oldest first, from archive files as far as the stream no longer has them."""
+
+
+class _Owners(dict[str, tuple[Recovered | None, str]]):
+    """Whose each entity of the log is, and its key, found out once: a scan asks for every entry."""
+
+    def __init__(self, router: Router, recovered: Mapping[Shard, Recovered]) -> None:
+        super().__init__()
+        self._router = router
+        self._recovered = recovered
+
+    def __missing__(self, entity: str) -> tuple[Recovered | None, str]:
+        owner = self._router.owner(entity)
+        each = self._recovered.get(owner) if owner else None
+        self[entity] = each, entity.partition("/")[2]
+        return self[entity]
+
+
+class Recovery:
+    """One recovery of some shards."""
+
+    def __init__(self, kinds: Mapping[str, Kind[Any]], router: Router, store: Store, history: History) -> None:
+        self._kinds = kinds
+        self._router = router
+        self._store = store
+        self._history = history
+        self.read = 0
+        """How many entries `run` has read."""
+        self._unreadable: dict[str, dict[str, tuple[Event, DeadLetter]]] = {}
+        """By the shard as an entity: its own events that cannot be read, by position, as far as nobody has said so."""
+
+    def run(self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]) -> dict[Shard, Recovered]:
+        """Read once what all these shards need. `acquired`: shard -> (token, head)."""
+        if not acquired:
+            return {}
+        snapshots = self._snapshots(list(acquired))
+        recovered = {
+            shard: self._begin(shard, *held, snapshots.get(shard), careful=shard in careful)
+            for shard, held in acquired.items()
+        }
+        start = min(min(each.snapshot_at, each.ledger.log_cursor) for each in recovered.values())
+        newest = start
+        unread = min(each.ledger.log_cursor for each in recovered.values())
+        owners = _Owners(self._router, recovered)
+        for entry in self._history(start):
+            self.read += 1
+            newest = entry.position
+            each, key = owners[entry.entity]
+            if each is not None and newest > each.snapshot_at:
+                self._fold(entry, each, key)
+            if self._unreadable and entry.type.startswith(QUARANTINED):
+                self._tell_no_more(entry)
+            if newest <= unread:
+                continue
+            for shard, item in self._router.route(entry, recovered.keys()):
+                if newest > recovered[shard].ledger.log_cursor:
+                    recovered[shard].backlog.append(item)
+        for each in recovered.values():
+            each.read_to = newest
+            self._open_mail(each)
+            for note, letter in self._unreadable.get(f"shard/{each.ledger.shard}", {}).values():
+                each.notes.append(note)
+                each.dead.append(letter)
+        return recovered
+
+    def _snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
+        """In one round trip; if one of them is in the way, each by itself."""
+        try:
+            return self._store.read_snapshots(shards)
+        except StoreBroken as error:
+            if len(shards) > 1:
+                return {shard: one for each in shards for shard, one in self._snapshots([each]).items()}
+            log.warning("unreadable snapshot ignored", shard=str(shards[0]), error=str(error))
+            return {}
+
+    def _begin(self, shard: Shard, token: str, head: Head, snapshot: Snapshot | None, *, careful: bool) -> Recovered:
+        kind = self._kinds[shard.kind]
+        ledger = Ledger(kind, shard, token, head, registry.SCHEMA)
+        at = self._restore(ledger, kind, snapshot)
+        return Recovered(ledger, [], START, careful=careful, mail_to=head.mail_cursor, snapshot_at=at, tries=head.tries)
+
+    def _open_mail(self, each: Recovered) -> None:
+        """What waits in the mailbox comes first: what was sent before the shard had an owner is decided before what its
+        effects say.
+        """
+        shard = each.ledger.shard
+        mails: list[Mail] = []
+        with contextlib.suppress(StoreBroken):  # the reader, who goes on from here, says what is wrong with it
+            while page := self._store.read_mail(shard, mails[-1].id if mails else each.mail_to, MAILS_AT_ONCE):
+                mails += page
+        if mails:
+            each.backlog[:0] = [self._router.mail(shard, mail) for mail in mails]
+            each.mail_to = mails[-1].id
+
+    def _restore(self, ledger: Ledger[Any], kind: Kind[Any], snapshot: Snapshot | None) -> Position:
+        if snapshot is None:
+            return START
+        if snapshot.format != kind.format:
+            log.warning("snapshot of another format ignored", shard=str(ledger.shard), format=snapshot.format)
+            return START
+        try:
+            ledger.restore(decode_states(kind.state, snapshot.state))
+        except (msgspec.ValidationError, msgspec.DecodeError) as error:
+            log.warning("unreadable snapshot ignored", shard=str(ledger.shard), error=str(error))
+            return START
+        return snapshot.position
+
+    def _fold(self, entry: Entry, each: Recovered, key: str) -> None:
+        try:
+            event = codec.decode(entry.type, entry.data, Event)
+        except codec.Undecodable as error:
+            self._quarantine(entry, each, str(error))
+        else:
+            each.ledger.replay(key, event, entry.subject, entry.position)
+
+    def _quarantine(self, entry: Entry, each: Recovered, error: str) -> None:
+        log.error("unreadable entry passed over", at=str(entry.position), type=entry.type, error=error)
+        at = str(entry.position)
+        quarantined = kernel.EntryQuarantined(message=entry.type, source="log", at=at, error=error)
+        letter = DeadLetter("log", at, entry.type, entry.entity, entry.data, error)
+        self._unreadable.setdefault(f"shard/{each.ledger.shard}", {})[at] = quarantined, letter
+
+    def _tell_no_more(self, entry: Entry) -> None:
+        """An earlier recovery of that shard has said so."""
+        unreadable = self._unreadable.get(entry.entity)
+        if unreadable:
+            with contextlib.suppress(codec.Undecodable):
+                told = codec.decode(entry.type, entry.data, kernel.EntryQuarantined)
+                unreadable.pop(told.at, None)

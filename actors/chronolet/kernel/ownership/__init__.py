@@ -1,0 +1,1 @@
+"""Which process owns which shard: leases, claims and takeover."""

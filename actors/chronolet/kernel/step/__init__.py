@@ -1,0 +1,1 @@
+"""One step of a shard: from messages to decisions to one atomic commit."""

@@ -1,0 +1,294 @@
+"""How messages become a step: the folded states of one shard, and what one turn makes of the messages that wait.
+
+Comes in: inputs (log events, commands, signals, rings) and the store's answer to the step. Goes out: a `Turn` with
+records to commit, and after the commit the keys whose effects and timers changed. No I/O and no clock here. Next:
+`host`, `recovery`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from chronolet.kernel.decider import Due, Effect, EffectFailed, folded
+from chronolet.kernel.kind import Kind
+from chronolet.kernel.step.snapshots import EntityImage, encode_states
+from chronolet.kernel.storage.store import Committed, DeadLetter, Head
+from chronolet_schemas import codec, kernel, registry
+from chronolet_schemas.envelope import START, Command, Event, Message, Position, Record
+from chronolet_schemas.keys import Shard
+
+S = TypeVar("S")
+
+TRIES = 3
+ENDED_THE_PROCESS = "the process ended three times while it ran"
+SUBJECTS_KEPT = 128
+"""Of so many subjects of an entity the last event's position is kept; for any other the entity's last event counts."""
+
+
+class SilentMessage(Exception):  # noqa: N818 - the decider's omission, not the caller's
+    """A command or a `due` yielded no event: its sender would wait for ever, its timer would ring for ever."""
+
+
+class StillDue(Exception):  # noqa: N818
+    """A `due` yielded events that leave it due: its timer would ring for ever."""
+
+
+class Input(NamedTuple):
+    """One message on its way to a shard.
+
+    `at` is its position in the log, its id in the mailbox, START for what lives in memory only. `undecodable` carries
+    the error of a message that could not be read; it is quarantined, not decided.
+    """
+
+    source: Literal["log", "mailbox", "signal", "due"]
+    at: Position
+    keys: tuple[str, ...]
+    message: Message | None
+    cause: str
+    type: str
+    entity: str = ""
+    data: bytes = b""
+    undecodable: str = ""
+
+    def identity(self) -> str:
+        """What names this message when it comes again: its place, or what it is about."""
+        if self.source in ("log", "mailbox"):
+            return f"{self.source}:{self.at}"
+        about = ""
+        if isinstance(self.message, EffectFailed):
+            about = f"{self.message.subject}:{self.message.intent}"
+        elif isinstance(self.message, Due):
+            about = str(self.message.at)
+        elif self.source == "signal":
+            # By what it says: the success of another one of its type must not make its own failures forgotten.
+            about = f"{zlib.crc32(repr(self.message).encode()):08x}"
+        return f"{self.source}:{self.type}:{self.keys[0]}:{about}"
+
+
+class Turn(Struct, Generic[S]):
+    """What one step is to commit, and the states that follow from it."""
+
+    records: list[Record] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    owners: list[tuple[str, str]] = field(default_factory=list)
+    """(key, subject) of each record; an empty key for events of other kinds, which are no cause of what the kind does.
+    """
+    states: dict[str, S | None] = field(default_factory=dict)
+    gone: dict[str, int] = field(default_factory=dict)
+    """Where an entity ended: how many records there were by then. One of the same key may have begun after it."""
+    dead: list[DeadLetter] = field(default_factory=list)
+    forget: list[str] = field(default_factory=list)
+    looked: list[str] = field(default_factory=list)
+    """Keys whose effects are to be looked at again though nothing changed."""
+    log_cursor: Position = START
+    mail_cursor: Position = START
+
+
+class Ledger(Generic[S]):
+    """The states of one shard and where they stand in the log."""
+
+    def __init__(self, kind: Kind[S], shard: Shard, token: str, head: Head, schema: int) -> None:
+        self.kind = kind
+        self.shard = shard
+        self.token = token
+        self.schema = schema
+        self.version = head.version
+        self.log_cursor = head.log_cursor
+        self.mail_cursor = head.mail_cursor
+        self.decided_to = head.log_cursor
+        """How far the log was decided, committed or not: what led to no event is not worth a step of its own, but the
+        next one consumes it, so that it is never decided again after what came later."""
+        self.at = head.at
+        self.states: dict[str, S] = dict.fromkeys(kind.at_start, kind.decider.initial)
+        self.positions: dict[str, dict[str, Position]] = {}
+        epoch = token.partition(":")[0]
+        self.actor = f"{shard}#{epoch}"
+        self._prefix = f"{kind.name}."
+        self._own: dict[type[Event], bool] = {}
+
+    # -- recovery ------------------------------------------------------------------------------------------------
+    def restore(self, images: Mapping[str, EntityImage[S]]) -> None:
+        """Begin from a snapshot. What was there at the start and is not in it has gone."""
+        self.states = {key: image.state for key, image in images.items()}
+        for key, image in images.items():
+            if image.positions:
+                self.positions[key] = {subject: Position.parse(at) for subject, at in image.positions.items()}
+
+    def replay(self, key: str, event: Event, subject: str, at: Position) -> None:
+        """Fold one event of one's own from the log."""
+        state = folded(self.kind.decider, self.states.get(key), event)
+        if state is None:
+            self._keep(key, None)
+            return
+        self.states[key] = state
+        if not self._is_own(event):
+            return
+        self._remember(key, subject, at)
+
+    # -- one turn ------------------------------------------------------------------------------------------------
+    def begin(self) -> Turn[S]:
+        """An empty turn, with the cursors as they are."""
+        return Turn(log_cursor=self.decided_to, mail_cursor=self.mail_cursor)
+
+    def passed(self, turn: Turn[S]) -> None:
+        """The turn led to nothing that has to be committed."""
+        self.decided_to = turn.log_cursor
+
+    def decide(self, turn: Turn[S], item: Input, now: int) -> None:
+        """Decide one message for every entity it concerns and add what follows to the turn."""
+        self._consume(turn, item)
+        if item.undecodable:
+            self._quarantine(turn, item)
+            return
+        before = len(turn.records)
+        for key in item.keys:
+            self._decide_for(turn, item, key, now)
+        if isinstance(item.message, Command) and len(turn.records) == before:
+            raise SilentMessage(f"{item.type} {item.cause}: {self.kind.name} answered with no event")
+
+    def give_up(self, turn: Turn[S], item: Input, tries: int, error: str, *, for_good: bool = False) -> None:
+        """Send a message that failed too often to the dead letters, with an event. Its tries are forgotten, unless it
+        is given up `for_good`.
+        """
+        self._consume(turn, item)
+        where = item.cause if item.source == "mailbox" else item.identity()
+        source: Literal["log", "mailbox", "signal"] = "signal" if item.source == "due" else item.source
+        turn.dead.append(DeadLetter(source, where, item.type, item.entity, item.data, error))
+        if not for_good:
+            turn.forget.append(item.identity())
+        self.note(
+            turn,
+            kernel.MessageDeadLettered(message=item.type, source=source, at=where, tries=tries, error=error),
+            cause=item.cause,
+        )
+
+    def give_up_effect(self, turn: Turn[S], key: str, effect: Effect, at: str, cause: str) -> None:
+        """Send an effect that ended the process too often to the dead letters, with all its data and an event."""
+        name, error = f"{self.kind.name}.{type(effect).__name__}", ENDED_THE_PROCESS
+        turn.dead.append(
+            DeadLetter("signal", at, name, f"{self.kind.name}/{key}", msgspec.msgpack.encode(effect), error)
+        )
+        told = kernel.MessageDeadLettered(message=name, source="signal", at=at, tries=TRIES, error=error)
+        self.note(turn, told, cause=cause)
+
+    def note(self, turn: Turn[S], event: Event, cause: str = "") -> None:
+        """Add an event of the kernel's own, about this shard."""
+        turn.records.append(self._record(event, f"shard/{self.shard}", cause))
+        turn.events.append(event)
+        turn.owners.append(("", ""))
+
+    def committed(self, turn: Turn[S], answer: Committed) -> None:
+        """The turn stands in the log: its states are the states now."""
+        first = answer.at.n - len(turn.records) + 1
+        for key in turn.gone:
+            self.positions.pop(key, None)
+        for offset, (key, subject) in enumerate(turn.owners):
+            if key and offset >= turn.gone.get(key, 0):
+                self._remember(key, subject, Position(answer.at.milliseconds, first + offset))
+        for key, state in turn.states.items():
+            self._keep(key, state)
+        self.version = answer.version
+        self.at = answer.at if turn.records else self.at
+        self.log_cursor, self.mail_cursor = turn.log_cursor, turn.mail_cursor
+        self.decided_to = turn.log_cursor
+
+    # -- what follows from the states ----------------------------------------------------------------------------
+    def cause_for(self, key: str, subject: str) -> str:
+        """The position of the entity's last event about a subject, else of its last event; empty if it has none."""
+        positions = self.positions.get(key, {})
+        at = positions.get(subject) or next(reversed(positions.values()), None)
+        return str(at) if at else ""
+
+    def snapshot(self) -> bytes:
+        """All entities, encoded."""
+        return encode_states(
+            {
+                key: EntityImage(state=state, positions={s: str(at) for s, at in self.positions.get(key, {}).items()})
+                for key, state in self.states.items()
+            }
+        )
+
+    # -- inside --------------------------------------------------------------------------------------------------
+    def _consume(self, turn: Turn[S], item: Input) -> None:
+        if item.source == "log":
+            turn.log_cursor = max(turn.log_cursor, item.at)
+        elif item.source == "mailbox":
+            turn.mail_cursor = max(turn.mail_cursor, item.at)
+
+    def _decide_for(self, turn: Turn[S], item: Input, key: str, now: int) -> None:
+        decider = self.kind.decider
+        known = turn.states[key] if key in turn.states else self.states.get(key)
+        if known is None and not self._may_create(item.message):
+            return
+        if isinstance(item.message, Due) and not self._is_due(known, item.message):
+            return  # a message before it in this very turn has moved the time
+        events = decider.decide(decider.initial if known is None else known, item.message, now)
+        if isinstance(item.message, Due) and not events:
+            raise SilentMessage(f"{self.kind.name}/{key}: due at {item.message.at} yielded no event")
+        entity = f"{self.kind.name}/{key}"
+        for event in events:
+            turn.records.append(self._record(event, entity, item.cause))
+            turn.events.append(event)
+            turn.owners.append((key, event.subject()) if self._is_own(event) else ("", ""))
+            known = turn.states[key] = folded(decider, known, event)
+            if known is None:
+                turn.gone[key] = len(turn.records)
+        if isinstance(item.message, Due) and known is not None:
+            due = decider.due(known)
+            if due is not None and due <= item.message.at:
+                raise StillDue(f"{self.kind.name}/{key}: due at {item.message.at}, and at {due} still after its events")
+
+    def _is_due(self, known: S | None, message: Due) -> bool:
+        due = None if known is None else self.kind.decider.due(known)
+        return due is not None and due <= message.at
+
+    def _is_own(self, event: Event) -> bool:
+        """Of the kind itself, not a KubeEvent that goes with it: only such an event asks for an effect."""
+        own = self._own.get(type(event))
+        if own is None:
+            own = self._own[type(event)] = registry.type_of(type(event)).startswith(self._prefix)
+        return own
+
+    def _may_create(self, message: Message | None) -> bool:
+        # A command is always decided, be it only to be refused: its sender waits for the answer.
+        return isinstance(message, Command) or type(message) in self.kind.creates
+
+    def _record(self, event: Event, entity: str, cause: str) -> Record:
+        return Record(registry.type_of(type(event)), entity, event.subject(), self.actor, cause, codec.encode(event))
+
+    def _quarantine(self, turn: Turn[S], item: Input) -> None:
+        source: Literal["log", "mailbox"] = "mailbox" if item.source == "mailbox" else "log"
+        where = item.cause if source == "mailbox" and item.cause else str(item.at)
+        turn.dead.append(DeadLetter(source, where, item.type, item.entity, item.data, item.undecodable))
+        self.note(
+            turn,
+            kernel.EntryQuarantined(message=item.type, source=source, at=where, error=item.undecodable),
+            cause=item.cause,
+        )
+
+    def _remember(self, key: str, subject: str, at: Position) -> None:
+        """The newest last: what is over, like each attempt of a container, must not pile up."""
+        positions = self.positions.get(key)
+        if positions is None:  # not setdefault: this runs for every entry of the log
+            positions = self.positions[key] = {}
+        positions.pop(subject, None)
+        positions[subject] = at
+        if len(positions) > SUBJECTS_KEPT:
+            del positions[next(iter(positions))]
+
+    def _keep(self, key: str, state: S | None) -> None:
+        if state is None:
+            self.states.pop(key, None)
+            self.positions.pop(key, None)
+        else:
+            self.states[key] = state
+
+
+def touched(turn: Turn[Any]) -> Iterable[str]:
+    """The keys whose effects and timers may have changed by this turn."""
+    return turn.states.keys()

@@ -1,0 +1,94 @@
+"""What a server keeps of one node, in memory: the data behind `memory_store`.
+
+Comes in: nothing. Goes out: plain mutable tables under one condition variable; several stores may share them, as
+processes share a server. Next: `memory_store`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from msgspec.structs import replace
+
+from chronolet.kernel.storage.redis.replies import NEVER_OWNED
+from chronolet.kernel.storage.store import DeadLetter, Head, Snapshot
+from chronolet_schemas.envelope import START, Entry, Mail, Position, Record
+from chronolet_schemas.keys import Shard
+
+
+def wall_milliseconds() -> int:
+    """The wall clock, as Redis's TIME tells it."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(slots=True)
+class ShardData:
+    """A shard's hash, mailbox and snapshot."""
+
+    head: Head = NEVER_OWNED
+    epoch: int = 0
+    acquired_from: str | None = None
+    mail: list[Mail] = field(default_factory=list)
+    last_mail: Position = START
+    requests: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    snapshot: Snapshot | None = None
+
+
+class MemoryServer:
+    """One node's data, shared by the stores of all its processes. Every access holds `changed`."""
+
+    def __init__(self, clock: Callable[[], int] = wall_milliseconds) -> None:
+        self.clock = clock
+        self.changed = threading.Condition()
+        self.up_since = 0
+        """By its clock; as long ago as that goes back, unless somebody says that it was started again."""
+        self.run = ""
+        self.counts: dict[str, int] = {}
+        self.log: list[Entry] = []
+        self.last = START
+        self.archived = START
+        self.trimmed = START
+        self.dead: list[DeadLetter] = []
+        self.leases: dict[str, tuple[str, int]] = {}
+        self._shards: dict[Shard, ShardData] = {}
+
+    def shard(self, shard: Shard) -> ShardData:
+        """The shard's data; an empty one comes into being by being asked for."""
+        return self._shards.setdefault(shard, ShardData())
+
+    def update(self, shard: Shard, **fields: object) -> None:
+        """Replace fields of a shard's hash."""
+        data = self.shard(shard)
+        data.head = replace(data.head, **fields)
+
+    def append(self, *records: Record) -> Position:
+        """More entries in the log, all of one millisecond; the position of the last."""
+        milliseconds = max(self.clock(), self.last.milliseconds)
+        for record in records:
+            self.last = Position(milliseconds, self.last.n + 1)
+            self.log.append(Entry(self.last, *record))
+        return self.last
+
+    def holds(self, at: Position) -> bool:
+        """Whether the log has the entry at this position, or has trimmed it."""
+        index = bisect_left(self.log, at, key=attrgetter("position"))
+        if index < len(self.log):
+            return index == 0 or self.log[index].position == at
+        return not self.log and at <= self.last
+
+    def next_mail(self, shard: Shard) -> Position:
+        """The id for a mailbox's next entry: later than its last one and than its cursor, whatever the clock says."""
+        data = self.shard(shard)
+        latest = max(data.last_mail, data.head.mail_cursor)
+        now = self.clock()
+        return Position(now, 0) if now > latest.milliseconds else Position(latest.milliseconds, latest.n + 1)
+
+    def living(self, process: str) -> bool:
+        """Whether the process has a valid lease."""
+        return process in self.leases and self.leases[process][1] > self.clock()

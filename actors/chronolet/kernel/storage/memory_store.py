@@ -1,0 +1,324 @@
+"""The store's twin in memory: the same answers under the same contract suite, for tests and simulations.
+
+Comes in: the calls of the `Store` Protocol. Goes out: their answers, at once and without a network. Nothing outlives
+the process. Next: hosts in tests. What the twin leaves out: keys of wrong types, a full server, exhausted ids.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Literal
+
+from msgspec.structs import replace
+
+from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.store import (
+    DEAD_LETTERS,
+    Acquired,
+    Committed,
+    Conflict,
+    Fenced,
+    Head,
+    Inputs,
+    NotFree,
+    Run,
+    Snapshot,
+    Step,
+    StoreBroken,
+    owner_of,
+)
+from chronolet_schemas.envelope import Entry, Mail, Position, Record
+from chronolet_schemas.keys import Shard
+
+MAILBOX_FULL = 10_000
+REQUESTS_KEPT = 20_000
+
+_position = attrgetter("position")
+_id = attrgetter("id")
+
+
+class MemoryStore:
+    """The `Store` of one process on a `MemoryServer`, by default one of its own."""
+
+    def __init__(self, server: MemoryServer | None = None) -> None:
+        self._server = server or MemoryServer()
+        self._woken = False
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    def check(self) -> Sequence[str]:
+        return []
+
+    def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
+        server = self._server
+        with server.changed:
+            if not server.run:
+                server.run = run
+                server.counts = dict(shards)
+                server.append(record)
+                server.changed.notify_all()
+            return Run(run=server.run, shards=dict(server.counts), new=server.run == run)
+
+    def run(self) -> str:
+        with self._server.changed:
+            return self._server.run
+
+    # -- leases and ownership ------------------------------------------------------------------------------------
+
+    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
+        server = self._server
+        with server.changed:
+            server.leases[process] = (info, server.clock() + ttl_milliseconds)
+
+    def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
+        server = self._server
+        with server.changed:
+            for shard, token in shards:
+                if token and server.shard(shard).head.token == token:
+                    server.update(shard, token="", unowned_since=server.clock())
+            server.leases.pop(process, None)
+
+    def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
+        with self._server.changed:
+            return {shard: self._server.shard(shard).head for shard in shards}
+
+    def alive(self) -> Mapping[str, str]:
+        server = self._server
+        with server.changed:
+            return {process: info for process, (info, _) in server.leases.items() if server.living(process)}
+
+    def up_milliseconds(self) -> int:
+        with self._server.changed:
+            return self._server.clock() - self._server.up_since
+
+    def forget_dead(self) -> None:
+        server = self._server
+        with server.changed:
+            server.leases = {process: lease for process, lease in server.leases.items() if server.living(process)}
+
+    def acquire(
+        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+    ) -> Acquired | NotFree:
+        server = self._server
+        with server.changed:
+            data = server.shard(shard)
+            token = data.head.token
+            owner = owner_of(token)
+            if token != expected_token:
+                if owner == process and data.acquired_from == expected_token:
+                    return Acquired(head=data.head)
+                return NotFree(reason="changed", token=token)
+            if data.head.schema > schema:
+                return NotFree(reason="newer_schema", token=token)
+            if owner not in ("", process):
+                if not proven_dead and server.living(owner):
+                    return NotFree(reason="alive", token=token)
+                server.leases.pop(owner, None)
+            data.epoch += 1
+            data.acquired_from = token
+            server.update(shard, token=f"{data.epoch}:{process}", unowned_since=0)
+            return Acquired(head=data.head)
+
+    def unowned(self, shard: Shard, token: str) -> int | None:
+        server = self._server
+        with server.changed:
+            head = server.shard(shard).head
+            if head.token != token:
+                return None
+            if token and server.living(owner_of(token)):
+                server.update(shard, unowned_since=0)
+                return None
+            since = head.unowned_since or server.clock()
+            server.update(shard, unowned_since=since)
+            return max(0, server.clock() - since)
+
+    # -- the step ------------------------------------------------------------------------------------------------
+
+    def step(self, step: Step) -> Committed | Fenced | Conflict:
+        server = self._server
+        with server.changed:
+            head = server.shard(step.shard).head
+            if not step.token or head.token != step.token:
+                return Fenced(token=head.token)
+            if head.step_id == step.step_id and head.version == step.version + 1:
+                return Committed(version=head.version, at=head.at)
+            if (head.version, head.log_cursor, head.mail_cursor) != (step.version, step.log_cursor, step.mail_cursor):
+                return Conflict(head.version, head.log_cursor, head.mail_cursor, head.step_id, head.at)
+            if step.new_log_cursor < step.log_cursor or step.new_mail_cursor < step.mail_cursor:
+                raise StoreBroken(f"a step of {step.shard} was refused and nothing was written: a cursor goes back")
+            if not server.run:
+                raise StoreBroken(f"a step of {step.shard} was refused and nothing was written: the log is gone")
+            if self._lacks(step):
+                return Conflict(head.version, head.log_cursor, head.mail_cursor, head.step_id, head.at)
+            return self._commit(step, head)
+
+    def _lacks(self, step: Step) -> bool:
+        """Whether the server has lost what the step consumes."""
+        mails = self._server.shard(step.shard).mail
+        lost_mail = step.new_mail_cursor != step.mail_cursor and all(mail.id != step.new_mail_cursor for mail in mails)
+        return lost_mail or (step.new_log_cursor != step.log_cursor and not self._server.holds(step.new_log_cursor))
+
+    def _commit(self, step: Step, head: Head) -> Committed:
+        server = self._server
+        at = server.append(*step.records) if step.records else head.at
+        server.dead = [*server.dead, *step.dead][-DEAD_LETTERS:] if step.dead else server.dead
+        server.update(
+            step.shard,
+            version=head.version + 1,
+            step_id=step.step_id,
+            at=at,
+            log_cursor=step.new_log_cursor,
+            mail_cursor=step.new_mail_cursor,
+            tries={message: count for message, count in head.tries.items() if message not in step.forget_tries},
+            schema=max(head.schema, step.schema),
+        )
+        data = server.shard(step.shard)
+        data.mail = [mail for mail in data.mail if mail.id >= step.new_mail_cursor]
+        server.changed.notify_all()
+        return Committed(version=head.version + 1, at=at)
+
+    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
+        with self._server.changed:
+            head = self._server.shard(shard).head
+            if not token or head.token != token:
+                return Fenced(token=head.token)
+            self._server.update(shard, tries={**head.tries, **counts})
+            return None
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
+        log = self._server.log
+        with self._server.changed:
+            begin = bisect_right(log, after, key=_position)
+            end = len(log) if upto is None else bisect_right(log, upto, key=_position)
+            return log[begin : min(begin + count, max(begin, end))]
+
+    def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
+        while page := self.read_log(after, 500, upto):
+            yield from page
+            after = page[-1].position
+
+    def last(self) -> Position:
+        with self._server.changed:
+            return self._server.last
+
+    def read_mail(self, shard: Shard, after: Position, count: int) -> Sequence[Mail]:
+        with self._server.changed:
+            mails = self._server.shard(shard).mail
+            return mails[bisect_right(mails, after, key=_id) :][:count]
+
+    def wait(
+        self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
+    ) -> Inputs:
+        deadline = time.monotonic() + block_milliseconds / 1000
+        with self._server.changed:
+            while True:
+                inputs = self._inputs(log_after, mail_after, count)
+                left = deadline - time.monotonic()
+                if inputs.log or inputs.mail or self._woken or left <= 0:
+                    self._woken = False
+                    return inputs
+                self._server.changed.wait(left)
+
+    def _inputs(self, log_after: Position, mail_after: Mapping[Shard, Position], count: int) -> Inputs:
+        mail: dict[Shard, Sequence[Mail]] = {}
+        for shard, after in mail_after.items():
+            found = self.read_mail(shard, after, count)
+            if found:
+                mail[shard] = found
+        return Inputs(log=self.read_log(log_after, count), mail=mail)
+
+    def wake(self) -> None:
+        with self._server.changed:
+            self._woken = True
+            self._server.changed.notify_all()
+
+    # -- commands ------------------------------------------------------------------------------------------------
+
+    def send(
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
+    ) -> Literal["sent", "duplicate", "busy"]:
+        server = self._server
+        if not request:
+            raise StoreBroken("send was refused and nothing was written: a request id is needed")
+        with server.changed:
+            box = server.shard(shard)
+            if request in box.requests:
+                return "duplicate"
+            if sum(mail.id > box.head.mail_cursor for mail in box.mail) >= MAILBOX_FULL:
+                return "busy"
+            box.last_mail = server.next_mail(shard)
+            box.mail.append(Mail(box.last_mail, mail_type, entity, request, data))
+            box.requests[request] = None
+            if len(box.requests) > REQUESTS_KEPT:
+                box.requests.popitem(last=False)
+            server.changed.notify_all()
+            return "sent"
+
+    # -- snapshots, archive, trimming ----------------------------------------------------------------------------
+
+    def snapshot(self, shard: Shard, token: str, snapshot: Snapshot) -> bool:
+        with self._server.changed:
+            data = self._server.shard(shard)
+            if not token or data.head.token != token:
+                return False
+            before = data.snapshot
+            same_place = before is not None and before.position == snapshot.position
+            grows = before is None or snapshot.position > before.position
+            if not grows and not (same_place and before is not None and before.format != snapshot.format):
+                return False
+            if not self._server.holds(snapshot.position):
+                return False
+            data.snapshot = replace(snapshot)
+            return True
+
+    def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
+        with self._server.changed:
+            found = {shard: self._server.shard(shard).snapshot for shard in shards}
+        return {shard: snapshot for shard, snapshot in found.items() if snapshot is not None}
+
+    def archived(self) -> tuple[Position, Position]:
+        with self._server.changed:
+            return self._server.archived, self._server.trimmed
+
+    def mark_archived(self, keeper: Shard, token: str, upto: Position) -> bool:
+        with self._server.changed:
+            if not token or self._server.shard(keeper).head.token != token:
+                return False
+            self._server.archived = max(self._server.archived, upto)
+            return True
+
+    def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
+        server = self._server
+        with server.changed:
+            head = server.shard(keeper).head
+            if not token or head.token != token:
+                return Fenced(token=head.token)
+            limit = min(upto, server.archived)
+            for shard in holding:
+                data = server.shard(shard)
+                kept = data.snapshot.position if data.snapshot else Position(0, 0)
+                limit = min(limit, data.head.log_cursor, kept)
+            count = bisect_right(server.log, limit, key=_position)
+            if count:
+                del server.log[:count]
+                server.trimmed = limit
+            return count
+
+    def sizes(self) -> Mapping[str, int]:
+        server = self._server
+        with server.changed:
+            return {
+                "entries": len(server.log),
+                "dead": len(server.dead),
+                "bytes": sum(len(entry.data) for entry in server.log),
+                "first_milliseconds": server.log[0].position.milliseconds if server.log else 0,
+                "last_milliseconds": server.last.milliseconds,
+            }
+
+    def close(self) -> None:
+        self.wake()

@@ -1,0 +1,1 @@
+"""The store on Redis: connections, the Function library, steps, blocking reads."""

@@ -1,0 +1,313 @@
+"""The node's store on a real Redis: `functions.lua` for everything that writes, raw connections, one for each use.
+
+Comes in: the calls of the `Store` Protocol. Goes out: their answers; a server that cannot serve is StoreUnreachable or
+StoreBroken with one clear line. Steps share one connection, the blocking reader has its own, so has the lease, so that
+a stuck server is noticed within a second, and everything else shares the last. Next: hosts, reader, lease, keeper,
+CLI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NoReturn
+
+from chronolet.kernel.storage.redis import library, replies, scan
+from chronolet.kernel.storage.redis.connection import Address, Channel
+from chronolet.kernel.storage.redis.errors import ConnectionLost, RedisError, ResponseError, no_function, translated
+from chronolet.kernel.storage.redis.reader import Reader
+from chronolet.kernel.storage.redis.replies import position, text
+from chronolet.kernel.storage.redis.step import Commits
+from chronolet.kernel.storage.store import (
+    Acquired,
+    Committed,
+    Conflict,
+    Fenced,
+    Head,
+    Inputs,
+    NotFree,
+    Run,
+    Snapshot,
+    Step,
+    StoreBroken,
+    StoreUnreachable,
+    owner_of,
+)
+from chronolet_schemas.envelope import Entry, Mail, Position, Record
+from chronolet_schemas.keys import NODES, Keys, Shard
+
+STEP_TIMEOUT_SECONDS = 5.0
+LEASE_TIMEOUT_SECONDS = 0.8
+QUERY_TIMEOUT_SECONDS = 10.0
+PATIENCE_SECONDS = 10.0
+
+
+class RedisStore:
+    """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as `redis_url`
+    reads them.
+
+    `strict` turns warnings about the server's settings into refusals. `patience_seconds`: for how long an unanswered
+    step is sent again. ValueError for a URL that is none.
+    """
+
+    def __init__(
+        self, url: str, node: str, *, strict: bool = False, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        self._address = Address(url)
+        self._keys = Keys(node)
+        self._strict = strict
+        self._steps = Channel(self._address, STEP_TIMEOUT_SECONDS)
+        self._lease = Channel(self._address, LEASE_TIMEOUT_SECONDS)
+        self._queries = Channel(self._address, QUERY_TIMEOUT_SECONDS)
+        self._commits = Commits(self._steps, self._keys, patience_seconds)
+        self._reader = Reader(self._address, self._keys, self._queries)
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    def check(self) -> Sequence[str]:
+        try:
+            warnings = library.inspect_server(self._queries)
+            if warnings and self._strict:
+                raise StoreUnreachable(warnings[0], healing=False)
+            library.load(self._queries)
+        except RedisError as error:
+            raise translated(error, self._address.where) from error
+        return warnings
+
+    def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
+        pairs = [part for kind in sorted(shards) for part in (kind, str(shards[kind]))]
+        reply = self._function("begin", (self._keys.meta, self._keys.log), run, len(shards), *pairs, *record)
+        found, *counts = (text(part) for part in reply[1:])
+        fixed = {kind: int(count) for kind, count in zip(counts[::2], counts[1::2], strict=True)}
+        # A repeat after a lost answer finds the run begun, but by this very call.
+        return Run(run=found, shards=fixed, new=found == run)
+
+    def run(self) -> str:
+        meta = self._keys.meta
+        return text(self._ask([meta], [("HGET", meta, "run")])[0] or b"")
+
+    # -- leases and ownership ------------------------------------------------------------------------------------
+
+    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
+        keys = (self._keys.alive(process), self._keys.meta)
+        self._function("renew", keys, process, info, ttl_milliseconds, channel=self._lease)
+
+    def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
+        hashes = [self._keys.shard(shard) for shard, _ in shards]
+        tokens = [token for _, token in shards]
+        self._function("retire", (self._keys.alive(process), self._keys.meta, *hashes), process, *tokens)
+
+    def announce(self, line: str) -> None:
+        """Keep the node's line in the list of nodes. It has no node's hash tag: written by itself, never in a step."""
+        self._ask([NODES], [("HSET", NODES, self._keys.node, line)])
+
+    def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
+        keys = [self._keys.shard(shard) for shard in shards]
+        found = self._ask(keys, [("HGETALL", key) for key in keys])
+        return {shard: replies.head(flat, key) for shard, key, flat in zip(shards, keys, found, strict=True)}
+
+    def alive(self) -> Mapping[str, str]:
+        return {process: text(info) for process, info in self._processes() if info is not None}
+
+    def up_milliseconds(self) -> int:
+        return library.whole_seconds_up(self._queries) * 1000
+
+    def forget_dead(self) -> None:
+        fields = [f"process:{process}" for process, info in self._processes() if info is None]
+        if fields:
+            self._ask([self._keys.meta], [("HDEL", self._keys.meta, *fields)])
+
+    def _processes(self) -> list[tuple[str, bytes | None]]:
+        """All that the node's hash names, with what their leases say."""
+        names = self._ask([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
+        processes = [text(name)[8:] for name in names if name.startswith(b"process:")]
+        if not processes:
+            return []
+        keys = [self._keys.alive(process) for process in processes]
+        return list(zip(processes, self._ask(keys, [("MGET", *keys)])[0], strict=True))
+
+    def acquire(
+        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+    ) -> Acquired | NotFree:
+        keys = (self._keys.shard(shard), self._keys.alive(owner_of(expected_token)), self._keys.meta)
+        word, *rest = self._function("acquire", keys, expected_token, process, schema, int(proven_dead))
+        if word == b"OK":
+            return Acquired(head=replies.head(rest, keys[0]))
+        reason: Any = text(rest[0])
+        return NotFree(reason=reason, token=text(rest[1]))
+
+    def unowned(self, shard: Shard, token: str) -> int | None:
+        keys = (self._keys.shard(shard), self._keys.alive(owner_of(token)))
+        word, answer = self._function("unowned", keys, token)
+        return int(answer) if word == b"OK" else None
+
+    # -- the step ------------------------------------------------------------------------------------------------
+
+    def step(self, step: Step) -> Committed | Fenced | Conflict:
+        return self._commits.commit(step)
+
+    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
+        key = self._keys.shard(shard)
+        commands = [("FCALL", "chronolet_try_1", 1, key, token, *one) for one in counts.items()]
+        try:
+            replies = self._ask([key], commands)
+        except StoreBroken as error:
+            if not no_function(error):
+                raise
+            library.load(self._queries)
+            replies = self._ask([key], commands)
+        answers = [_checked("try", reply) for reply in replies]
+        return next((Fenced(token=text(reply[1])) for reply in answers if reply[0] == b"FENCED"), None)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
+        end = "+" if upto is None else str(upto)
+        log = self._keys.log
+        found = self._ask([log], [("XRANGE", log, f"({after}", end, "COUNT", count)])[0]
+        return list(replies.entries(found))
+
+    def read_mail(self, shard: Shard, after: Position, count: int) -> Sequence[Mail]:
+        mailbox = self._keys.mailbox(shard)
+        found = self._ask([mailbox], [("XRANGE", mailbox, f"({after}", "+", "COUNT", count)])[0]
+        return list(replies.mails(found))
+
+    def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
+        return scan.scan(self._address, self._keys.log, after, upto)
+
+    def last(self) -> Position:
+        return position(self._stream(self._keys.log).get("last-generated-id", b"0-0"))
+
+    def wait(
+        self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
+    ) -> Inputs:
+        try:
+            return self._reader.wait(log_after, mail_after, count, block_milliseconds)
+        except ResponseError as error:
+            self._refused(error, [self._keys.log, *map(self._keys.mailbox, mail_after)])
+        except ConnectionLost as error:
+            raise translated(error, self._address.where) from error
+
+    def wake(self) -> None:
+        self._reader.wake()
+
+    # -- commands ------------------------------------------------------------------------------------------------
+
+    def send(
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
+    ) -> Literal["sent", "duplicate", "busy"]:
+        keys = (self._keys.mailbox(shard), self._keys.shard(shard), self._keys.requests(shard))
+        word = self._function("send", keys, mail_type, entity, request, data)[0]
+        if word == b"BUSY":
+            return "busy"
+        # After a lost answer the duplicate may be this very call's own first try; either way it is in, once.
+        return "duplicate" if word == b"DUPLICATE" else "sent"
+
+    # -- snapshots, archive, trimming ----------------------------------------------------------------------------
+
+    def snapshot(self, shard: Shard, token: str, snapshot: Snapshot) -> bool:
+        keys = (self._keys.snapshot(shard), self._keys.shard(shard), self._keys.log)
+        arguments = (token, str(snapshot.position), snapshot.format, snapshot.state)
+        word, *rest = self._function("snapshot", keys, *arguments)
+        # A repeat after a lost answer finds its own position there.
+        repeated = word == b"STALE" and self._queries.resent and text(rest[0]) == str(snapshot.position)
+        return bool(word == b"OK" or repeated)
+
+    def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
+        keys = [self._keys.snapshot(shard) for shard in shards]
+        found = self._ask(keys, [("HMGET", key, "position", "format", "state") for key in keys])
+        return {
+            shard: Snapshot(position=position(at), format=int(form), state=state)
+            for shard, (at, form, state) in zip(shards, found, strict=True)
+            if at is not None and form is not None and state is not None and form.isdigit()
+        }
+
+    def archived(self) -> tuple[Position, Position]:
+        meta = self._keys.meta
+        upto, trimmed = self._ask([meta], [("HMGET", meta, "archived", "trimmed")])[0]
+        return position(upto or b"0-0"), position(trimmed or b"0-0")
+
+    def mark_archived(self, keeper: Shard, token: str, upto: Position) -> bool:
+        word, *_ = self._function("archived", (self._keys.meta, self._keys.shard(keeper)), token, str(upto))
+        return bool(word == b"OK")
+
+    def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
+        held = [key for shard in holding for key in (self._keys.shard(shard), self._keys.snapshot(shard))]
+        keys = (self._keys.meta, self._keys.log, self._keys.shard(keeper), *held)
+        total = 0
+        while True:
+            word, *rest = self._function("trim", keys, token, str(upto))
+            if word == b"FENCED":
+                return Fenced(token=text(rest[0]))
+            if not rest[0]:
+                return total
+            total += int(rest[0])
+
+    def sizes(self) -> Mapping[str, int]:
+        log, dead = self._keys.log, self._keys.dead
+        entries, dead_letters, size = self._ask(
+            [log, dead, log], [("XLEN", log), ("XLEN", dead), ("MEMORY", "USAGE", log)]
+        )
+        stream = self._stream(log)
+        first = stream.get("first-entry")
+        return {
+            "entries": entries,
+            "dead": dead_letters,
+            "bytes": size or 0,
+            "first_milliseconds": position(first[0]).milliseconds if first else 0,
+            "last_milliseconds": position(stream.get("last-generated-id", b"0-0")).milliseconds,
+        }
+
+    def close(self) -> None:
+        self._commits.close()
+        for channel in (self._steps, self._lease, self._queries):
+            channel.disconnect()
+        self._reader.close()
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    def _function(
+        self, name: str, keys: Sequence[str], *arguments: str | bytes | int, channel: Channel | None = None
+    ) -> list[Any]:
+        """Call a function; StoreBroken if it refuses what it found."""
+        chosen = channel or self._queries
+        command = ("FCALL", f"chronolet_{name}_1", len(keys), *keys, *arguments)
+        try:
+            reply: list[Any] = chosen.call(*command)
+        except ResponseError as error:
+            if not no_function(error):
+                raise translated(error, chosen.where) from error
+            library.load(self._queries)
+            reply = chosen.call(*command)
+        return _checked(name, reply)
+
+    def _ask(self, keys: Sequence[str], commands: Sequence[Sequence[str | int]]) -> list[Any]:
+        """Plain reading commands in one round trip; `keys` are what an error may be about."""
+        try:
+            return self._queries.calls(commands)
+        except ResponseError as error:
+            self._refused(error, keys)
+
+    def _stream(self, key: str) -> dict[str, Any]:
+        """XINFO STREAM as a map; empty for a stream that is not there."""
+        try:
+            flat = self._queries.call("XINFO", "STREAM", key)
+        except ResponseError as error:
+            if "no such key" in str(error):
+                return {}
+            self._refused(error, [key])
+        return {text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+
+    def _refused(self, error: ResponseError, keys: Sequence[str]) -> NoReturn:
+        """Raise what an error reply means; for a wrong type, name the keys with their types."""
+        if "WRONGTYPE" in str(error):
+            types = self._queries.calls([("TYPE", key) for key in keys])
+            found = ", ".join(f"{key} is a {text(kind)}" for key, kind in zip(keys, types, strict=True))
+            raise StoreBroken(f"a key is not of the type it must be: {found}") from error
+        raise translated(error, self._address.where) from error
+
+
+def _checked(name: str, reply: list[Any]) -> list[Any]:
+    """A function's reply; StoreBroken if it refused what it found."""
+    if reply[0] == b"BROKEN":
+        raise StoreBroken(f"{name} was refused and nothing was written: {text(reply[1])}")
+    return reply

@@ -1,0 +1,205 @@
+"""One connection to Redis: opened and logged in by its first use, bytes out, raw replies in.
+
+Comes in: a server's `Target`, packed commands. Goes out: replies as hiredis makes them, errors of `redis_errors`. Next:
+`redis_connection`. RESP2, so replies are flat lists of bytes. Why not redis-py: importing its connection imports all of
+it, 8 MiB and 0.1 s of CPU in each process (ADR 28).
+
+Nothing here refers to itself, so a connection that is dropped is freed at once, with its buffer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import Any, Final
+
+import hiredis
+
+from chronolet.kernel.storage.redis.errors import AnswerLate, ConnectionLost, replied
+from chronolet.kernel.storage.redis.urls import Target
+
+_READ_BYTES = 64 * 1024
+"""More comes from malloc as pages of its own, given back at once: twice the time of a short reply."""
+_CONNECT_SECONDS = 5.0
+_UNFINISHED: Final = object()
+_TCP_OPTIONS: Final = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    # A server whose machine is gone is noticed in 45 s, also by a connection that only reads.
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
+
+
+class Wire:
+    """A connection that is open or not. Any error but a refusal closes it: a late answer must not be taken for another
+    call's. `timeout`: for how many seconds the server may be silent.
+    """
+
+    def __init__(self, target: Target, timeout: float) -> None:
+        self._target = target
+        self._timeout = timeout
+        self._socket: socket.socket | None = None
+        self._reader = _reader()
+
+    @property
+    def connected(self) -> bool:
+        """Whether it is open, as far as is known here."""
+        return self._socket is not None
+
+    def send(self, packed: bytes) -> None:
+        """Put bytes on the wire, opening the connection if need be. ConnectionLost."""
+        if self._socket is None:
+            self._open()
+        self._send(packed)
+
+    def receive(self, timeout: float | None = None) -> Any:
+        """One reply; a refusal is answered as a `ResponseError`, not raised. `timeout`: other than usual, in seconds.
+
+        Raises ConnectionLost, also for a refusal to serve at all.
+        """
+        with self._closed_on_error("read"):
+            reply = self._reply(self._timeout if timeout is None else timeout)
+            try:
+                if isinstance(reply, ConnectionLost):
+                    raise reply
+                return reply
+            finally:
+                # The error knows this frame by its traceback: both would know each other.
+                del reply
+
+    def close(self) -> None:
+        """The next use opens it again. A `receive` on another thread ends with ConnectionLost."""
+        closed, self._socket = self._socket, None
+        if closed is not None:
+            with contextlib.suppress(OSError):  # the server has closed it
+                closed.shutdown(socket.SHUT_RDWR)
+            closed.close()
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        with self._closed_on_error("connect"):
+            self._reader = _reader()
+            self._socket = _connected(self._target, min(self._timeout, _CONNECT_SECONDS))
+        for command in _introduction(self._target):
+            self._send(pack(*command))
+            reply = self.receive()
+            if isinstance(reply, Exception):
+                self.close()
+                raise ConnectionLost(f"{command[0]}: {reply}")
+
+    def _send(self, packed: bytes) -> None:
+        with self._closed_on_error("write"):
+            self._opened(self._timeout).sendall(packed)
+
+    def _opened(self, timeout: float) -> socket.socket:
+        opened = self._socket
+        if opened is None:
+            raise ConnectionLost("the connection was closed here")
+        if opened.gettimeout() != timeout:
+            opened.settimeout(timeout)
+        return opened
+
+    def _reply(self, timeout: float) -> Any:
+        while (reply := self._reader.gets()) is _UNFINISHED:
+            received = self._opened(timeout).recv(_READ_BYTES)
+            if not received:
+                raise ConnectionLost("the connection was closed by the server")
+            self._reader.feed(received)
+        if isinstance(reply, hiredis.PushNotification):
+            raise ConnectionLost(f"a push message, which RESP2 does not have: {reply!r:.100}")
+        return reply
+
+    @contextlib.contextmanager
+    def _closed_on_error(self, doing: str) -> Iterator[None]:
+        """Whatever is wrong, an interrupt included; what the socket says becomes a word of `redis_errors`."""
+        try:
+            yield
+        except TimeoutError as error:
+            self.close()
+            raise AnswerLate(f"{doing}: timed out") from error
+        # A path or a host's name that nothing can have is a ValueError.
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ConnectionLost(f"{doing}: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+
+def pack(*command: str | bytes | int) -> bytes:
+    """A command's bytes."""
+    # Its types name a tuple of one word.
+    packed: bytes = hiredis.pack_command(command)  # type: ignore[arg-type]
+    return packed
+
+
+def _reader() -> hiredis.Reader:
+    return hiredis.Reader(protocolError=_unreadable, replyError=replied, notEnoughData=_UNFINISHED)
+
+
+def _unreadable(text: str) -> ConnectionLost:
+    return ConnectionLost(f"what the server says is no reply of Redis: {text}")
+
+
+def _introduction(target: Target) -> Iterator[tuple[str | int, ...]]:
+    """What a new connection says first."""
+    if target.username:
+        yield "AUTH", target.username, target.password
+    elif target.password:
+        yield "AUTH", target.password
+    if target.database:
+        yield "SELECT", target.database
+
+
+def _connected(target: Target, timeout: float) -> socket.socket:
+    """OSError; ValueError for a place that cannot be."""
+    if target.socket:
+        return _dialled(socket.AF_UNIX, target.socket, timeout)
+    refused: OSError = OSError(f"{target.host} has no address")
+    for family, *_, address in socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM):
+        try:
+            opened = _dialled(family, address, timeout)
+        except OSError as error:
+            refused = error
+        else:
+            return _encrypted(opened, target) if target.tls is not None else opened
+    try:
+        raise refused
+    finally:
+        del refused
+
+
+def _dialled(family: int, address: Any, timeout: float) -> socket.socket:
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        for option in () if family == socket.AF_UNIX else _TCP_OPTIONS:
+            opened.setsockopt(*option)
+        opened.settimeout(timeout)
+        opened.connect(address)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _encrypted(opened: socket.socket, target: Target) -> socket.socket:
+    import ssl  # noqa: PLC0415 - most servers are reached by a socket of this machine
+
+    tls = target.tls
+    assert tls is not None  # noqa: S101 - asked by the caller
+    try:
+        context = ssl.create_default_context()
+        context.check_hostname = tls.check_hostname and tls.verify != "none"
+        context.verify_mode = ssl.VerifyMode[f"CERT_{tls.verify.upper()}"]
+        if tls.certificate or tls.key:
+            context.load_cert_chain(tls.certificate or tls.key, tls.key or None, tls.key_password or None)
+        if tls.ca_file or tls.ca_folder:
+            context.load_verify_locations(tls.ca_file or None, tls.ca_folder or None)
+        return context.wrap_socket(opened, server_hostname=target.host)
+    except BaseException:
+        opened.close()
+        raise

@@ -1,0 +1,1 @@
+"""The agent's log lines and their format."""

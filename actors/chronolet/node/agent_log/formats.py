@@ -1,0 +1,69 @@
+"""How the agent's own log looks.
+
+Comes in: the form, text or json. Goes out: structlog as all parts use it. Next: `log_lines`, which writes what comes
+out to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+from chronolet.node.agent_log.lines import LogLines
+
+_LEVEL = "CHRONOLET_LOG_LEVEL"
+
+
+class _Quoted:
+    """Text that is shown as Python writes it, control characters spelled out."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return repr(self._text)
+
+
+def configure(form: str) -> None:
+    """From now on, in this process."""
+    level = logging.getLevelNamesMapping().get(os.environ.get(_LEVEL, "INFO").upper(), logging.INFO)
+    is_json = form == "json"
+    lines = LogLines(sys.stderr, _lost_as_json if is_json else _lost)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *(() if is_json else (_harmless,)),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer() if is_json else _on_a_terminal(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda *_: lines,
+    )
+
+
+def _lost(lines: int) -> str:
+    return f"lines of this log that could not be written: {lines}"
+
+
+def _lost_as_json(lines: int) -> str:
+    return json.dumps({"event": _lost(lines), "level": "warning", "lines": lines})
+
+
+def _on_a_terminal() -> structlog.dev.ConsoleRenderer:
+    return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+
+
+def _harmless(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What a probe or an engine says must not steer the reader's terminal: the renderer quotes only what has blanks."""
+    for name, value in line.items():
+        if isinstance(value, str) and not value.isprintable():
+            line[name] = _Quoted(value)
+    return line

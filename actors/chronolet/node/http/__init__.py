@@ -1,0 +1,1 @@
+"""The agent's HTTP server and its pages."""

@@ -1,0 +1,49 @@
+"""The newest spans of this process, and the page that shows them: /trace?entity=default/web.
+
+Comes in: spans, from any thread. Goes out: JSON, oldest first, those that go on last. Next: `chronolet trace`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from chronolet.node.http.server import Answer, Query
+from chronolet.ports.spans import Span
+
+MOST = 5_000
+"""Of all entities: some 300 bytes each. A start has about ten, so this is the last 500 starts."""
+
+
+class RecentSpans:
+    """`ports.spans.Spans`: a ring buffer, and what goes on. No more goes on than effects are at work or wait."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._spans: deque[Span] = deque(maxlen=most)
+        self._open: dict[tuple[str, str, str], Span] = {}
+
+    def begin(self, span: Span) -> None:
+        """See `Spans`."""
+        self._open[_key(span)] = span
+
+    def note(self, span: Span) -> None:
+        """See `Spans`. What it waited behind was known when it began."""
+        begun = self._open.pop(_key(span), None)
+        if begun is not None and span.queue is None:
+            span = msgspec.structs.replace(span, queue=begun.queue)
+        self._spans.append(span)
+
+    def of(self, entity: str) -> list[Span]:
+        """Those of one entity, of all where it is empty."""
+        found = (*self._spans.copy(), *tuple(self._open.values()))
+        return [one for one in found if not entity or one.entity == entity]
+
+    def page(self, query: Query) -> Answer:
+        """/trace."""
+        found = self.of(query.get("entity", [""])[0])
+        return Answer(200, msgspec.json.encode(found), "application/json")
+
+
+def _key(span: Span) -> tuple[str, str, str]:
+    return span.entity, span.cause, span.what

@@ -1,0 +1,72 @@
+"""What /metrics tells of device plugins and of who reads PodResources.
+
+Comes in: events of devices, calls of Allocate, calls to PodResources. Goes out: figures by the kubelet's names
+(pkg/kubelet/metrics, pkg/kubelet/apis/podresources). Next: `metrics`.
+"""
+
+from __future__ import annotations
+
+from prometheus_client.metrics import Counter, Gauge, Histogram
+from prometheus_client.registry import CollectorRegistry
+
+from chronolet.ports.devices.pod_resources import Method, Version
+from chronolet_schemas import devices
+from chronolet_schemas.envelope import Event
+
+_METHODS: tuple[Method, ...] = ("list", "get", "get_allocatable")
+
+
+class DeviceFigures:
+    """Hosts and servers call it on their threads."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registrations = Counter(
+            "kubelet_device_plugin_registration_total",
+            "Registrations of device plugins, the refused ones too",
+            ["resource_name"],
+            registry=registry,
+        )
+        self._allocation = Histogram(
+            "kubelet_device_plugin_alloc_duration_seconds",
+            "How long plugins took to answer Allocate",
+            ["resource_name"],
+            registry=registry,
+        )
+        self._requests = Counter(
+            "kubelet_pod_resources_endpoint_requests_total",
+            "Calls to PodResources",
+            ["server_api_version"],
+            registry=registry,
+        )
+        # The kubelet's counters without `_total`, which only a gauge may be called here.
+        self._by_method = {
+            (method, failed): Gauge(
+                f"kubelet_pod_resources_endpoint_{'errors' if failed else 'requests'}_{method}",
+                f"Calls to PodResources {method}{' that failed' if failed else ''}, cumulative",
+                ["server_api_version"],
+                registry=registry,
+            )
+            for method in _METHODS
+            for failed in (False, True)
+        }
+
+    def count(self, event: Event) -> None:
+        """What the kubelet counts of a step's event."""
+        match event:
+            case devices.PluginRegistered():
+                self._registrations.labels(event.resource).inc()
+            case devices.RegistrationRefused():
+                self._registrations.labels(event.resource).inc(event.calls)
+            case _:
+                pass
+
+    def allocate_took(self, resource: str, seconds: float) -> None:
+        """One call of Allocate, whatever became of it."""
+        self._allocation.labels(resource).observe(seconds)
+
+    def asked(self, version: Version, method: Method, failed: bool) -> None:
+        """One call to PodResources."""
+        self._requests.labels(version).inc()
+        self._by_method[method, False].labels(version).inc()
+        if failed:
+            self._by_method[method, True].labels(version).inc()

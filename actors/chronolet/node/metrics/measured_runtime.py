@@ -1,0 +1,221 @@
+"""A runtime whose calls are counted and timed.
+
+Comes in: a runtime, the metrics. Goes out: the same runtime. Next: `wiring` hands it to the actors. Operation names are
+the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from chronolet.node.metrics.metrics import Metrics
+from chronolet.node.stats.running import Running
+from chronolet.pleg.health import illness
+from chronolet.ports.runtime.labels import CONTAINER_NAME, POD_UID
+from chronolet.ports.runtime.runtime import (
+    ContainerSpec,
+    ContainerState,
+    Engine,
+    ExecResult,
+    ExecState,
+    ImageState,
+    Notice,
+    PullStep,
+    Runtime,
+    SandboxSpec,
+)
+from chronolet.ports.runtime.streams import Attachment, Stream
+from chronolet.rules.names.names import SANDBOX
+from chronolet.rules.names.registry_keys import Credential
+
+
+class MeasuredRuntime:
+    """Answers what the runtime below answers; what runs by these answers is noted in `running`."""
+
+    def __init__(self, runtime: Runtime, metrics: Metrics, running: Running | None = None) -> None:
+        self._runtime = runtime
+        self._operation = metrics.operation
+        self._running = running or Running()
+
+    def engine(self) -> Engine:
+        with self._operation("version"):
+            return self._runtime.engine()
+
+    def create_sandbox(self, spec: SandboxSpec) -> str:
+        with self._operation("run_podsandbox"):
+            made = self._runtime.create_sandbox(spec)
+        self._running.created(made, spec)
+        return made
+
+    def create_container(self, spec: ContainerSpec) -> str:
+        with self._operation("create_container"):
+            made = self._runtime.create_container(spec)
+        self._running.created(made, spec)
+        return made
+
+    def start(self, container_id: str) -> None:
+        with self._operation("start_container"):
+            self._runtime.start(container_id)
+        self._running.started(container_id)
+
+    def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
+        with self._operation("container_status"):
+            return self._runtime.inspect(container_id_or_name, timeout_seconds=timeout_seconds)
+
+    def wait(self, container_id: str, timeout_seconds: float) -> bool:
+        # It lasts as long as a container wants to, so a duration would say nothing.
+        return self._runtime.wait(container_id, timeout_seconds)
+
+    def kill(self, container_id: str, signal: str = "KILL") -> None:
+        with self._operation("kill_container"):
+            self._runtime.kill(container_id, signal)
+
+    def remove(self, container_id: str) -> None:
+        with self._operation("remove_container"):
+            self._runtime.remove(container_id)
+        self._running.removed(container_id)
+
+    def remove_dead(self, container_id: str) -> None:
+        with self._operation("remove_container"):
+            self._runtime.remove_dead(container_id)
+        self._running.removed(container_id)
+
+    def forget_endpoint(self, name: str) -> None:
+        with self._operation("remove_podsandbox"):
+            self._runtime.forget_endpoint(name)
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        with self._operation("list_containers"):
+            return self._runtime.list(labels)
+
+    def follow(
+        self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
+    ) -> Iterator[Notice]:
+        # It ends with the stream, so a duration would say nothing.
+        return self._runtime.follow(labels, since, opened)
+
+    def written_bytes(self, container_id: str) -> int:
+        with self._operation("container_status"):
+            return self._runtime.written_bytes(container_id)
+
+    def image(self, reference: str) -> ImageState | None:
+        with self._operation("image_status"):
+            return self._runtime.image(reference)
+
+    def pull(
+        self,
+        reference: str,
+        progress: Callable[[PullStep], None],
+        *,
+        credential: Credential | None = None,
+        opened: Callable[[Stream], None] = lambda _: None,
+        silence_seconds: float = 120.0,
+    ) -> ImageState:
+        with self._operation("pull_image"):
+            return self._runtime.pull(
+                reference, progress, credential=credential, opened=opened, silence_seconds=silence_seconds
+            )
+
+    def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
+        with self._operation("import_image"):
+            return self._runtime.import_image(reference, archive, changes)
+
+    def logs(
+        self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
+    ) -> Iterator[tuple[str, bytes]]:
+        return self._runtime.logs(container_id, follow=follow, tail=tail, since=since, timestamps=timestamps)
+
+    def log_path(self, container_id: str) -> str:
+        return self._runtime.log_path(container_id)
+
+    def create_exec(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        tty: bool = False,
+        stdin: bool = False,
+        env: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
+        with self._operation("create_exec"):
+            return self._runtime.create_exec(container_id, command, tty=tty, stdin=stdin, env=env)
+
+    def inspect_exec(self, exec_id: str) -> ExecState | None:
+        with self._operation("exec_status"):
+            return self._runtime.inspect_exec(exec_id)
+
+    def find_execs(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
+        with self._operation("container_status"):
+            return self._runtime.find_execs(container_id, mark)
+
+    def exec_seconds(self, exec_id: str) -> float | None:
+        with self._operation("exec_status"):
+            return self._runtime.exec_seconds(exec_id)
+
+    def run_exec(
+        self,
+        exec_id: str,
+        timeout_seconds: float = 0.0,
+        *,
+        cancelled: threading.Event | None = None,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> ExecResult:
+        with self._operation("exec_sync"):
+            return self._runtime.run_exec(exec_id, timeout_seconds, cancelled=cancelled, meanwhile=meanwhile)
+
+    def kill_exec(self, exec_id: str) -> None:
+        self._runtime.kill_exec(exec_id)
+
+    def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attachment:
+        with self._operation("exec"):
+            return self._runtime.attach_exec(exec_id, tty=tty)
+
+    def resize_exec(self, exec_id: str, rows: int, columns: int) -> None:
+        self._runtime.resize_exec(exec_id, rows, columns)
+
+    def close(self) -> None:
+        self._runtime.close()
+
+
+class RelistedRuntime(MeasuredRuntime):
+    """The runtime as `pleg` has it: each listing is a relist, which tells what runs and that PLEG lives.
+
+    `threshold` in milliseconds: how old the last good relist may be. Source: pkg/kubelet/pleg/generic.go (Healthy,
+    updateRunningPodAndContainerMetrics).
+    """
+
+    def __init__(self, runtime: Runtime, metrics: Metrics, threshold: int, running: Running | None = None) -> None:
+        super().__init__(runtime, metrics, running)
+        self._metrics = metrics
+        self._threshold = threshold
+        self._last_seen: int | None = None
+        self._began = _monotonic()
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        began_at, began = _monotonic(), time.monotonic()
+        with self._metrics.relist():
+            found = super().list(labels)
+        self._last_seen = began_at
+        self._running.listed(found, began)
+        sandboxes = [one for one in found if one.labels.get(CONTAINER_NAME) == SANDBOX]
+        # A pod may have an old sandbox that still runs: it is one pod all the same.
+        pods = {one.labels.get(POD_UID) for one in sandboxes if one.state == "running"}
+        containers = Counter(str(one.state) for one in found if one.labels.get(CONTAINER_NAME) != SANDBOX)
+        self._metrics.running(len(pods), containers)
+        return found
+
+    def unhealthy(self) -> str:
+        """A health check: why PLEG is not healthy, empty if it is. It needs no listing to come to its end."""
+        return illness(self._last_seen, _monotonic(), self._threshold)
+
+    def stalled(self) -> str:
+        """The same, but a process that has just begun is given as long as any for its first listing."""
+        return illness(self._began if self._last_seen is None else self._last_seen, _monotonic(), self._threshold)
+
+
+def _monotonic() -> int:
+    return time.monotonic_ns() // 1_000_000

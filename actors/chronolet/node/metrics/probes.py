@@ -1,0 +1,117 @@
+"""/metrics/probes, and how punctual probes are.
+
+Comes in: what the prober's workers tell, which probes are gone, or another process's. Goes out: the text of the page;
+two figures more on /metrics. Names and labels are the kubelet's (pkg/kubelet/prober/prober_manager.go), whose
+histogram, too, has successes only. Next: `http`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from prometheus_client.metrics import Counter, Histogram
+from prometheus_client.registry import CollectorRegistry
+
+from chronolet.node.http.server import Answer, Query
+from chronolet.node.metrics.probe_page import ProbeSeries, written
+from chronolet.prober.actor import key as prober_key
+from chronolet.prober.wanted import RunProbe
+from chronolet_schemas import pleg
+from chronolet_schemas.prober import Outcome
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_LATENESS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0)
+_WORDS: dict[Outcome, str] = {
+    "success": "successful",
+    "warning": "successful",
+    "failure": "failed",
+    "unknown": "failed",
+    "error": "unknown",
+    "unjudged": "unjudged",
+}
+"""The kubelet's words for `result`, but for the last one, which is ours."""
+
+
+class ProbeFigures:
+    """`prober.outside.Figures`. Workers call it on one thread, hosts and scrapes on theirs."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """`registry` is that of /metrics; the page has its own series."""
+        self._lateness = Histogram(
+            "chronolet_probe_lateness_seconds",
+            "How long after its time a probe began",
+            buckets=_LATENESS_BUCKETS,
+            registry=registry,
+        )
+        self._spaced = Counter(
+            "chronolet_probes_spaced_total",
+            "Probes that began more than a period late, because too many were at work",
+            registry=registry,
+        )
+        self._lost = Counter(
+            "chronolet_probe_results_lost_total",
+            "Outcomes of probes that could not be written to the stream probe_results",
+            registry=registry,
+        )
+        self._kills = Counter(
+            "chronolet_probe_kills_total",
+            "Stops for failed probes that were asked for while the machine was overloaded, by what became of them",
+            ["outcome"],
+            registry=registry,
+        )
+        self._lock = threading.Lock()
+        self._series: dict[str, ProbeSeries] = {}
+        """By the probe's key, of those that this process is to probe: what is said of any other one comes too late."""
+
+    def begins(self, probe: RunProbe) -> None:
+        """See `Figures`."""
+        key = prober_key(probe.pod, probe.container, probe.probe)
+        with self._lock:
+            known = self._series.get(key)
+            if known is None or known.uid != probe.uid:
+                self._series[key] = ProbeSeries(probe.uid, key)
+
+    def began(self, probe: RunProbe, late_seconds: float) -> None:
+        """See `Figures`."""
+        self._lateness.observe(late_seconds)
+        if late_seconds * 1000 >= probe.period_milliseconds:
+            self._spaced.inc()
+
+    def probed(self, probe: RunProbe, result: Outcome, seconds: float) -> None:
+        """See `Figures`."""
+        word, key = _WORDS[result], prober_key(probe.pod, probe.container, probe.probe)
+        with self._lock:
+            series = self._series.get(key)
+            if series is None or series.uid != probe.uid:
+                return
+            series.count(word)
+            if word == "successful":
+                series.observe(seconds)
+
+    def lost(self, count: int) -> None:
+        """So many raw outcomes were given up."""
+        self._lost.inc(count)
+
+    def kill(self, event: pleg.ProbeKillEvent) -> None:
+        """A stop for a failed probe was held, released or dropped."""
+        match event:
+            case pleg.ProbeKillHeld():
+                self._kills.labels("held").inc()
+            case pleg.ProbeKillDropped():
+                self._kills.labels("dropped").inc()
+            case _:
+                self._kills.labels("released").inc()
+
+    def leave(self, keys: Iterable[str]) -> None:
+        """These probes are gone, or another process's: so are their series."""
+        with self._lock:
+            for key in keys:
+                self._series.pop(key, None)
+
+    def page(self, query: Query) -> Answer:
+        """/metrics/probes. Written outside the lock, for which probes would have to wait."""
+        del query
+        with self._lock:
+            found = list(self._series.values())
+        return Answer(200, written(found), CONTENT_TYPE)

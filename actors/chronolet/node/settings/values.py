@@ -1,0 +1,294 @@
+"""Parsers of settings' values: one for flags, environment and file alike.
+
+Comes in: where the value stands (for the error), and what was found there. Goes out: the value, or `SettingsError`.
+Next: `settings`, whose table names a parser for each setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from chronolet.kernel.storage.redis import urls
+from chronolet.rules.resources import quantities
+
+
+class SettingsError(ValueError):
+    """A setting cannot be used: names it, what was found, what is expected."""
+
+
+class Secret(str):
+    """Text that shows nothing of itself in a representation, as in a traceback or a log line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+def text(what: str, value: Any) -> str:
+    """Non-empty text."""
+    if not isinstance(value, str) or not value.strip():
+        raise SettingsError(f"{what}: found {value!r}, expected text")
+    return value.strip()
+
+
+def any_text(what: str, value: Any) -> str:
+    """Text, possibly empty."""
+    return "" if value == "" else text(what, value)
+
+
+def boolean(what: str, value: Any) -> bool:
+    """`true` or `false`, in a flag as text."""
+    found = {"true": True, "false": False}.get(str(value).strip().lower())
+    if found is None:
+        raise SettingsError(f"{what}: found {value!r}, expected true or false")
+    return found
+
+
+def number(low: int, high: int) -> Callable[[str, Any], int]:
+    """A parser of whole numbers in a range."""
+
+    def parse(what: str, value: Any) -> int:
+        digits = str(value).strip()
+        if isinstance(value, bool) or not digits.isascii() or not digits.isdigit() or not low <= int(digits) <= high:
+            raise SettingsError(f"{what}: found {value!r}, expected a whole number from {low} to {high}")
+        return int(digits)
+
+    return parse
+
+
+def unlimited(high: int) -> Callable[[str, Any], int]:
+    """A parser of whole numbers up to `high`, where -1 stands for any number, as 0 does."""
+
+    def parse(what: str, value: Any) -> int:
+        return 0 if str(value).strip() == "-1" else number(0, high)(what, value)
+
+    return parse
+
+
+def cgroup(what: str, value: Any) -> str:
+    """A cgroup's path, or a slice's name: `/a/b` for both."""
+    written = any_text(what, value)
+    parts = [one for one in written.removesuffix(".slice").split("/") if one]
+    if any(one in (".", "..") for one in parts):
+        raise SettingsError(f"{what}: found {value!r}, expected the path of a cgroup such as /machines")
+    if written.endswith(".slice"):
+        parts = parts[-1].split("-")
+    return "".join(f"/{one}" for one in parts)
+
+
+def quantities_of(separator: str, *names: str, shares: bool = False) -> Callable[[str, Any], dict[str, str]]:
+    """A parser of amounts by name, by commas (`cpu=200m,memory=1Gi`) or as a map; `names` end with `*` for a family.
+
+    An amount is a quantity of 0 or more, where `shares` are taken too with a percent sign.
+    """
+
+    def parse(what: str, value: Any) -> dict[str, str]:
+        found = value if isinstance(value, dict) else pairs(what, str(value), separator)
+        for name, amount in found.items():
+            if not any(name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in names):
+                raise SettingsError(f"{what}: found {name!r}, expected some of {', '.join(names)}")
+            _check_amount(f"{what}: {name}", str(amount).removesuffix("%") if shares else str(amount))
+        return {name: str(amount) for name, amount in found.items()}
+
+    return parse
+
+
+def pairs(what: str, value: str, separator: str) -> dict[str, str]:
+    """What stands in `name=text` pairs by commas."""
+    found = {}
+    for pair in filter(None, (one.strip() for one in value.split(","))):
+        name, mark, amount = pair.partition(separator)
+        if not mark:
+            raise SettingsError(f"{what}: found {pair!r}, expected pairs such as name{separator}amount")
+        found[name.strip()] = amount.strip()
+    return found
+
+
+def _check_amount(what: str, amount: str) -> None:
+    try:
+        if quantities.parse(amount) >= 0:
+            return
+    except quantities.QuantityError as error:
+        raise SettingsError(f"{what}: {error}") from error
+    raise SettingsError(f"{what}: found {amount!r}, expected 0 or more")
+
+
+def part(what: str, value: Any) -> float | None:
+    """A part of a whole, above 0 and up to 1; None where nothing is written."""
+    if value is None or value == "":
+        return None
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 0 < found <= 1:
+        raise SettingsError(f"{what}: found {value!r}, expected a number above 0 and up to 1")
+    return found
+
+
+def one_of(*choices: str) -> Callable[[str, Any], str]:
+    """A parser that takes one of a few words."""
+
+    def parse(what: str, value: Any) -> str:
+        if value not in choices:
+            raise SettingsError(f"{what}: found {value!r}, expected one of {', '.join(choices)}")
+        return str(value)
+
+    return parse
+
+
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+
+
+def duration(what: str, value: Any) -> int:
+    """A Go duration (`10s`, `1m30s`, `500ms`) in milliseconds; above zero."""
+    total = _milliseconds(value)
+    if total is None or total < 1:
+        raise SettingsError(f"{what}: found {value!r}, expected a duration above zero such as 10s or 1m30s")
+    return total
+
+
+def duration_or_none(what: str, value: Any) -> int:
+    """The same, or `0s` (`0`)."""
+    total = 0 if str(value).strip() == "0" else _milliseconds(value)
+    if total is None:
+        raise SettingsError(f"{what}: found {value!r}, expected a duration such as 0s, 10s or 1m30s")
+    return total
+
+
+def _milliseconds(value: Any) -> int | None:
+    """What Go's words come to; None for other words."""
+    rest, total = str(value).strip(), 0.0
+    if not rest:
+        return None
+    while rest:
+        digits = rest[: len(rest) - len(rest.lstrip("0123456789."))]
+        unit = next((unit for unit in ("ms", "s", "m", "h") if rest[len(digits) :].startswith(unit)), "")
+        if not unit or not digits.replace(".", "", 1).isdigit():
+            return None
+        total += float(digits) * _UNITS[unit]
+        rest = rest[len(digits) + len(unit) :]
+    return int(total)
+
+
+def count_or_any(what: str, value: Any) -> int:
+    """A whole number; any below zero stands for any number."""
+    digits = str(value).strip()
+    if isinstance(value, bool) or not digits.isascii() or not digits.removeprefix("-").isdigit():
+        raise SettingsError(f"{what}: found {value!r}, expected a whole number, below 0 for any number")
+    return max(int(digits), -1)
+
+
+def texts(what: str, value: Any) -> tuple[str, ...]:
+    """Words separated by commas, or a list of words."""
+    words = value if isinstance(value, list) else str(value).split(",")
+    return tuple(text(what, word) for word in words)
+
+
+def some_of(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
+    """A parser of words separated by commas; each once, in the order of `choices`."""
+
+    def parse(what: str, value: Any) -> tuple[str, ...]:
+        names = {name.strip() for name in text(what, value).split(",") if name.strip()}
+        if not names or not names <= set(choices):
+            raise SettingsError(f"{what}: found {value!r}, expected some of {', '.join(choices)}")
+        return tuple(name for name in choices if name in names)
+
+    return parse
+
+
+def listed(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
+    """The same of a list, or of words separated by commas; possibly none."""
+
+    def parse(what: str, value: Any) -> tuple[str, ...]:
+        written = value if isinstance(value, str) else ",".join(map(str, value or ()))
+        return some_of(*choices)(what, written) if written else ()
+
+    return parse
+
+
+def folder(what: str, value: Any) -> Path:
+    """An absolute path; `~` is the home folder."""
+    return Path(text(what, value)).expanduser().absolute()
+
+
+def folders(what: str, value: Any) -> tuple[Path, ...]:
+    """Absolute paths, in a flag separated by commas; possibly none."""
+    found = value if isinstance(value, list) else [part for part in any_text(what, value).split(",") if part.strip()]
+    return tuple(folder(what, one) for one in found)
+
+
+def secret_file(what: str, value: Any) -> Path:
+    """The absolute path of a file with one secret in it; `read_secret` reads it."""
+    return folder(what, value)
+
+
+SECRET_BYTES = 4096
+
+
+def read_secret(what: str, path: Path) -> Secret:
+    """The one line that a file holds, without its line's end."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(SECRET_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(f"{what}: {path}: cannot be read: {error.strerror or error}") from error
+    line = found.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+    if not line or len(found) > SECRET_BYTES or not line.isprintable() or "\ufffd" in line:
+        raise SettingsError(f"{what}: {path}: expected one line of UTF-8 text, at most {SECRET_BYTES} bytes")
+    return Secret(line)
+
+
+_WEB = ("http", "https")
+
+
+def _is_whole(found: str) -> bool:
+    """Whether there is a server, and port and Redis's database, where given, are numbers."""
+    try:
+        parts = urlsplit(found)
+        if parts.scheme in _WEB:
+            return parts.port != 0 and bool(parts.hostname)
+        return parts.port != 0 and all(db.isdigit() for db in parse_qs(parts.query).get("db", []))
+    except ValueError:
+        return False
+
+
+def _is_plain(found: str) -> bool:
+    """Whether a request can be made of what stands behind the server's name."""
+    parts = urlsplit(found)
+    return all("!" <= one <= "~" for one in f"{parts.path}{parts.query}")
+
+
+def redis_server(what: str, value: Any) -> str:
+    """The URL of a Redis server; an error shows nothing of it that may be a password."""
+    found = text(what, value)
+    try:
+        urls.check(found)
+    except urls.RedisUrlError as error:
+        raise SettingsError(f"{what}: the URL {error}") from None
+    return found
+
+
+def _shown(found: str) -> str:
+    """What an error shows of a URL that cannot be read: where a password would stand is not known."""
+    return "a URL that cannot be read" if any(mark in found for mark in "@?#") else repr(found)
+
+
+def url(*schemes: str) -> Callable[[str, Any], str]:
+    """A parser of URLs with one of these schemes."""
+
+    def parse(what: str, value: Any) -> str:
+        found = text(what, value)
+        scheme, _, rest = found.partition("://")
+        if scheme not in schemes or not rest or not _is_whole(found):
+            raise SettingsError(f"{what}: found {_shown(found)}, expected a URL such as {schemes[0]}://...")
+        if scheme in _WEB and not _is_plain(found):
+            # Without its text: what stands behind the server's name may be secret.
+            raise SettingsError(f"{what}: found a character that is none of a URL's, expected it as %20 and the like")
+        return found
+
+    return parse

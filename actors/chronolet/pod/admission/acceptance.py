@@ -1,0 +1,65 @@
+"""How a pod's life begins, or goes on with a changed spec: what is accepted, and what of it may not run. Pure.
+
+Comes in: a manifest. Goes out: `pod.SpecAccepted`, `pod.SandboxBlocked`, `pod.ContainerBlocked`. Next: `record`,
+`plan`. Source: pkg/kubelet/kubelet_pods.go and kuberuntime_container.go, where a container that cannot be configured
+waits with CreateContainerConfigError while its pod's sandbox runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chronolet.pod.admission.hashes import container_hashes, sandbox_hash
+from chronolet.rules.validation import honoured, size_findings
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Finding, Pod
+
+_SANDBOX_MAY_RUN = (
+    *honoured.CONTAINERS.values(),
+    "spec.volumes",
+    "spec.resources",
+    "spec.resourceClaims",
+    "spec.activeDeadlineSeconds",
+)
+"""Fields that the sandbox has no part in: it may run while they keep containers from starting. With any other field
+that is not honoured (host namespaces, sysctls, DNS, ...) the sandbox itself would be another one than was asked for."""
+
+
+def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> Sequence[Event]:
+    """The events that begin the life of `uid`, or change its spec."""
+    return (
+        pod.SpecAccepted(
+            pod=manifest.key,
+            uid=uid,
+            source=source,
+            digest=digest,
+            manifest=manifest,
+            accepted_at=now,
+            sandbox_hash=sandbox_hash(manifest),
+            container_hashes=container_hashes(manifest),
+        ),
+        *blocked(uid, manifest),
+    )
+
+
+def blocked(uid: str, manifest: Pod) -> Iterator[Event]:
+    """What of this pod may not run as it is written."""
+    findings = (*honoured.findings(manifest), *size_findings.findings(manifest))
+    whole = _sandbox_blocker(findings)
+    if whole is not None:
+        yield pod.SandboxBlocked(pod=manifest.key, uid=uid, message=str(whole))
+    for container, finding in honoured.blockers(manifest, findings):
+        yield pod.ContainerBlocked(
+            pod=manifest.key,
+            uid=uid,
+            container=container,
+            attempt=0,
+            reason="CreateContainerConfigError",
+            message=str(finding),
+        )
+
+
+def _sandbox_blocker(findings: Sequence[Finding]) -> Finding | None:
+    blocking = (one for one in findings if one.severity == honoured.BLOCKING)
+    return next((one for one in blocking if not one.path.startswith(_SANDBOX_MAY_RUN)), None)

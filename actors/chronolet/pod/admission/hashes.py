@@ -1,0 +1,69 @@
+"""Short hashes that stand for definitions, so that a change of one is seen. Pure.
+
+Comes in: a Pod's spec. Goes out: 16 hexadecimal digits. Next: `pod.SpecAccepted` carries them. Source:
+pkg/kubelet/container/ helpers.go (HashContainer); unlike there, all that a running container would have to be made
+anew for counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from chronolet.pod.state import definitions
+from chronolet.rules.resources.qos_class import qos_class
+from chronolet_schemas.podspec import Container, Pod, plain
+
+_LENGTH = 16
+
+_NOT_IN_THE_CONTAINER = frozenset(
+    {"livenessProbe", "readinessProbe", "startupProbe", "imagePullPolicy", "resizePolicy", "lifecycle"}
+)
+"""Fields that are looked at from outside: the running container need not be replaced for them."""
+
+_SANDBOX = frozenset(
+    {
+        "hostname",
+        "hostnameOverride",
+        "subdomain",
+        "setHostnameAsFQDN",
+        "hostNetwork",
+        "hostPID",
+        "hostIPC",
+        "hostUsers",
+        "shareProcessNamespace",
+        "dnsPolicy",
+        "dnsConfig",
+        "hostAliases",
+        "securityContext",
+        "runtimeClassName",
+    }
+)
+"""Fields of the pod's spec that the sandbox is made from, beside the published ports."""
+
+
+def container_hash(pod: Pod, container: Container) -> str:
+    """Of one container: its own fields and the volumes that it mounts."""
+    fields = {key: value for key, value in plain(container).items() if key not in _NOT_IN_THE_CONTAINER}
+    mounted = {mount.name for mount in container.volume_mounts}
+    volumes = [plain(volume) for volume in pod.spec.volumes if volume.name in mounted]
+    return _hash({"container": fields, "volumes": volumes})
+
+
+def container_hashes(pod: Pod) -> dict[str, str]:
+    """Of every container of the pod, by name."""
+    return {one.name: container_hash(pod, one) for _, one in definitions(pod)}
+
+
+def sandbox_hash(pod: Pod) -> str:
+    """Of the sandbox: what changes the pod's namespaces, its published ports or its QoS class."""
+    spec = {key: value for key, value in plain(pod.spec).items() if key in _SANDBOX}
+    ports = [plain(port) for one in pod.spec.containers for port in one.ports if port.host_port]
+    # Where its cgroup is goes by its class: what is of another one begins anew.
+    return _hash({"spec": spec, "ports": ports, "qos": qos_class(pod.spec)})
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:_LENGTH]

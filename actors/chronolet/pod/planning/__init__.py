@@ -1,0 +1,1 @@
+"""What a pod does next: starts, restarts, hooks, termination, back-off. Pure."""

@@ -1,0 +1,98 @@
+"""Which containers are created ahead of their start. Pure.
+
+Comes in: State, the names of the containers that start first, now. Goes out: the next events of each. Next: `plan`.
+
+A kubelet begins with a container when its sandbox runs, and with its next attempt when the last one is dead. The
+runtime creates a container for a sandbox that does not run yet, and the next attempt beside the one at hand; it only
+refuses to start it. So a container is created while its sandbox starts, and the successor of one that failed a probe
+while that one is being stopped. A container that has to know the pod's address is not created before there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from msgspec.structs import replace
+
+from chronolet.pod.admission import admission
+from chronolet.pod.planning import probing
+from chronolet.pod.planning.backoff import wait_seconds
+from chronolet.pod.planning.starting import ensure_image, policy
+from chronolet.pod.planning.views import sandbox_good
+from chronolet.pod.state import Container, State
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Container as Definition
+
+LONGEST_GRACE_SECONDS = 60
+"""A collector spares what is created and never started for five minutes (container_gc/verdicts.py)."""
+
+_ADDRESSES = frozenset(("status.podIP", "status.podIPs"))
+
+
+def steps(state: State, first: Collection[str]) -> Iterator[Event]:
+    """While the sandbox starts: the next step of each container in `first`, once the runtime has made the sandbox."""
+    if not state.sandbox.id:
+        return
+    for one in state.containers:
+        if one.name in first and not one.blocked and admission.lets_start(state, one):
+            yield from _step(state, one)
+
+
+def _step(state: State, one: Container) -> Iterator[Event]:
+    definition = state.definition(one.name)
+    if one.phase == "waiting":
+        yield ensure_image(state, one, definition)
+    elif one.phase == "image_ready" and not _is_tried(state, one, one.attempt) and _knows_enough(one, definition):
+        yield _requested(state, one, one.attempt)
+
+
+def successor(state: State, one: Container, now: int) -> Iterator[Event]:
+    """The next attempt of a container that is being stopped to be started again, if that happens at once and soon. Its
+    image is looked for by its name before it is created, for that may mean another image by now.
+    """
+    if one.phase != "stopping" or one.stop is None or _is_tried(state, one, one.attempt + 1):
+        return
+    if one.stop.grace_period_seconds > LONGEST_GRACE_SECONDS:
+        return
+    asked_at = one.stop.deadline - one.stop.grace_period_seconds * 1000
+    again = one.stop.reason in probing.FAILED and state.manifest.spec.restart_policy != "Never"
+    same = one.spec_hash == state.container_hashes.get(one.name, "") and one.image_id
+    # The definition's own policy may be another one than that of the attempt before, and an adopted one knows of none.
+    pulled = same and policy(state.definition(one.name)) == "Always"
+    if (
+        again
+        and same
+        and not pulled
+        and not one.blocked
+        and sandbox_good(state)
+        and not wait_seconds(one.back_off, asked_at)
+    ):
+        request = _requested(state, one, one.attempt + 1)
+        yield replace(request, image=one.image, requested_at=now)
+
+
+def _is_tried(state: State, one: Container, attempt: int) -> bool:
+    """The creation of this attempt for this sandbox has been asked for, or another one has not ended."""
+    ahead = one.ahead
+    if ahead is None:
+        return False
+    return ahead.asked or (ahead.attempt == attempt and ahead.sandbox_id == state.sandbox.id)
+
+
+def _requested(state: State, one: Container, attempt: int) -> pod.ContainerCreateRequested:
+    return pod.ContainerCreateRequested(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=attempt,
+        sandbox_id=state.sandbox.id,
+        spec_hash=state.container_hashes.get(one.name, ""),
+        image_id=one.image_id,
+    )
+
+
+def _knows_enough(one: Container, definition: Definition) -> bool:
+    sources = (env.value_from for env in definition.env)
+    fields = {source.field_ref.field_path for source in sources if source is not None and source.field_ref is not None}
+    return one.image == definition.image and not fields & _ADDRESSES

@@ -1,0 +1,163 @@
+"""A container's hooks after its start and before its stop. Pure.
+
+Comes in: State, a container, now; an effect's answer. Goes out: `pod.HookRequested`, `pod.HookPrepared`,
+`pod.HookEnded`; the effects PrepareHook and RunHook. Next: `plan` and `termination` ask what a hook needs next,
+`outstanding` which effect, `record` what an answer means. Source: pkg/kubelet/lifecycle/handlers.go,
+kuberuntime_container.go (startContainer, executePreStopHook).
+
+An exec is made first, then named by HookPrepared, and only then begun: whatever is killed, it never begins twice. A
+request may be made again. A sleep is a wait of the decider's own. A hook ends with its container, and a postStart hook
+with the container's stop too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from chronolet.pod import signals, wanted
+from chronolet.pod.state import Container, Hook, State
+from chronolet.rules.names.ports import port_number
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import HTTPGetAction, LifecycleHandler
+
+_HTTP_PORT = 80
+
+HookEffect = wanted.PrepareHook | wanted.RunHook
+
+
+class _End(NamedTuple):
+    outcome: pod.HookOutcome
+    message: str = ""
+
+
+def handler_of(state: State, container: str, hook: pod.HookName) -> LifecycleHandler | None:
+    """What the spec says now."""
+    lifecycle = state.definition(container).lifecycle
+    if lifecycle is None:
+        return None
+    return lifecycle.post_start if hook == "PostStart" else lifecycle.pre_stop
+
+
+def begins(one: Container) -> bool:
+    """It runs, and its postStart hook has not ended: whatever starts after it waits."""
+    return one.phase == "running" and (one.post_start is not None or one.hook is not None)
+
+
+def steps(state: State, one: Container, now: int) -> Iterator[Event]:
+    """What is to be said about the hook at hand: it is asked for, or it has ended without an effect's answer."""
+    handler = one.stop.pre_stop if one.stop else one.post_start
+    who: dict[str, Any] = {
+        "pod": state.pod,
+        "uid": state.uid,
+        "container": one.name,
+        "attempt": one.attempt,
+        "id": one.id,
+    }
+    if handler is not None:
+        hook: pod.HookName = "PreStop" if one.stop else "PostStart"
+        yield pod.HookRequested(hook=hook, handler=handler, requested_at=now, deadline=_deadline(one), **who)
+    elif one.hook is not None and (end := _end(state, one, one.hook, now)) is not None:
+        yield pod.HookEnded(hook=one.hook.hook, outcome=end.outcome, message=end.message, **who)
+
+
+def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
+    """How the hook ends without an effect's answer, None if it does not."""
+    deadline = _deadline(one)
+    if deadline and now >= deadline:
+        return _End("Unfinished")
+    handler = hook.handler
+    if handler.sleep is not None:
+        return _End("Succeeded") if now >= hook.sleeps_until else None
+    if handler.http_get is not None:
+        port = _port(state, one, handler.http_get)
+        said = f"couldn't find port: {handler.http_get.port} in the container's ports"
+        return None if port else _End("Failed", said)
+    return None if handler.exec is not None else _End("Failed", "invalid handler: neither exec, httpGet nor sleep")
+
+
+def _deadline(one: Container) -> int:
+    """When the hook is given up: a preStop hook has the container's grace, a postStart hook all the time it takes."""
+    return one.stop.deadline if one.stop else 0
+
+
+def effects(state: State, one: Container) -> Iterator[HookEffect]:
+    """The effect of the hook at hand."""
+    hook = one.hook
+    if hook is None:
+        return
+    handler = hook.handler
+    who: dict[str, Any] = {
+        "subject": f"hook/{one.name}",
+        "pod": state.pod,
+        "uid": state.uid,
+        "container": one.name,
+        "attempt": one.attempt,
+        "id": one.id,
+        "hook": hook.hook,
+    }
+    if handler.exec is not None and hook.exec_id:
+        yield wanted.RunHook(
+            intent=f"{hook.hook}/{one.id}/{hook.exec_id}",
+            exec_id=hook.exec_id,
+            command=handler.exec.command,
+            deadline=_deadline(one),
+            **who,
+        )
+    elif handler.exec is not None:
+        yield wanted.PrepareHook(intent=f"{hook.hook}/{one.id}", command=handler.exec.command, **who)
+    elif handler.http_get is not None and (port := _port(state, one, handler.http_get)):
+        yield wanted.RunHook(
+            intent=f"{hook.hook}/{one.id}",
+            http=handler.http_get,
+            port=port,
+            sandbox_ip=state.reached_at,
+            deadline=_deadline(one),
+            **who,
+        )
+
+
+def _port(state: State, one: Container, request: HTTPGetAction) -> int:
+    """The number of the port: as it is given, by the name of one of the container's ports, 80 if none is; 0 if there
+    is no port of that name.
+    """
+    if request.port is None or request.port == "":
+        return _HTTP_PORT
+    return port_number(request.port, state.definition(one.name).ports)
+
+
+def answered(state: State, effect: HookEffect, answer: signals.Answer, _now: int) -> Sequence[Event]:
+    """What a worker's answer means."""
+    who: dict[str, Any] = {
+        "pod": state.pod,
+        "uid": effect.uid,
+        "container": effect.container,
+        "attempt": effect.attempt,
+        "id": effect.id,
+        "hook": effect.hook,
+    }
+    match answer:
+        case signals.HookPrepared():
+            return (pod.HookPrepared(exec_id=answer.exec_id, **who),)
+        case signals.HookDone():
+            end = _End("Failed" if answer.failed else "Succeeded", answer.message)
+        case signals.HookUnfinished():
+            end = _End("Unfinished")
+        case signals.HookRefused():
+            end = _End("Failed", answer.message)
+        case signals.HookOutcomeUnknown():
+            end = _End("Unknown", answer.message)
+        case _:
+            return ()
+    return (pod.HookEnded(outcome=end.outcome, message=end.message, **who),)
+
+
+def refusal(effect: HookEffect, message: str) -> signals.Answer:
+    """What a worker that raised, or did not end in time, has to be taken for: an exec may have been begun by it."""
+    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
+    if isinstance(effect, wanted.PrepareHook):
+        return signals.HookRefused(message=message, **to)
+    if effect.exec_id:
+        return signals.HookOutcomeUnknown(message=message, **to)
+    return signals.HookDone(failed=True, message=message, **to)

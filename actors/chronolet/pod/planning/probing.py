@@ -1,0 +1,230 @@
+"""A pod's side of probing: which probes its containers want, and what their results are to it. Pure.
+
+Comes in: State; `prober.ResultChanged`. Goes out: `pod.ProbingRequested`, `-Withdrawn`, `-Skipped`,
+`pod.ContainerProbed`. Next: `decider`; `views` and `status` ask what the results are.
+Source: pkg/kubelet/prober/prober_manager.go (AddPod, UpdatePodStatus), prober.go (runProbe).
+
+A probe is asked for when its container runs and its postStart hook is over, and again when the pod's spec changes: the
+prober knows what it has heard. Plain init containers and ephemeral ones are not probed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from msgspec.structs import replace
+
+from chronolet.pod.planning.lifecycle import begins
+from chronolet.pod.state import Container, Probing, State, field_path
+from chronolet.rules.expansion import expand_all
+from chronolet.rules.names.ports import port_number
+from chronolet.rules.probes.periods import period_milliseconds
+from chronolet.rules.probes.results import UNPROBED
+from chronolet.rules.validation.expanded_sizes import TooLargeError, check_words, text_bytes
+from chronolet_schemas import pod, prober
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Container as Definition
+from chronolet_schemas.podspec import Probe
+
+
+class Flags(NamedTuple):
+    """What `started` and `ready` of a container's status are."""
+
+    started: bool
+    ready: bool
+
+
+def flags(
+    probes: Collection[prober.ProbeName], results: Mapping[prober.ProbeName, prober.ProbeResult], *, runs: bool
+) -> Flags:
+    """Of a container that has these probes: a result that has not come is no success."""
+    started = runs and ("Startup" not in probes or results.get("Startup") == "success")
+    ready = started and ("Readiness" not in probes or results.get("Readiness") == "success")
+    return Flags(started=started, ready=ready)
+
+
+def probes_of(definition: Definition) -> dict[prober.ProbeName, Probe]:
+    """The probes of a container that may have some."""
+    every: tuple[tuple[prober.ProbeName, Probe | None], ...] = (
+        ("Startup", definition.startup_probe),
+        ("Readiness", definition.readiness_probe),
+        ("Liveness", definition.liveness_probe),
+    )
+    return {name: probe for name, probe in every if probe is not None}
+
+
+def wanted(state: State, one: Container) -> dict[prober.ProbeName, Probe]:
+    """The probes that a container is to have."""
+    return probes_of(state.definition(one.name)) if one.kind in ("app", "sidecar") else {}
+
+
+def result(one: Container, probe: prober.ProbeName) -> prober.ProbeResult | None:
+    """What is known of the run at hand, None if nothing is."""
+    known = next((each for each in one.probing if each.probe == probe), None)
+    return known.result or None if known is not None and _is_of_run(known, one) else None
+
+
+def results(one: Container) -> dict[prober.ProbeName, prober.ProbeResult]:
+    """All that is known of the run at hand."""
+    names: tuple[prober.ProbeName, ...] = get_args(prober.ProbeName)
+    return {name: found for name in names if (found := result(one, name)) is not None}
+
+
+KIND = "prober"
+
+
+def steps(state: State, takes_part: Collection[str]) -> Sequence[Event]:
+    """What the prober is to be told of containers that run; where nobody probes, that it was told nothing."""
+    if state.over:
+        return ()
+    running = (one for one in state.containers if one.phase == "running" and not begins(one))
+    return tuple(event for one in running for event in _asking(state, one, skips=KIND not in takes_part))
+
+
+def _asking(state: State, one: Container, *, skips: bool) -> Iterator[Event]:
+    probes = wanted(state, one)
+    here = [each for each in one.probing if _is_of_run(each, one) and each.digest == state.digest]
+    done = {each.probe for each in here if skips or not each.skipped}
+    for each in one.probing:
+        if each.probe not in probes:
+            yield _withdrawn(state, one, each.probe)
+    for name, definition in probes.items():
+        if name not in done:
+            yield _skip(state, one, name) if skips else _request(state, one, name, definition)
+
+
+def withdrawals(state: State, names: Collection[str] | None = None) -> Iterator[Event]:
+    """No container is to be probed any more, or none but those of `names`."""
+    for one in state.containers:
+        if names is None or one.name not in names:
+            for each in one.probing:
+                yield _withdrawn(state, one, each.probe)
+
+
+def heard(state: State, message: prober.ResultChanged) -> Iterator[Event]:
+    """A result, if it is one of the run at hand, and another one than is known. A container that somebody starts again
+    keeps its id: what was found out of its run before may still be on its way.
+    """
+    one = state.container(message.container) if message.uid == state.uid else None
+    if one is None or not _is_of_run(message, one) or one.phase not in ("running", "stopping"):
+        return
+    if message.result != (result(one, message.probe) or UNPROBED[message.probe]):
+        yield pod.ContainerProbed(
+            id=one.id, started_at=one.started_at, probe=message.probe, result=message.result, **_who(state, one)
+        )
+
+
+def failed(one: Container) -> pod.StopReason | None:
+    """Why a container is to be stopped for its probes."""
+    if result(one, "Liveness") == "failure":
+        return "LivenessFailed"
+    return "StartupFailed" if result(one, "Startup") == "failure" else None
+
+
+def grace_seconds(state: State, one: Container, reason: pod.StopReason) -> int | None:
+    """The grace that the failed probe itself gives, None if it gives none."""
+    probes = wanted(state, one)
+    probe = probes.get("Liveness" if reason == "LivenessFailed" else "Startup")
+    return probe.termination_grace_period_seconds if probe is not None and reason in FAILED else None
+
+
+FAILED: frozenset[pod.StopReason] = frozenset(("LivenessFailed", "StartupFailed"))
+
+
+def asked(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Probing, ...]:
+    """The probes of a container after one was asked for; a result of the same run stays."""
+    before = next((each for each in known if each.probe == event.probe), None)
+    same = before is not None and (before.id, before.started_at) == (event.id, event.started_at)
+    now = Probing(
+        probe=event.probe,
+        id=event.id,
+        started_at=event.started_at,
+        digest=event.digest,
+        result=before.result if before is not None and same and not before.skipped else "",
+    )
+    return (*without(known, event.probe), now)
+
+
+def skipped(known: tuple[Probing, ...], event: pod.ProbingSkipped) -> tuple[Probing, ...]:
+    """The probes of a container after one was passed over."""
+    now = Probing(
+        probe=event.probe,
+        id=event.id,
+        started_at=event.started_at,
+        digest=event.digest,
+        result="success",
+        skipped=True,
+    )
+    return (*without(known, event.probe), now)
+
+
+def without(known: tuple[Probing, ...], probe: prober.ProbeName) -> tuple[Probing, ...]:
+    """The probes of a container but one."""
+    return tuple(each for each in known if each.probe != probe)
+
+
+def with_result(known: tuple[Probing, ...], event: pod.ContainerProbed) -> tuple[Probing, ...]:
+    """The probes of a container after a result."""
+    return tuple(replace(each, result=event.result) if each.probe == event.probe else each for each in known)
+
+
+def _is_of_run(each: Probing | prober.ResultChanged, one: Container) -> bool:
+    return (each.id, each.started_at) == (one.id, one.started_at)
+
+
+def _request(state: State, one: Container, probe: prober.ProbeName, definition: Probe) -> Event:
+    manifest = state.manifest
+    period = period_milliseconds(manifest, one.name, probe, definition.period_seconds)
+    return pod.ProbingRequested(
+        id=one.id,
+        digest=state.digest,
+        started_at=one.started_at,
+        ip=state.reached_at,
+        restarts="Always" if one.kind == "sidecar" else manifest.spec.restart_policy,
+        started=flags(wanted(state, one), results(one), runs=True).started,
+        field=field_path(one.kind, one.name),
+        probe=probe,
+        definition=resolved(state.definition(one.name), definition),
+        period_milliseconds=period,
+        **_who(state, one),
+    )
+
+
+def _skip(state: State, one: Container, probe: prober.ProbeName) -> Event:
+    return pod.ProbingSkipped(
+        id=one.id, digest=state.digest, started_at=one.started_at, probe=probe, **_who(state, one)
+    )
+
+
+def resolved(container: Definition, probe: Probe) -> Probe:
+    """The probe with numbers for the names of ports, as far as the container has them, and its command expanded: with
+    the variables that the spec itself gives a value.
+    """
+    if probe.exec is not None:
+        variables = {one.name: one.value for one in container.env}
+        return replace(probe, exec=replace(probe.exec, command=_expanded(probe.exec.command, variables)))
+    if probe.http_get is not None:
+        port = port_number(probe.http_get.port, container.ports) or probe.http_get.port
+        return replace(probe, http_get=replace(probe.http_get, port=port))
+    if probe.tcp_socket is not None:
+        port = port_number(probe.tcp_socket.port, container.ports) or probe.tcp_socket.port
+        return replace(probe, tcp_socket=replace(probe.tcp_socket, port=port))
+    return probe
+
+
+def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The command expanded, or as written where that is too large: such a container never starts (`size_findings`)."""
+    try:
+        check_words("command", command, {name: text_bytes(value) for name, value in variables.items()})
+    except TooLargeError:
+        return tuple(command)
+    return expand_all(command, variables)
+
+
+def _withdrawn(state: State, one: Container, probe: prober.ProbeName) -> Event:
+    return pod.ProbingWithdrawn(probe=probe, **_who(state, one))
+
+
+def _who(state: State, one: Container) -> dict[str, Any]:
+    return {"pod": state.pod, "uid": state.uid, "container": one.name, "attempt": one.attempt}

@@ -1,0 +1,100 @@
+"""The waits in a pod's state: when they end, and what becomes of them when the clock is put back. Pure.
+
+Comes in: State, now. Goes out: times, or the State with waits that have not lost their sense. Next: `decider`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from chronolet.pod.admission import admission
+from chronolet.pod.planning.backoff import MAXIMUM_SECONDS, RESYNC_SECONDS, image_failed_milliseconds
+from chronolet.pod.planning.deadline import deadline
+from chronolet.pod.state import Cleanup, Container, State, Stop
+
+_LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
+
+
+def waits(state: State) -> Iterator[int]:
+    """Every time at which a wait of this state ends."""
+    return (time for time in (*_short(state), *_own(state)) if time)
+
+
+def _short(state: State) -> Iterator[int]:
+    """The ends of waits whose longest is known."""
+    times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
+    stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
+    times += [stop.retry_at for stop in stops if stop]
+    times += admission.asked_again(state)
+    for one in state.containers:
+        times += (one.retry_at, one.tell_again_at)
+        if one.phase == "image_failed":
+            times.append(one.waits_from + image_failed_milliseconds(one.image_failures))
+    return (time for time in times if time)
+
+
+def _own(state: State) -> Iterator[int]:
+    """The ends of waits that are as long as the pod's spec says."""
+    yield deadline(state)
+    for one in state.containers:
+        if one.hook:
+            yield one.hook.sleeps_until
+        if one.stop and one.stop.held:
+            yield one.stop.deadline
+
+
+def _begun(state: State) -> Iterator[int]:
+    """When those waits began."""
+    yield state.accepted_at
+    for one in state.containers:
+        if one.hook:
+            yield one.hook.requested_at
+        if one.stop and one.stop.held:
+            yield one.stop.deadline - one.stop.grace_period_seconds * 1000
+
+
+def clamped(state: State, now: int) -> State:
+    """The state as it is to be planned with.
+
+    A wait that is longer than any is meant to be ends now: the clock was put back since.
+    """
+    if all(time <= now + _LONGEST_MS for time in _short(state)) and all(time <= now for time in _begun(state)):
+        return state
+    return replace(
+        state,
+        accepted_at=min(state.accepted_at, now),
+        sandbox=replace(state.sandbox, retry_at=_clamped(state.sandbox.retry_at, now)),
+        cleanup=_cleanup(state.cleanup, now),
+        containers=tuple(_container(one, now) for one in state.containers),
+        wishes={name: replace(one, asked_at=min(one.asked_at, now)) for name, one in state.wishes.items()},
+        share=replace(state.share, asked_at=min(state.share.asked_at, now)),
+        strays=tuple(replace(one, stop=_stop(one.stop, now)) for one in state.strays),
+    )
+
+
+def _clamped(time: int, now: int) -> int:
+    return now if time > now + _LONGEST_MS else time
+
+
+def _cleanup(one: Cleanup | None, now: int) -> Cleanup | None:
+    return replace(one, retry_at=_clamped(one.retry_at, now)) if one else None
+
+
+def _stop(one: Stop | None, now: int) -> Stop | None:
+    if one is None:
+        return None
+    latest = now + one.grace_period_seconds * 1000
+    return replace(one, retry_at=_clamped(one.retry_at, now), deadline=min(one.deadline, latest))
+
+
+def _container(one: Container, now: int) -> Container:
+    return replace(
+        one,
+        waits_from=min(one.waits_from, now),
+        retry_at=_clamped(one.retry_at, now),
+        tell_again_at=_clamped(one.tell_again_at, now),
+        stop=_stop(one.stop, now),
+        hook=replace(one.hook, requested_at=min(one.hook.requested_at, now)) if one.hook else None,
+    )

@@ -1,0 +1,1 @@
+"""From a pod's spec to the runtime's container specs, mounts and devices."""

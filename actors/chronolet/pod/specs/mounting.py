@@ -1,0 +1,158 @@
+"""What is mounted into a container: the pod's volumes, its names on the network, a file for its last words.
+
+Comes in: a container's definition and where its pod runs. Goes out: mounts; `VolumeRefusal`. Next: `containers`.
+Answers to pkg/kubelet/kubelet_pods.go (makeMounts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal
+
+from chronolet.pod import wanted
+from chronolet.pod.specs.rights import ConfigRefusal
+from chronolet.pod.workers.outside import Outside
+from chronolet.ports.pods.volumes import PodVolumes, SubPath, VolumeFile, VolumeRefusal
+from chronolet.ports.runtime.runtime import Mount
+from chronolet.rules import downward_files, expansion
+from chronolet.rules.downward import Place
+from chronolet.rules.names import hostnames
+from chronolet.rules.resources import quantities
+from chronolet.rules.validation import expanded_sizes
+from chronolet_schemas.podspec import (
+    Container,
+    DownwardAPIVolume,
+    DownwardFile,
+    EmptyDir,
+    Pod,
+    VolumeMount,
+)
+
+HOSTS = "/etc/hosts"
+RESOLV_CONF = "/etc/resolv.conf"
+
+_RESOLVED = "/run/systemd/resolve/resolv.conf"
+"""Where systemd-resolved keeps the addresses that its own loopback address stands for."""
+_PROPAGATION: Final[Mapping[str | None, Literal["", "rslave", "rshared"]]] = {
+    "HostToContainer": "rslave",
+    "Bidirectional": "rshared",
+}
+
+
+def mounts(
+    outside: Outside,
+    effect: wanted.ContainerEffect,
+    definition: Container,
+    place: Place,
+    env: Mapping[str, str],
+) -> Sequence[Mount]:
+    """All mounts of a container; its volumes are made first, where they are not there yet.
+
+    Raises VolumeRefusal, and ConfigRefusal or TooLargeError for a part of a volume that cannot be had.
+    """
+    return (*_volumes(outside, effect, definition, place, env), *_names(outside, effect, definition, place))
+
+
+def _volumes(
+    outside: Outside, effect: wanted.ContainerEffect, definition: Container, place: Place, env: Mapping[str, str]
+) -> Iterator[Mount]:
+    asked = pod_volumes(effect.uid, effect.manifest, place)
+    paths = outside.volumes.prepare(asked)
+    for index, mount in enumerate(definition.volume_mounts):
+        yield Mount(
+            source=_source(outside, effect, mount, env, index=index, path=paths[mount.name]),
+            target=mount.mount_path,
+            # The kubelet's files are not a container's to change.
+            read_only=mount.read_only or mount.name in asked.files,
+            propagation=_PROPAGATION.get(mount.mount_propagation, ""),
+        )
+    if definition.termination_message_path:
+        written = outside.volumes.last_words_file(effect.uid, effect.container, effect.attempt)
+        yield Mount(source=written, target=definition.termination_message_path)
+
+
+def _source(
+    outside: Outside,
+    effect: wanted.ContainerEffect,
+    mount: VolumeMount,
+    env: Mapping[str, str],
+    *,
+    index: int,
+    path: str,
+) -> str:
+    """The volume, or the part of it that the mount names."""
+    sizes = {name: expanded_sizes.text_bytes(value) for name, value in env.items()} if mount.sub_path_expr else {}
+    expanded_sizes.check_path(f"volumeMounts[{index}].subPathExpr", mount.sub_path_expr, sizes)
+    try:
+        part = expansion.expand_known(mount.sub_path_expr, env) if mount.sub_path_expr else mount.sub_path
+    except expansion.MissingVariableError as error:
+        raise ConfigRefusal(str(error)) from error
+    if not part:
+        return path
+    if part.startswith("/"):
+        raise ConfigRefusal(f"error SubPath `{part}` must not be an absolute path")
+    if ".." in part.split("/"):
+        raise ConfigRefusal(f"unable to provision SubPath `{part}`: must not contain '..'")
+    try:
+        return outside.volumes.sub_path(
+            SubPath(uid=effect.uid, volume=mount.name, source=path, container=effect.container, index=index, path=part)
+        )
+    except VolumeRefusal as refusal:
+        said = f'failed to prepare subPath for volumeMount "{mount.name}" of container "{effect.container}": {refusal}'
+        raise ConfigRefusal(said) from refusal
+
+
+def pod_volumes(uid: str, manifest: Pod, place: Place) -> PodVolumes:
+    """All volumes of a pod, with what only its own fields say of them. Raises UnknownReferenceError, TooLargeError."""
+    downward_files.check_files(manifest, place)
+    context = manifest.spec.security_context
+    return PodVolumes(
+        uid=uid,
+        volumes=manifest.spec.volumes,
+        fs_group=context.fs_group if context else None,
+        memory_bytes={one.name: _room(manifest, one.empty_dir) for one in manifest.spec.volumes if one.empty_dir},
+        files={
+            one.name: [_file(manifest, one.downward_api, item, place) for item in one.downward_api.items]
+            for one in manifest.spec.volumes
+            if one.downward_api
+        },
+    )
+
+
+def _room(manifest: Pod, volume: EmptyDir) -> int:
+    """The smaller of its own limit and what all containers together may use; 0 where there is neither."""
+    limits = [one.resources.limits.get("memory") for one in manifest.spec.containers]
+    total = sum(quantities.memory_bytes(one) for one in limits if one) if all(limits) else 0
+    own = quantities.memory_bytes(volume.size_limit) if volume.size_limit else 0
+    return min(total, own) if total and own else total or own
+
+
+def _file(manifest: Pod, volume: DownwardAPIVolume, item: DownwardFile, place: Place) -> VolumeFile:
+    return VolumeFile(
+        path=item.path,
+        content=downward_files.content(item, manifest, place),
+        mode=item.mode if item.mode is not None else volume.default_mode,
+    )
+
+
+def _names(outside: Outside, effect: wanted.ContainerEffect, definition: Container, place: Place) -> Iterator[Mount]:
+    """The pod's own /etc/hosts and, where it differs from the node's, resolv.conf; never over the container's own."""
+    own = {mount.mount_path.rstrip("/") for mount in definition.volume_mounts}
+    manifest = effect.manifest
+    if HOSTS not in own:
+        # Before the sandbox runs the pod has no address, and a container that runs already may read this file.
+        early = isinstance(effect, wanted.CreateContainer)
+        content = None if early else hostnames.hosts_file(manifest, place.pod_ip, outside.host.file(HOSTS))
+        yield Mount(source=outside.volumes.pod_file(effect.uid, "etc-hosts", content), target=HOSTS)
+    if RESOLV_CONF not in own and hostnames.own_resolver(manifest):
+        content = hostnames.resolv_conf(manifest, _of_node(outside))
+        yield Mount(source=outside.volumes.pod_file(effect.uid, "resolv.conf", content), target=RESOLV_CONF)
+
+
+def _of_node(outside: Outside) -> str:
+    """The node's resolver, as a container can reach it: an address of the loopback is its own there."""
+    found = outside.host.file(RESOLV_CONF)
+    addresses = hostnames.parsed(found).nameservers
+    if addresses and all(address.startswith("127.") for address in addresses):
+        return outside.host.file(_RESOLVED) or found
+    return found

@@ -1,0 +1,188 @@
+"""What the runtime is asked to make of a pod. Pure.
+
+Comes in: a pod's effects, with the manifest. Goes out: `SandboxSpec`, `ContainerSpec`. Next: `effects`.
+Answers to: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go, kuberuntime_container.go, kuberuntime_container_linux.go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal
+
+import msgspec
+
+from chronolet.pod import wanted
+from chronolet.pod.specs.devices import Given, beside
+from chronolet.pod.specs.rights import Granted
+from chronolet.pod.state import definitions
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
+from chronolet.rules import downward, expansion
+from chronolet.rules.names import hostnames, names
+from chronolet.rules.resources import cgroups, container_limits, qos_class, resources
+from chronolet.rules.resources.container_limits import Holding
+from chronolet.rules.resources.needs import needs
+from chronolet.rules.validation import expanded_sizes
+from chronolet_schemas.podspec import Container, EnvVarSource, Pod
+
+_PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
+
+
+class Making(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container is made with that its manifest does not say."""
+
+    node: str
+    cause: str
+    run: str = ""
+    place: downward.Place = downward.Place()
+    mounts: Sequence[Mount] = ()
+    granted: Granted = Granted()
+    given: Given = Given()
+    holding: Holding = Holding()
+    target_id: str = ""
+    """The container whose processes an ephemeral container is to see."""
+
+
+def sandbox(
+    effect: wanted.StartSandbox, *, node: str, image: str, cause: str, run: str = "", least_oom_score_adj: int = 0
+) -> SandboxSpec:
+    """The container that holds the pod's namespaces and host ports. Raises HostnameError."""
+    owner = labels.Owner(
+        pod=effect.pod,
+        uid=effect.uid,
+        container=names.SANDBOX,
+        attempt=effect.attempt,
+        cause=cause,
+        run=run,
+        spec_hash=effect.spec_hash,
+    )
+    spec = effect.manifest.spec
+    context = spec.security_context
+    return SandboxSpec(
+        name=_name(owner),
+        labels=labels.written(node, owner),
+        image=image,
+        hostname=hostnames.kernel_name(effect.manifest),
+        ports=() if spec.host_network else tuple(_ports(effect.manifest)),
+        host_network=spec.host_network,
+        host_pid=spec.host_pid,
+        host_ipc=spec.host_ipc,
+        cgroup_parent=effect.cgroup_parent,
+        oom_score_adj=max(qos_class.SANDBOX_OOM_SCORE_ADJ, least_oom_score_adj),
+        sysctls={one.name.replace("/", "."): one.value for one in context.sysctls} if context else {},
+    )
+
+
+def container(effect: wanted.ContainerEffect, definition: Container, making: Making) -> ContainerSpec:
+    """One container. Raises UnknownReferenceError, TooLargeError."""
+    owner = labels.Owner(
+        pod=effect.pod,
+        uid=effect.uid,
+        container=effect.container,
+        attempt=effect.attempt,
+        cause=making.cause,
+        run=making.run,
+        spec_hash=effect.spec_hash,
+    )
+    spec = effect.manifest.spec
+    given = making.given
+    env = {**given.env, **environment(effect.manifest, definition, making.place, given.env)}
+    rights = making.granted.rights
+    wanted_spec = ContainerSpec(
+        name=_name(owner),
+        labels={**given.labels, **labels.written(making.node, owner)},
+        sandbox_id=effect.sandbox_id,
+        # The id and not the name: this very image was found good, wherever its tag has moved since.
+        image=effect.image_id or definition.image,
+        command=expansion.expand_all(definition.command, env),
+        args=expansion.expand_all(definition.args, env),
+        env=env,
+        working_dir=definition.working_dir,
+        mounts=beside(making.mounts, given.mounts),
+        devices=given.devices,
+        cdi_devices=given.cdi_devices,
+        cpu_milli=container_limits.cpu_milli(definition, making.holding),
+        cpu_period_us=making.holding.period_us,
+        memory_bytes=resources.limits(definition).get("memory", 0),
+        cpu_shares=_shares(definition),
+        cgroup_parent=effect.cgroup_parent,
+        oom_score_adj=max(
+            qos_class.oom_score_adj(spec, definition, making.place.memory_bytes), making.place.least_oom_score_adj
+        ),
+        pid=_processes(effect, making.target_id),
+        host_ipc=spec.host_ipc,
+        tty=definition.tty,
+        stdin=definition.stdin,
+        stdin_once=definition.stdin_once,
+        user=making.granted.user,
+        groups=(*rights.groups, *given.groups),
+        privileged=rights.privileged,
+        cap_add=rights.add,
+        cap_drop=rights.drop,
+        read_only_root=rights.read_only_root,
+        security_options=making.granted.options,
+        stop_signal=definition.lifecycle.stop_signal if definition.lifecycle else "",
+        held=container_limits.beside(needs(spec), definition.name, making.holding),
+    )
+    return msgspec.structs.replace(wanted_spec, labels={**wanted_spec.labels, labels.DIGEST: _digest(wanted_spec)})
+
+
+def _digest(spec: ContainerSpec) -> str:
+    """Stands for all that a container is made from, but for which request made it: 16 hexadecimal digits."""
+    labelled = {name: value for name, value in spec.labels.items() if name != labels.CAUSE}
+    plain = msgspec.json.encode(msgspec.structs.replace(spec, labels=labelled), order="sorted")
+    return hashlib.sha256(plain).hexdigest()[:16]
+
+
+def environment(
+    manifest: Pod, definition: Container, place: downward.Place, given: Mapping[str, str] = MappingProxyType({})
+) -> Mapping[str, str]:
+    """The variables of a container, built only if they, its command and arguments are within the limits together with
+    `given`, those of device plugins. Raises UnknownReferenceError, TooLargeError.
+    """
+
+    def resolved(source: EnvVarSource) -> str:
+        return downward.value(source, manifest, definition, place)
+
+    expanded_sizes.check(definition, expanded_sizes.environment_sizes(definition.env, resolved, given))
+    return expansion.environment(definition.env, resolved)
+
+
+def _processes(effect: wanted.ContainerEffect, target_id: str) -> str:
+    spec = effect.manifest.spec
+    if spec.host_pid:
+        return "host"
+    return effect.sandbox_id if spec.share_process_namespace else target_id
+
+
+def definition(manifest: Pod, name: str) -> Container | None:
+    """The container of that name, of whichever sort."""
+    return next((one for _, one in definitions(manifest) if one.name == name), None)
+
+
+def _name(owner: labels.Owner) -> str:
+    namespace, _, name = owner.pod.partition("/")
+    return names.container_name(
+        container=owner.container, pod=name, namespace=namespace, uid=owner.uid, attempt=owner.attempt
+    )
+
+
+def _ports(manifest: Pod) -> Iterator[PortMapping]:
+    for kind, one in definitions(manifest):
+        for port in one.ports:
+            # Containers that come and go while others run have no port of their own on the host.
+            if port.host_port and kind in ("app", "sidecar"):
+                yield PortMapping(
+                    host_ip=port.host_ip,
+                    host_port=port.host_port,
+                    container_port=port.container_port,
+                    protocol=_PROTOCOLS[port.protocol],
+                )
+
+
+def _shares(definition: Container) -> int:
+    """A request's weight; where nothing is asked for, its limit's."""
+    asked = resources.requests(definition).get("cpu") or resources.limits(definition).get("cpu", 0)
+    return cgroups.shares(asked)

@@ -1,0 +1,1 @@
+"""The status of a pod in the Kubernetes API's terms. Pure."""

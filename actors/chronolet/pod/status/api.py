@@ -1,0 +1,94 @@
+"""A v1 PodStatus: its types, with the API's names on the wire. Pure.
+
+Comes in: nothing. Goes out: Structs. Next: `status` fills them in. Answers to: PodStatus in core/v1/types.go.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from chronolet.pod.status.phase import Phase
+from chronolet_schemas.resources import QosClass
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """One object of the API; empty fields are left out."""
+
+
+class Waiting(Part, frozen=True, kw_only=True):
+    """Why it does not run."""
+
+    reason: str
+    message: str = ""
+
+
+class Running(Part, frozen=True, kw_only=True):
+    """Since when it runs."""
+
+    started_at: str = ""
+
+
+class Terminated(Part, frozen=True, kw_only=True):
+    """How it ended."""
+
+    exit_code: int = msgspec.field(default=-1)
+    reason: str = ""
+    message: str = ""
+    started_at: str = ""
+    finished_at: str = ""
+    container_id: str = msgspec.field(default="", name="containerID")
+
+
+class ContainerState(Part, frozen=True, kw_only=True):
+    """One of the three, or none of them."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Part, frozen=True, kw_only=True):
+    """One container. `ready` and `restart_count` are always written."""
+
+    name: str
+    image: str
+    ready: bool | None = None
+    restart_count: int | None = None
+    started: bool | None = None
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+    image_id: str = msgspec.field(default="", name="imageID")
+    container_id: str = msgspec.field(default="", name="containerID")
+
+
+class PodCondition(Part, frozen=True, kw_only=True):
+    """One condition; `status` is True or False as text."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class PodIP(Part, frozen=True, kw_only=True):
+    """One address."""
+
+    ip: str
+
+
+class PodStatus(Part, frozen=True, kw_only=True):
+    """The pod as a whole."""
+
+    phase: Phase
+    reason: str = ""
+    message: str = ""
+    start_time: str = ""
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    host_ips: tuple[PodIP, ...] = msgspec.field(default=(), name="hostIPs")
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    pod_ips: tuple[PodIP, ...] = msgspec.field(default=(), name="podIPs")
+    conditions: tuple[PodCondition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
+    qos_class: QosClass | None = msgspec.field(default=None, name="qosClass")

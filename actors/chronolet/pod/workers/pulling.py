@@ -1,0 +1,167 @@
+"""One pull of an image as it goes on: its turn among others, how far it is, and its end when nothing moves or nobody
+wants it any more.
+
+Comes in: an effect's context, the steps that the runtime tells. Goes out: `PullProgress` now and then. Next: `images`.
+Answers to: pkg/kubelet/images/puller.go, and dockershim's progress reporter (libdocker/kube_docker_client.go).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.observer import Queue
+from chronolet.ports.runtime.runtime import PullStep
+from chronolet.ports.runtime.streams import Stream
+from chronolet.ports.spans import PULL_TURN, Spans, measured
+
+_SLICE_SECONDS = 0.2
+"""How long a wait holds on before it looks whether anybody still wants its end."""
+_NAMED = 3
+"""So many of the pulls at work are named to one that waits."""
+_FETCHED = ("Verifying Checksum", "Download complete", "Extracting", "Pull complete")
+
+
+class _Pull:
+    """One that is at work, or waits for its turn."""
+
+    def __init__(self, image: str) -> None:
+        self.image = image
+        self.turn = threading.Event()
+
+
+class Turns:
+    """At most `limit` pulls at a time, in the order in which they came; None is as many as there are."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._active: list[_Pull] = []
+        self._waiting: deque[_Pull] = deque()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def turn(self, context: EffectContext, image: str, spans: Spans) -> Iterator[None]:
+        """From when it is one's turn until the end of the block. `Fenced` if it is not wanted by then."""
+        mine = _Pull(image)
+        queue = self._queued(mine)
+        try:
+            if queue is not None:
+                with measured(spans, context, PULL_TURN, queue):
+                    self._wait(mine, context)
+            yield
+        finally:
+            self._leave(mine)
+
+    def _queued(self, mine: _Pull) -> Queue | None:
+        """What it has to wait behind, if it has to."""
+        with self._lock:
+            if self._limit is None or len(self._active) < self._limit:
+                self._active.append(mine)
+                mine.turn.set()
+                return None
+            holders = tuple(one.image for one in self._active[:_NAMED])
+            queue = Queue(at_work=len(self._active), allowed=self._limit, ahead=len(self._waiting), holders=holders)
+            self._waiting.append(mine)
+            return queue
+
+    def _wait(self, mine: _Pull, context: EffectContext) -> None:
+        while not mine.turn.wait(_SLICE_SECONDS):
+            if context.cancelled.is_set():
+                context.fence("docker.pull")
+
+    def _leave(self, mine: _Pull) -> None:
+        with self._lock:
+            if not mine.turn.is_set():
+                self._waiting.remove(mine)
+                return
+            self._active.remove(mine)
+            if self._waiting:
+                following = self._waiting.popleft()
+                self._active.append(following)
+                following.turn.set()
+
+
+class Bytes:
+    """How much of an image has come, of the layers that are known so far."""
+
+    def __init__(self) -> None:
+        self._layers: dict[str, tuple[int, int]] = {}
+
+    def take(self, step: PullStep) -> bool:
+        """One more word of the runtime; whether more has come, or more is known of."""
+        before = (self.done, self.total)
+        if step.status == "Downloading" and step.total:
+            self._layers[step.layer] = (min(step.done, step.total), step.total)
+        elif step.status in _FETCHED and step.layer in self._layers:
+            total = self._layers[step.layer][1]
+            self._layers[step.layer] = (total, total)
+        return (self.done, self.total) != before
+
+    @property
+    def done(self) -> int:
+        return sum(done for done, _ in self._layers.values())
+
+    @property
+    def total(self) -> int:
+        return sum(total for _, total in self._layers.values())
+
+
+class Watch:
+    """Stands beside a pull: closes it once it is no longer wanted, or nothing has moved for `patience_seconds`."""
+
+    def __init__(self, context: EffectContext, patience_seconds: float, tell: Callable[[Bytes], None]) -> None:
+        self._context = context
+        self._patience = patience_seconds
+        self._tell = tell
+        self._bytes = Bytes()
+        self._lock = threading.Lock()
+        self._stream: Stream | None = None
+        self._over = threading.Event()
+        self._moved_at = time.monotonic()
+        self._last = ""
+        self.stalled = False
+
+    @property
+    def last(self) -> str:
+        """What the runtime said last."""
+        return self._last
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """For the length of the pull."""
+        thread = threading.Thread(target=self._watch, name="pull's watch", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+    def opened(self, stream: Stream) -> None:
+        """What is to be closed."""
+        with self._lock:
+            self._stream = stream
+
+    def step(self, step: PullStep) -> None:
+        """The runtime told something: the pull moves if it is something else than before."""
+        said = f"{step.layer}: {step.status}" if step.layer else step.status
+        told = f"{said} {step.done}/{step.total}" if step.total else said
+        if told != self._last:
+            self._last, self._moved_at = told, time.monotonic()
+        if self._bytes.take(step):
+            self._tell(self._bytes)
+
+    def _watch(self) -> None:
+        while not self._over.wait(_SLICE_SECONDS):
+            self.stalled = self.stalled or time.monotonic() - self._moved_at > self._patience
+            if self.stalled or self._context.cancelled.is_set():
+                self._close()
+
+    def _close(self) -> None:
+        with self._lock:
+            if self._stream is not None:
+                self._stream.close()

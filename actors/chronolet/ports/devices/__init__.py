@@ -1,0 +1,1 @@
+"""Device plugins, CDI and PodResources."""

@@ -1,0 +1,1 @@
+"""The machine: cgroups, kernel log, usage, time."""

@@ -1,0 +1,1 @@
+"""What pods need besides the runtime: manifests, secrets, specs, volumes, logs, probes, HTTP."""

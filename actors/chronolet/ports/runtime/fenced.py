@@ -1,0 +1,146 @@
+"""The runtime as one effect may use it: the lease is checked before each call, and crash points stand around it.
+
+Comes in: the calls of an effect's worker. Goes out: the same calls to a `Runtime`, and how long each took. Next: the
+runtime's adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from chronolet.kernel.kind import EffectContext
+from chronolet.ports.runtime.runtime import (
+    BuiltImage,
+    ContainerSpec,
+    ContainerState,
+    Engine,
+    ExecResult,
+    ExecState,
+    ImageState,
+    PullStep,
+    Runtime,
+    SandboxSpec,
+)
+from chronolet.ports.runtime.streams import Stream
+from chronolet.ports.spans import NoSpans, Spans, measured
+from chronolet.rules.names.registry_keys import Credential
+
+
+class FencedRuntime:
+    """A `Runtime` for one run of one effect. Raises what the runtime raises, and the kernel's own `Fenced`."""
+
+    def __init__(self, runtime: Runtime, context: EffectContext, spans: Spans | None = None) -> None:
+        self._runtime = runtime
+        self._context = context
+        self._spans = spans or NoSpans()
+
+    @contextmanager
+    def _call(self, name: str) -> Iterator[None]:
+        """One call: fenced before, measured, however it ends."""
+        self._context.fence(name)
+        with measured(self._spans, self._context, name):
+            yield
+
+    def create_sandbox(self, spec: SandboxSpec) -> str:
+        with self._call("docker.create"):
+            created = self._runtime.create_sandbox(spec)
+        self._context.done("docker.create")
+        return created
+
+    def create_container(self, spec: ContainerSpec) -> str:
+        with self._call("docker.create"):
+            created = self._runtime.create_container(spec)
+        self._context.done("docker.create")
+        return created
+
+    def start(self, container_id: str) -> None:
+        with self._call("docker.start"):
+            self._runtime.start(container_id)
+        self._context.done("docker.start")
+
+    def kill(self, container_id: str, signal: str, sent: Callable[[], bool] = lambda: False) -> None:
+        """`sent` may send the signal by itself. If it returns False, the runtime does."""
+        with self._call("docker.kill"):
+            if not sent():
+                self._runtime.kill(container_id, signal)
+        self._context.done("docker.kill")
+
+    def remove(self, container_id: str) -> None:
+        with self._call("docker.remove"):
+            self._runtime.remove(container_id)
+        self._context.done("docker.remove")
+
+    def remove_dead(self, container_id: str) -> None:
+        with self._call("docker.remove"):
+            self._runtime.remove_dead(container_id)
+        self._context.done("docker.remove")
+
+    def forget_endpoint(self, name: str) -> None:
+        self._context.fence("docker.disconnect")
+        self._runtime.forget_endpoint(name)
+        self._context.done("docker.disconnect")
+
+    def pull(
+        self,
+        reference: str,
+        progress: Callable[[PullStep], None] = lambda _: None,
+        *,
+        credential: Credential | None = None,
+        opened: Callable[[Stream], None] = lambda _: None,
+        silence_seconds: float = 120.0,
+    ) -> ImageState:
+        with self._call("docker.pull"):
+            pulled = self._runtime.pull(
+                reference, progress, credential=credential, opened=opened, silence_seconds=silence_seconds
+            )
+        self._context.done("docker.pull")
+        return pulled
+
+    def import_image(self, reference: str, image: BuiltImage) -> None:
+        with self._call("docker.import"):
+            self._runtime.import_image(reference, image.archive, image.changes)
+        self._context.done("docker.import")
+
+    def create_exec(self, container_id: str, command: Sequence[str]) -> str:
+        with self._call("docker.exec_create"):
+            created = self._runtime.create_exec(container_id, command)
+        self._context.done("docker.exec_create")
+        return created
+
+    def run_exec(self, exec_id: str, timeout_seconds: float = 0.0) -> ExecResult:
+        with self._call("docker.exec_start"):
+            result = self._runtime.run_exec(exec_id, timeout_seconds, cancelled=self._context.cancelled)
+        self._context.done("docker.exec_start")
+        return result
+
+    # What changes nothing has no crash point behind it.
+
+    def engine(self) -> Engine:
+        with self._call("docker.version"):
+            return self._runtime.engine()
+
+    def inspect(self, container_id_or_name: str) -> ContainerState | None:
+        with self._call("docker.inspect"):
+            return self._runtime.inspect(container_id_or_name)
+
+    def wait(self, container_id: str, timeout_seconds: float) -> bool:
+        # Not measured: it lasts as long as the container does, and is asked for again each second.
+        self._context.fence("docker.wait")
+        return self._runtime.wait(container_id, timeout_seconds)
+
+    def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
+        with self._call("docker.list"):
+            return self._runtime.list(labels)
+
+    def image(self, reference: str) -> ImageState | None:
+        with self._call("docker.image"):
+            return self._runtime.image(reference)
+
+    def inspect_exec(self, exec_id: str) -> ExecState | None:
+        with self._call("docker.exec_inspect"):
+            return self._runtime.inspect_exec(exec_id)
+
+    def logs(self, container_id: str, tail: int) -> Iterator[tuple[str, bytes]]:
+        with self._call("docker.logs"):
+            return self._runtime.logs(container_id, follow=False, tail=tail, since=None, timestamps=False)

@@ -1,0 +1,1 @@
+"""Names that Kubernetes and Docker allow: pods, hosts, images, ports, registries."""

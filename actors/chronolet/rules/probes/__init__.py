@@ -1,0 +1,1 @@
+"""Rules for probes: periods, results, and whether a failure counts."""

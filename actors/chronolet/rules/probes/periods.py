@@ -1,0 +1,65 @@
+"""Probes more often than once a second, which Kubernetes has no field for. Pure.
+
+Comes in: a pod. Goes out: periods in milliseconds, or what is wrong with the annotation. Next: `pod`, which asks for
+probes; `validation`.
+
+    chronolet/period-milliseconds: "250"                                     every probe of the pod
+    chronolet/period-milliseconds: "app/readiness=250, app/liveness=500"     these, the rest by periodSeconds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chronolet.rules.validation.problems import Problem
+from chronolet_schemas.podspec import Container, Pod
+
+ANNOTATION = "chronolet/period-milliseconds"
+LEAST_MS = 10
+LONGEST_MS = 86_400_000
+
+_PATH = f"metadata.annotations.{ANNOTATION}"
+_SHOWN = 20
+_MOST_DIGITS = len(str(LONGEST_MS))
+
+
+def period_milliseconds(pod: Pod, container: str, probe: str, period_seconds: int) -> int:
+    """The period of one probe; `probe` is liveness, readiness or startup in any case. A bad annotation says nothing."""
+    given = dict(_given(pod))
+    return _milliseconds(given.get(f"{container}/{probe.lower()}", given.get("", ""))) or period_seconds * 1000
+
+
+def problems(pod: Pod) -> Iterator[Problem]:
+    """What the annotation says that it cannot say."""
+    known = {name for one in _probed(pod) for name in _names(one)}
+    for name, text in _given(pod):
+        if name and name not in known:
+            listed = f"expected one of {', '.join(sorted(known))}" if known else "which has none"
+            yield Problem(_PATH, f"{name} is no probe of this pod, {listed}")
+        if not _milliseconds(text):
+            yield Problem(_PATH, f"{text[:_SHOWN]!r} is no number of milliseconds from {LEAST_MS} to {LONGEST_MS}")
+
+
+def _milliseconds(text: str) -> int:
+    """The period, 0 if it is none."""
+    number = int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
+    return number if LEAST_MS <= number <= LONGEST_MS else 0
+
+
+def _given(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Each part of the annotation: a probe's name, empty for all of them, and its period."""
+    whole = pod.metadata.annotations.get(ANNOTATION)
+    for part in whole.split(",") if whole is not None else ():
+        name, equals, text = part.strip().rpartition("=")
+        yield (name.strip() if equals else "", text.strip())
+
+
+def _probed(pod: Pod) -> Iterator[Container]:
+    yield from pod.spec.init_containers
+    yield from pod.spec.containers
+
+
+def _names(one: Container) -> Iterator[str]:
+    for name in ("liveness", "readiness", "startup"):
+        if getattr(one, f"{name}_probe") is not None:
+            yield f"{one.name}/{name}"

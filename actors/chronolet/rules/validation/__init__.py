@@ -1,0 +1,1 @@
+"""The validation of a Pod, as the API server does it."""

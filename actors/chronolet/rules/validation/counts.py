@@ -1,0 +1,49 @@
+"""How many of a thing one pod may have: limits of the node; Kubernetes limits only the request. Pure.
+
+Comes in: a pod's plain content, before its types are looked at: to check 40,000 containers one by one takes seconds.
+Goes out: problems. Next: the reader of manifests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from chronolet.rules.validation.problems import Problem
+
+MAX_CONTAINERS: Final = 256
+"""Of all sorts together: each is a cgroup, a log, and threads while it is started."""
+
+PER_POD: Final[Mapping[str, int]] = {"volumes": 1024}
+PER_CONTAINER: Final[Mapping[str, int]] = {"env": 10_000, "volumeMounts": 1024, "ports": 1024}
+
+_SORTS: Final = ("initContainers", "containers", "ephemeralContainers")
+
+
+def problems(content: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the pod has too many of. Values of a wrong type are somebody else's problem."""
+    spec = content.get("spec")
+    if not isinstance(spec, dict):
+        return
+    total = sum(len(_list(spec, sort)) for sort in _SORTS)
+    if total > MAX_CONTAINERS:
+        said = f"{total} containers, init and ephemeral ones included, are above {MAX_CONTAINERS}; split the pod"
+        yield Problem("spec.containers", said)
+        return
+    yield from _lists("spec", spec, PER_POD)
+    for sort in _SORTS:
+        for index, container in enumerate(_list(spec, sort)):
+            if isinstance(container, dict):
+                yield from _lists(f"spec.{sort}[{index}]", container, PER_CONTAINER)
+
+
+def _lists(path: str, holder: Mapping[str, Any], limits: Mapping[str, int]) -> Iterator[Problem]:
+    for field, limit in limits.items():
+        count = len(_list(holder, field))
+        if count > limit:
+            yield Problem(f"{path}.{field}", f"{count} entries are above {limit}")
+
+
+def _list(holder: Mapping[str, Any], field: str) -> list[Any]:
+    found = holder.get(field)
+    return found if isinstance(found, list) else []

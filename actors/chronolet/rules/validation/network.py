@@ -1,0 +1,82 @@
+"""What Kubernetes refuses in a pod's namespaces, names and resolver. Pure.
+
+Comes in: a defaulted pod's spec, its path. Goes out: problems. Next: `validation`. Answers to validateHostNetwork,
+validatePodDNSConfig, ValidateHostAliases in pkg/apis/core/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+
+from chronolet.rules.names import names
+from chronolet.rules.validation.problems import Problem, name_problems
+from chronolet_schemas.podspec import Container, PodSpec
+
+MOST_NAMESERVERS = 3
+MOST_SEARCHES = 32
+LONGEST_SEARCHES = 2048
+
+
+def network_problems(path: str, spec: PodSpec, containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
+    """Of the pod, and of each container that is given with its path."""
+    if spec.host_pid and spec.share_process_namespace:
+        yield Problem(f"{path}.shareProcessNamespace", "ShareProcessNamespace and HostPID cannot both be enabled")
+    if spec.hostname_override and (spec.host_network or spec.set_hostname_as_fqdn):
+        other = "hostNetwork" if spec.host_network else "setHostnameAsFQDN"
+        yield Problem(f"{path}.hostnameOverride", f"cannot stand beside {other}")
+    if spec.host_network:
+        yield from _host_ports(containers)
+    yield from _resolver(path, spec)
+    for index, alias in enumerate(spec.host_aliases):
+        here = f"{path}.hostAliases[{index}]"
+        yield from _address(f"{here}.ip", alias.ip)
+        for number, name in enumerate(alias.hostnames):
+            yield from name_problems(f"{here}.hostnames[{number}]", name, names.subdomain_problem)
+
+
+def _host_ports(containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
+    for path, container in containers:
+        for index, port in enumerate(container.ports):
+            if port.host_port != port.container_port:
+                here = f"{path}.ports[{index}].hostPort"
+                yield Problem(here, f"{port.host_port} must match `containerPort` when `hostNetwork` is true")
+
+
+def _resolver(path: str, spec: PodSpec) -> Iterator[Problem]:
+    config = spec.dns_config
+    if spec.dns_policy == "None" and (config is None or not config.nameservers):
+        here = f"{path}.dnsConfig.nameservers"
+        yield Problem(here, "missing, expected at least one nameserver when `dnsPolicy` is None")
+    if config is not None:
+        yield from _nameservers(f"{path}.dnsConfig.nameservers", config.nameservers)
+        yield from _searches(f"{path}.dnsConfig.searches", config.searches)
+        for index, option in enumerate(config.options):
+            if not option.name:
+                yield Problem(f"{path}.dnsConfig.options[{index}].name", "missing, expected the option's name")
+
+
+def _nameservers(path: str, addresses: Sequence[str]) -> Iterator[Problem]:
+    if len(addresses) > MOST_NAMESERVERS:
+        yield Problem(path, f"has {len(addresses)} entries, expected {MOST_NAMESERVERS} at most")
+    for index, address in enumerate(addresses):
+        yield from _address(f"{path}[{index}]", address)
+
+
+def _searches(path: str, searches: Sequence[str]) -> Iterator[Problem]:
+    if len(searches) > MOST_SEARCHES:
+        yield Problem(path, f"has {len(searches)} entries, expected {MOST_SEARCHES} at most")
+    if len(" ".join(searches)) > LONGEST_SEARCHES:
+        yield Problem(path, f"has more than {LONGEST_SEARCHES} characters")
+    for index, search in enumerate(searches):
+        if search != ".":
+            # An underscore, as in the names of services, may stand wherever a letter may.
+            name = search.removesuffix(".").replace("_", "a")
+            yield from name_problems(f"{path}[{index}]", name, names.subdomain_problem)
+
+
+def _address(path: str, text: str) -> Iterator[Problem]:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        yield Problem(path, f"{text!r} is no IP address")

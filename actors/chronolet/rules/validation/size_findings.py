@@ -1,0 +1,77 @@
+"""What of a pod becomes too large once its references are expanded, as far as the manifest alone shows it. Pure.
+
+Comes in: a parsed Pod. Goes out: blocking findings: `apply` prints them, the `pod` decider keeps the container from
+starting (CreateContainerConfigError). Values of the node (addresses, capacity) count as empty here; the start of a
+container checks again with the real ones. Next: `acceptance`, the reader of manifests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from chronolet.rules import downward
+from chronolet.rules.downward_files import check_files
+from chronolet.rules.validation.expanded_sizes import (
+    Sizes,
+    TooLargeError,
+    check,
+    check_path,
+    check_words,
+    environment_sizes,
+    text_bytes,
+)
+from chronolet.rules.validation.honoured import CONTAINERS
+from chronolet_schemas.podspec import BLOCKING, Container, EnvVarSource, Finding, Pod
+
+_NOWHERE = downward.Place()
+
+
+def findings(pod: Pod) -> Iterator[Finding]:
+    """The first thing that is too large in each container, in each of its probes and in the downwardAPI volumes."""
+    for path, checked in _checks(pod):
+        try:
+            checked()
+        except TooLargeError as error:
+            where = f"{path}.{error.path}" if error.path else path
+            yield Finding(path=where, severity=BLOCKING, message=error.message, pod=pod.key)
+
+
+def _checks(pod: Pod) -> Iterator[tuple[str, Callable[[], None]]]:
+    for field, begin in CONTAINERS.items():
+        for index, container in enumerate(getattr(pod.spec, field)):
+            path = f"{begin}{index}]"
+            yield path, partial(_container, pod, container)
+            for name, command in _commands(container):
+                # Probes see variables as the manifest has them, not expanded.
+                sizes = {one.name: text_bytes(one.value) for one in container.env}
+                yield f"{path}.{name}.exec", partial(check_words, "command", command, sizes)
+    yield "spec", partial(check_files, pod, _NOWHERE)
+
+
+def _container(pod: Pod, container: Container) -> None:
+    sizes = environment_sizes(container.env, lambda source: _value(source, pod, container))
+    check(container, sizes)
+    _paths(container, sizes)
+
+
+def _paths(container: Container, sizes: Sizes) -> None:
+    for index, mount in enumerate(container.volume_mounts):
+        check_path(f"volumeMounts[{index}].subPathExpr", mount.sub_path_expr, sizes)
+
+
+def _value(source: EnvVarSource, pod: Pod, container: Container) -> str:
+    try:
+        return downward.value(source, pod, container, _NOWHERE)
+    except ValueError:
+        return ""  # an unknown field, or an amount that is none: reported where it stands
+
+
+def _commands(container: Container) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, probe in (
+        ("livenessProbe", container.liveness_probe),
+        ("readinessProbe", container.readiness_probe),
+        ("startupProbe", container.startup_probe),
+    ):
+        if probe is not None and probe.exec is not None:
+            yield name, probe.exec.command
