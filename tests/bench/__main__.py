@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.bench import (
     beside,
+    cli,
     collecting,
     compare,
     devices,
@@ -42,6 +43,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "qos": sharing.figures,
     "stats": stats.figures,
     "memory": memory.figures,
+    "cli": cli.figures,
     "soak": soak.figures,
     "beside": beside.figures,
     "compare": compare.figures,

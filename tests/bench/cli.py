@@ -1,0 +1,66 @@
+"""CPU time of single commands, as ratios to an interpreter that does nothing.
+
+Input: how thoroughly. Output: figures. Next: `__main__`.
+
+Each command and `python -I -c pass` run by turns; a figure is the ratio of the medians of their CPU times, user and
+system together. The agent is real, and so are its Redis and its pods.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from tests.bench.figures import Figure
+from tests.bench.pods import serving
+from tests.bench.pods.agent import CHRONOLET, NODE, Agent, running
+
+ROUNDS, QUICK_ROUNDS = 15, 3
+POD_COUNTS, QUICK_POD_COUNTS = (30, 250), (3,)
+NOTHING = (sys.executable, "-I", "-c", "pass")
+VERSION_GOAL, HELP_GOAL, LOG_GOAL = 4.0, 6.0, 8.0
+GET_GOALS = {30: 8.0, 250: 12.0}
+"""By the number of pods."""
+
+
+def figures(options: argparse.Namespace) -> Sequence[Figure]:
+    """`--version` and `--help`, which read nothing; then `log` and, for each number of pods, `get pods`."""
+    rounds = QUICK_ROUNDS if options.quick else ROUNDS
+    found = [
+        compared("--version", ("--version",), rounds, VERSION_GOAL),
+        compared("--help", ("--help",), rounds, HELP_GOAL),
+    ]
+    os.environ |= serving.ROOMY
+    with running() as agent:
+        for pods in QUICK_POD_COUNTS if options.quick else POD_COUNTS:
+            serving.start(agent, pods, lambda _: {})
+            found.append(compared(f"get pods, {pods} pods", _of(agent, "get", "pods"), rounds, GET_GOALS.get(pods)))
+        found.append(compared("log -n 20", _of(agent, "log", "-n", "20"), rounds, LOG_GOAL))
+    return found
+
+
+def compared(name: str, words: Sequence[str], rounds: int, goal: float | None) -> Figure:
+    """One command and the empty interpreter, by turns."""
+    command = (sys.executable, *CHRONOLET, *words)
+    cpu_seconds(command)  # compiles what has no bytecode yet
+    pairs = [(cpu_seconds(command), cpu_seconds(NOTHING)) for _ in range(rounds)]
+    ours, nothing = (statistics.median(times) for times in zip(*pairs, strict=True))
+    return Figure(name=f"chronolet {name}", ours=ours, unit="CPU s", reference=nothing, reference_name="s", goal=goal)
+
+
+def cpu_seconds(command: Sequence[str]) -> float:
+    """User and system time of one run. CalledProcessError if it fails."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _of(agent: Agent, *words: str) -> Sequence[str]:
+    return (*words, "--redis", agent.url, "--root-dir", str(agent.state), "--hostname-override", NODE)
