@@ -159,8 +159,8 @@ class Rig:
         hosted = list(supervisor._hosted.items()) if supervisor is not None else []
         heads = self.store.heads([shard for shard, _ in hosted])
         return all(
-            heads[shard].token != seat.ledger.token or heads[shard].version == seat.ledger.version
-            for shard, (seat, _) in hosted
+            heads[shard].token != handle.ledger.token or heads[shard].version == handle.ledger.version
+            for shard, (handle, _) in hosted
         )
 
     # -- a server that forgets -----------------------------------------------------------------------------------

@@ -62,10 +62,10 @@ def test_what_the_log_says_has_been() -> None:
 
 def test_the_log_is_followed_only_where_no_own_time_is_remembered() -> None:
     clock = Hands().clock()
-    clock.log_says(1_500_000)
+    clock.advance_to_log(1_500_000)
     assert clock.now() == 1_500_000
     clock.resume(1_600_000)
-    clock.log_says(9_000_000)
+    clock.advance_to_log(9_000_000)
     assert clock.now() == 1_600_000
 
 

@@ -49,7 +49,7 @@ class Clock:
         self._resumed = True
         self.at_least(milliseconds)
 
-    def log_says(self, milliseconds: int) -> None:
+    def advance_to_log(self, milliseconds: int) -> None:
         """So far the log goes, by the server's clock: all that is known of an earlier process that left no time."""
         if not self._resumed:
             self.at_least(milliseconds)

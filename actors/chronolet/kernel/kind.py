@@ -16,7 +16,7 @@ from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
 from chronolet.kernel.effects.pace import Pace
 from chronolet_schemas.envelope import Command, Event, Message, Position, Signal
 
-__all__ = ["Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Gather", "Job", "Kind", "Tended", "Worker"]
+__all__ = ["Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Batcher", "Job", "Kind", "Tended", "Worker"]
 
 S = TypeVar("S")
 
@@ -99,7 +99,7 @@ class Tended:
 EventRoute = Callable[[Any], Sequence[str]]
 """Pure: the keys of the entities that an event (or command) concerns."""
 
-Gather = Callable[[Sequence[tuple[Position, Any]]], Message]
+Batcher = Callable[[Sequence[tuple[Position, Any]]], Message]
 """Pure: one message of several events with their positions, oldest first."""
 
 
@@ -115,7 +115,7 @@ class Kind(Generic[S]):
     decider: Decider[S]
     commands: Mapping[type[Command], EventRoute] = field(default_factory=dict)
     subscribes: Mapping[type[Event], EventRoute] = field(default_factory=dict)
-    gathers: Mapping[type[Event], Gather] = field(default_factory=dict)
+    batches: Mapping[type[Event], Batcher] = field(default_factory=dict)
     """Subscribed events that may come in floods: neighbours that wait together, about the same entities, are decided as
     one message, which also tells their positions.
     """

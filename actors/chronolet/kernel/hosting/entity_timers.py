@@ -17,7 +17,7 @@ AGAIN_SECONDS = 30.0
 """After a ring went to the dead letters: its entity must not stay without a timer, nor fail the host all the time."""
 
 
-class Alarms:
+class EntityTimers:
     """At most one timer for each entity."""
 
     def __init__(self, kind: str, timers: Timers, deliver: Callable[[Input], None]) -> None:

@@ -26,12 +26,12 @@ from chronolet.kernel.effects.runner import (
     SlotFreed,
     Surroundings,
 )
-from chronolet.kernel.hosting.entity_timers import Alarms
-from chronolet.kernel.hosting.host_handle import Item, Seat, is_far_behind, message_of
+from chronolet.kernel.hosting.entity_timers import EntityTimers
+from chronolet.kernel.hosting.host_handle import Item, HostHandle, is_far_behind, message_of
 from chronolet.kernel.kind import Due, EffectFailed
-from chronolet.kernel.step.gathering import gathered
+from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import TRIES, Input, Turn, touched
-from chronolet.kernel.step.retry_counts import Trials
+from chronolet.kernel.step.retry_counts import RetryCounts
 from chronolet.kernel.step.shard_writer import ShardWriter
 from chronolet.kernel.step.suspects import GIVEN_UP, Suspects, mark_of
 from chronolet.kernel.storage.store import Store
@@ -60,35 +60,35 @@ class Services(NamedTuple):
     around: Surroundings
     """Without `deliver`: each host puts its own in."""
     new_id: Callable[[], str]
-    failed: Callable[[Seat, BaseException], None]
+    failed: Callable[[HostHandle, BaseException], None]
     """Called on the host's thread when it fails, once."""
 
 
 class Host(pykka.ThreadingActor):
-    """Owns one shard. Others talk to it through its `Seat`."""
+    """Owns one shard. Others talk to it through its `HostHandle`."""
 
     use_daemon_thread = True
 
-    def __init__(self, seat: Seat, services: Services) -> None:
+    def __init__(self, handle: HostHandle, services: Services) -> None:
         super().__init__()
-        recovered, around = seat.recovered, services.around
-        self.seat = seat
-        self.ledger = seat.ledger
-        self.inbox = seat.inbox
-        self.stopping = seat.stopping
+        recovered, around = handle.recovered, services.shared
+        self.handle = handle
+        self.ledger = handle.ledger
+        self.inbox = handle.inbox
+        self.stopping = handle.stopping
         self._services = services
-        self._writer = ShardWriter(self.ledger, services.store, recovered.snapshot_at, seat.stopping, services.new_id)
-        self._trials = Trials(recovered.tries, self._writer.count_tries, careful=recovered.careful)
+        self._writer = ShardWriter(self.ledger, services.store, recovered.snapshot_at, handle.stopping, services.new_id)
+        self._retries = RetryCounts(recovered.tries, self._writer.count_tries, careful=recovered.careful)
         self._suspects = Suspects(recovered.tries, self._writer.count_tries, unclean=recovered.unclean)
         own = around._replace(deliver=self.inbox.put, token=self.ledger.token)
-        self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._trials.going_on)
+        self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._retries.going_on)
         self._unclean = recovered.unclean
         self._recovered_tries = bool(recovered.tries)
         self._waited = len(recovered.backlog)
         self._given_up: list[str] = []
         """Marks of effects whose dead letters are in the turn at hand."""
         self._forget: list[str] = []
-        self._alarms = Alarms(self.ledger.kind.name, around.timers, self.inbox.put)
+        self._timers = EntityTimers(self.ledger.kind.name, around.timers, self.inbox.put)
         self._notes = recovered.notes
         self._dead = recovered.dead
         self._looked = False
@@ -116,8 +116,8 @@ class Host(pykka.ThreadingActor):
         """Cancel effects and timers; nothing of this host acts on the world from here on."""
         self.stopping.set()
         self._runner.stop()
-        self._alarms.stop()
-        self.seat.caught_up.set()
+        self._timers.stop()
+        self.handle.caught_up.set()
 
     def on_failure(
         self, _exception_type: type[BaseException] | None, exception_value: BaseException | None, _traceback: Any
@@ -125,7 +125,7 @@ class Host(pykka.ThreadingActor):
         """Tell the supervisor; it decides whether to start again."""
         self.on_stop()
         if exception_value is not None:
-            self._services.failed(self.seat, exception_value)
+            self._services.failed(self.handle, exception_value)
 
     def _wake(self) -> None:
         with contextlib.suppress(pykka.ActorDeadError):  # reader, timers and workers may find it dead, and must live
@@ -135,7 +135,7 @@ class Host(pykka.ThreadingActor):
     def _look_at_recovered(self) -> None:
         """Once, before the first turn."""
         self._looked = True
-        self._services.clock.log_says(max(self.seat.joined_at, self.ledger.at).milliseconds)
+        self._services.clock.advance_to_log(max(self.handle.joined_at, self.ledger.at).milliseconds)
         if self._unclean or self._recovered_tries:
             self._take_care()
 
@@ -144,7 +144,7 @@ class Host(pykka.ThreadingActor):
         if not self._begun and not self._unread:
             self._begun = True
             self._follow(list(self.ledger.states))
-            self.seat.caught_up.set()
+            self.handle.caught_up.set()
 
     def _take_care(self) -> None:
         """One of the messages that wait, of the timers that are due, or of the effects that are asked for, may have
@@ -153,19 +153,19 @@ class Host(pykka.ThreadingActor):
         now, decider = self._services.clock.now(), self.ledger.kind.decider
         effects = {mark_of(key, one) for key in self.ledger.states for one in self._runner.counted(self._wanted(key))}
         dues = {key: due for key, state in self.ledger.states.items() if (due := decider.due(state)) is not None}
-        rings = {self._alarms.ring(key, due).identity() for key, due in dues.items()}
-        self._forget += (*self._suspects.drop(effects), *self._trials.drop(rings))
+        rings = {self._timers.ring(key, due).identity() for key, due in dues.items()}
+        self._forget += (*self._suspects.drop(effects), *self._retries.drop(rings))
         if self._unclean:
             overdue = sum(1 for due in dues.values() if due <= now)
-            self._trials.take_care(self._waited + overdue + len(effects))
+            self._retries.take_care(self._waited + overdue + len(effects))
 
     def _turn(self) -> None:
-        read_to = self.seat.read_to  # before taking: whatever was read up to here is in the inbox already
+        read_to = self.handle.read_to  # before taking: whatever was read up to here is in the inbox already
         # Notes in a step of their own: what is told in them must not be lost with a message that fails.
-        watched = self._trials.going_on()
+        watched = self._retries.going_on()
         waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if watched else None)
         self._unread = max(0, self._unread - len(waiting))
-        items = gathered(self.ledger.kind.gathers, waiting, self.ledger.decided_to)
+        items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)
         if watched:
             self._count_tries(items)
         turn = self.ledger.begin()
@@ -177,7 +177,7 @@ class Host(pykka.ThreadingActor):
             self._commit(turn)
         else:
             self.ledger.passed(turn)
-        self._trials.end()
+        self._retries.end()
         over = [freed for freed in settled if freed is not None]
         try:
             for slot, pause in over:
@@ -194,21 +194,21 @@ class Host(pykka.ThreadingActor):
 
     def _alone(self, item: Item) -> bool:
         """Whether an item is decided in a step of its own."""
-        return message_of(item) is not None and self._trials.alone(covered=self._is_covered(item))
+        return message_of(item) is not None and self._retries.alone(covered=self._is_covered(item))
 
     def _count_tries(self, items: Iterable[Item]) -> None:
         """Note the tries of all messages of a turn, in one round trip. An answer is covered by its effect's mark, which
         the end of the process leaves behind as well.
         """
         waiting = [(item, one) for item in items if (one := message_of(item)) is not None and not self._is_over(one)]
-        counted = [one for item, one in waiting if self._trials.alone(covered=self._is_covered(item))]
-        self._trials.begin(counted, covered=len(waiting) - len(counted))
+        counted = [one for item, one in waiting if self._retries.alone(covered=self._is_covered(item))]
+        self._retries.begin(counted, covered=len(waiting) - len(counted))
 
     def _is_covered(self, item: Item) -> bool:
         return isinstance(item, EffectInput) and self._suspects.covers(item.slot.mark)
 
     def _is_over(self, item: Input) -> bool:
-        return self._was_decided(item) or self._trials.was_given_up(item)
+        return self._was_decided(item) or self._retries.was_given_up(item)
 
     def _was_decided(self, item: Input) -> bool:
         """Whether a message was read twice: by the recovery's scan, and by the reader."""
@@ -235,7 +235,7 @@ class Host(pykka.ThreadingActor):
         return late or is_far_behind(cursor, turn.log_cursor)
 
     def _commit(self, turn: Turn[Any]) -> None:
-        self._writer.commit(turn, self._services.around.faults, self._services.around.observer)
+        self._writer.commit(turn, self._services.shared.faults, self._services.shared.observer)
         given_up, self._given_up = self._given_up, []
         if given_up:  # after the step: better two dead letters than none
             self._writer.count_tries(dict.fromkeys(given_up, GIVEN_UP))
@@ -283,7 +283,7 @@ class Host(pykka.ThreadingActor):
         """To the dead letters, once; its decider is told each time that it asks for it."""
         if not self._suspects.was_given_up(slot.mark):
             self.ledger.give_up_effect(turn, slot.key, slot.effect, slot.mark, slot.cause)
-            self._services.around.observer.dead_lettered(self.ledger.kind.name)
+            self._services.shared.observer.dead_lettered(self.ledger.kind.name)
             self._given_up.append(self._suspects.give_up(slot.mark))
 
     def _freed(self, turn: Turn[Any], freed: SlotFreed) -> float:
@@ -303,12 +303,12 @@ class Host(pykka.ThreadingActor):
         """Decide one message; False if it was given up."""
         if self._was_decided(item):
             return True
-        if self._trials.was_given_up(item):
+        if self._retries.was_given_up(item):
             return False
-        if self._trials.is_exhausted(item):
+        if self._retries.is_exhausted(item):
             self._give_up(turn, item)
             return False
-        turn.forget += self._trials.forgotten(item)
+        turn.forget += self._retries.forgotten(item)
         if isinstance(item.message, Due):
             self._decide_due(turn, item, item.message)
         else:
@@ -321,16 +321,16 @@ class Host(pykka.ThreadingActor):
         """
         fatal = self._unclean and isinstance(item.message, Due)
         if fatal:
-            self._given_up.append(self._trials.give_up(item))
+            self._given_up.append(self._retries.give_up(item))
         self.ledger.give_up(turn, item, TRIES, _WHY_ENDED if self._unclean else _WHY_FAILED, for_good=fatal)
-        self._services.around.observer.dead_lettered(self.ledger.kind.name)
+        self._services.shared.observer.dead_lettered(self.ledger.kind.name)
         if isinstance(item.message, Due) and not fatal:
-            self._alarms.ring_again(item.keys[0], item.message)
+            self._timers.ring_again(item.keys[0], item.message)
 
     def _decide_due(self, turn: Turn[Any], item: Input, due: Due) -> None:
         now = self._services.clock.now()
         key = item.keys[0]
-        if self._alarms.rang(key, due):
+        if self._timers.rang(key, due):
             self._services.clock.at_least(due.at)
             self.ledger.decide(turn, item._replace(cause=self.ledger.cause_for(key, "")), max(now, due.at))
 
@@ -341,7 +341,7 @@ class Host(pykka.ThreadingActor):
         for key in keys:
             state = self.ledger.states.get(key)
             due = None if state is None else self.ledger.kind.decider.due(state)
-            self._alarms.arm(key, due, now)
+            self._timers.arm(key, due, now)
             self._runner.reconcile(key, self._wanted(key), partial(self.ledger.cause_for, key))
         self._runner.launch()
 

@@ -1,4 +1,4 @@
-"""A host's seat: what recovery puts on it, and what others hold of the host that takes it.
+"""A host's handle: what recovery puts on it, and what others hold of the host that takes it.
 
 Comes in: a shard as recovery found it; then messages, from the reader's thread. Goes out: the inbox that the host
 empties. No thread of its own. Next: `host`, which sits on it; `reader`, which brings what is new.
@@ -52,7 +52,7 @@ class Recovered(Struct):
     """Of messages that failed before, by their identity."""
 
 
-class Seat:
+class HostHandle:
     """What others hold of a host: offer messages, see how far it is, tell it to stop."""
 
     def __init__(self, recovered: Recovered) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet_schemas.keys import Shard
 
 
@@ -27,7 +27,7 @@ class Upkeep(NamedTuple):
 class HostFailed(NamedTuple):
     """A host's thread ended with an error."""
 
-    seat: Seat
+    handle: HostHandle
     error: BaseException
 
 

@@ -25,9 +25,9 @@ from chronolet.kernel.effects.timers import Timers
 from chronolet.kernel.effects.turns import Workshop
 from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.hosting.host import Services
-from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.hosting.notices import HostFailed, LeaseRegained, Retire
-from chronolet.kernel.hosting.supervisor import Adopt, Supervisor, Surrounding
+from chronolet.kernel.hosting.supervisor import Adopt, Supervisor, SupervisorContext
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.log_end import LogMemory
 from chronolet.kernel.log.recovery import History
@@ -135,7 +135,7 @@ class Process:
             self._setup.store.retire(self.id, ())
 
     def _supervise(self) -> None:
-        self._supervisor = Supervisor.start(self._surrounding(), self._fatal)
+        self._supervisor = Supervisor.start(self._context(), self._fatal)
         self._memory.start()
 
     def _check(self) -> None:
@@ -157,7 +157,7 @@ class Process:
             else:
                 return
 
-    def _surrounding(self) -> Surrounding:
+    def _context(self) -> SupervisorContext:
         setup = self._setup
         around = Surroundings(
             workshop=Workshop(self._timers.after, setup.workers),
@@ -168,7 +168,7 @@ class Process:
             deliver=lambda _: None,
         )
         services = Services(setup.store, setup.clock, around, lambda: uuid.uuid4().hex, self._host_failed)
-        return Surrounding(
+        return SupervisorContext(
             kinds=setup.kinds,
             services=services,
             lease=self.lease,
@@ -201,8 +201,8 @@ class Process:
             with contextlib.suppress(pykka.ActorDeadError):  # lease and hosts may find it dead, and must live
                 self._supervisor.tell(message)
 
-    def _host_failed(self, seat: Seat, error: BaseException) -> None:
-        self._tell(HostFailed(seat, error))
+    def _host_failed(self, handle: HostHandle, error: BaseException) -> None:
+        self._tell(HostFailed(handle, error))
 
     def _fatal(self, error: BaseException) -> None:
         self.error = error

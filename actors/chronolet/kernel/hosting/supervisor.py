@@ -22,7 +22,7 @@ import structlog
 
 from chronolet.kernel.hosting.failures import Failures
 from chronolet.kernel.hosting.host import Host, Services
-from chronolet.kernel.hosting.host_handle import Recovered, Seat
+from chronolet.kernel.hosting.host_handle import Recovered, HostHandle
 from chronolet.kernel.hosting.notices import (
     Again,
     HostFailed,
@@ -63,7 +63,7 @@ decided before anything else. Empty when that is done; else why it has to wait, 
 """
 
 
-class Surrounding(NamedTuple):
+class SupervisorContext(NamedTuple):
     """What the supervisor is given by the process."""
 
     kinds: Mapping[str, Kind[Any]]
@@ -85,12 +85,12 @@ class Supervisor(pykka.ThreadingActor):
 
     use_daemon_thread = True
 
-    def __init__(self, given: Surrounding, fatal: Callable[[BaseException], None]) -> None:
+    def __init__(self, given: SupervisorContext, fatal: Callable[[BaseException], None]) -> None:
         super().__init__()
         self._given = given
         self._fatal = fatal
         self._store = given.services.store
-        self._hosted: dict[Shard, tuple[Seat, pykka.ActorRef[Host]]] = {}
+        self._hosted: dict[Shard, tuple[HostHandle, pykka.ActorRef[Host]]] = {}
         self._claims = given.claims
         self._failures = Failures()
         self._waiting: set[Shard] = set()
@@ -123,8 +123,8 @@ class Supervisor(pykka.ThreadingActor):
         _traceback: TracebackType | None,
     ) -> None:
         """End the process; its hosts must not go on without a supervisor."""
-        for seat, ref in self._hosted.values():
-            seat.stopping.set()
+        for handle, ref in self._hosted.values():
+            handle.stopping.set()
             ref.stop(block=False)
         self._fatal(exception_value or RuntimeError("the supervisor failed"))
 
@@ -141,7 +141,7 @@ class Supervisor(pykka.ThreadingActor):
                 log.warning("waiting for the server", error=self._said, about=type(message).__name__)
             if not isinstance(message, Tick | Look | Upkeep):  # those come again by themselves
                 pause = self._given.lease.renewal_seconds / 2
-                self._given.services.around.timers.after(pause, lambda: self._tell(message))
+                self._given.services.shared.timers.after(pause, lambda: self._tell(message))
 
     def _tell(self, message: Notice) -> None:
         with contextlib.suppress(pykka.ActorDeadError):  # timers and reader may find it dead, and must live
@@ -152,7 +152,7 @@ class Supervisor(pykka.ThreadingActor):
             case Tick() | Look() | Upkeep():
                 self._time_has_passed(message)
             case HostFailed():
-                self._failed(message.seat, message.error)
+                self._failed(message.handle, message.error)
             case Again():
                 self._waiting.discard(message.shard)
                 self._take_free()  # not the shard itself: while this notice was kept, a tick may have taken it
@@ -219,7 +219,7 @@ class Supervisor(pykka.ThreadingActor):
         let_read([self._hosted[shard][0] for shard in first if shard in self._hosted])
         let_others_read(self._store, self._router.of_other_kinds())
         self._start_hosts({shard: claim for shard, claim in claims.items() if shard not in first})
-        self._given.services.around.observer.shards_owned(len(self._hosted))
+        self._given.services.shared.observer.shards_owned(len(self._hosted))
         self._stands_by = False
         self._given.phase("running" if self._hosted else "without its history")
 
@@ -257,7 +257,7 @@ class Supervisor(pykka.ThreadingActor):
         acquired = {shard: (claim.head.token, claim.head) for shard, claim in claims.items()}
         begun = time.monotonic()
         recovered = recovery.run(acquired, self._failures.of(claims))
-        self._given.services.around.observer.recovered(len(recovered), recovery.read, time.monotonic() - begun)
+        self._given.services.shared.observer.recovered(len(recovered), recovery.read, time.monotonic() - begun)
         return recovered
 
     def _notes(self, shard: Shard, claim: Claim) -> list[Event]:
@@ -271,9 +271,9 @@ class Supervisor(pykka.ThreadingActor):
         return self._given.kinds[shard.kind].precedence, str(shard)
 
     def _start_host(self, shard: Shard, recovered: Recovered) -> None:
-        seat = Seat(recovered)
-        self._hosted[shard] = (seat, Host.start(seat, self._given.services))
-        self._reader.attach(seat)
+        handle = HostHandle(recovered)
+        self._hosted[shard] = (handle, Host.start(handle, self._given.services))
+        self._reader.attach(handle)
         self._had.pop(shard, None)
         self._claims.no_longer_left(shard)
         self._failures.told(shard)
@@ -281,38 +281,38 @@ class Supervisor(pykka.ThreadingActor):
             self._untold = None
 
     # -- losing them ---------------------------------------------------------------------------------------------
-    def _failed(self, seat: Seat, error: BaseException) -> None:
-        held = self._hosted.get(seat.shard)
-        if held is None or held[0] is not seat:
+    def _failed(self, handle: HostHandle, error: BaseException) -> None:
+        held = self._hosted.get(handle.shard)
+        if held is None or held[0] is not handle:
             return  # stopped by us meanwhile
-        self._let_go(seat.shard)
+        self._let_go(handle.shard)
         if isinstance(error, ShardLost):
-            log.warning("shard lost to another owner", shard=str(seat.shard), owner=error.token)
+            log.warning("shard lost to another owner", shard=str(handle.shard), owner=error.token)
         elif isinstance(error, ServerBehind):
-            self._had[seat.shard] = seat.ledger.version
+            self._had[handle.shard] = handle.ledger.version
             self._lose_tail()
         else:
-            self._restart_later(seat.shard, error)
+            self._restart_later(handle.shard, error)
 
     def _restart_later(self, shard: Shard, error: BaseException) -> None:
         said = f"{type(error).__name__}: {error}"
         pause = self._failures.add(shard, said, time.monotonic())
         log.error("host failed", shard=str(shard), error=said, again_in_seconds=pause, exc_info=error)
-        self._given.services.around.observer.host_restarted(shard)
+        self._given.services.shared.observer.host_restarted(shard)
         self._rest(shard, pause)
 
     def _rest(self, shard: Shard, seconds: float) -> None:
         self._waiting.add(shard)
-        self._given.services.around.timers.after(seconds, lambda: self._tell(Again(shard)))
+        self._given.services.shared.timers.after(seconds, lambda: self._tell(Again(shard)))
 
     def _let_go(self, shard: Shard) -> None:
-        seat, ref = self._hosted.pop(shard)
-        seat.stopping.set()
+        handle, ref = self._hosted.pop(shard)
+        handle.stopping.set()
         self._reader.detach(shard)
         ref.stop(block=True)
-        observer = self._given.services.around.observer
+        observer = self._given.services.shared.observer
         observer.shards_owned(len(self._hosted))
-        observer.shard_lost(shard, tuple(seat.ledger.states))
+        observer.shard_lost(shard, tuple(handle.ledger.states))
 
     def _drop_what_others_took(self) -> None:
         for shard, head in self._claims.heads(list(self._hosted)).items():
@@ -324,10 +324,10 @@ class Supervisor(pykka.ThreadingActor):
         """See whether the server, which was away, still knows all that it had acknowledged."""
         if self._reload:
             return  # it does not, and that is known
-        seats = [seat for seat, _ in self._hosted.values()]
-        ours = known(seat.ledger for seat in seats)
+        handles = [handle for handle, _ in self._hosted.values()]
+        ours = known(handle.ledger for handle in handles)
         behind = self._reader.found_loss or self._store.run() != self._run
-        behind = behind or lacks_what_was_read(self._store, self._reader.at, seats)
+        behind = behind or lacks_what_was_read(self._store, self._reader.at, handles)
         heads = self._claims.heads(list(ours))
         if behind or any(is_behind(head, ours[shard]) for shard, head in heads.items()):
             self._lose_tail()
@@ -335,9 +335,9 @@ class Supervisor(pykka.ThreadingActor):
     def _lose_tail(self) -> None:
         """Stop everything; the next tick begins anew with what the server has."""
         log.error("the server has lost a part of the log: loading everything again")
-        self._remember(seat for seat, _ in self._hosted.values())
-        for shard, (seat, _) in list(self._hosted.items()):
-            self._had[shard] = seat.ledger.version
+        self._remember(handle for handle, _ in self._hosted.values())
+        for shard, (handle, _) in list(self._hosted.items()):
+            self._had[shard] = handle.ledger.version
             self._let_go(shard)
         self._reader.stop()
         self._reload = True
@@ -360,9 +360,9 @@ class Supervisor(pykka.ThreadingActor):
             complain(lost)
         return lost
 
-    def _remember(self, seats: Iterable[Seat]) -> None:
+    def _remember(self, handles: Iterable[HostHandle]) -> None:
         """Store the last log position that the reader and these hosts know."""
-        known_to_be = [seat.ledger.at for seat in seats]
+        known_to_be = [handle.ledger.at for handle in handles]
         self._given.memory.keep(self._run, max([*known_to_be, self._reader.at]))
 
     # -- time passes ---------------------------------------------------------------------------------------------
@@ -381,14 +381,14 @@ class Supervisor(pykka.ThreadingActor):
 
     def _tick(self) -> None:
         valid = self._given.lease.valid()
-        self._given.services.around.observer.lease_valid(valid)
+        self._given.services.shared.observer.lease_valid(valid)
         if self._reload:
             self._begin_anew()
         elif valid and self._replaced():
             self._lose_tail()
             return
         elif self._hosted:  # whoever is to tell of a loss has begun
-            self._remember(seat for seat, _ in self._hosted.values())
+            self._remember(handle for handle, _ in self._hosted.values())
         self._take_free()
 
     def _replaced(self) -> bool:
@@ -399,8 +399,8 @@ class Supervisor(pykka.ThreadingActor):
             return False  # lease and reader say so
 
     def _nudge_all(self) -> None:
-        for seat, _ in self._hosted.values():
-            seat.inbox.nudge()
+        for handle, _ in self._hosted.values():
+            handle.inbox.nudge()
 
     def _every(self, seconds: float, message: Tick | Look | Upkeep) -> None:
         def ring() -> None:
@@ -408,17 +408,17 @@ class Supervisor(pykka.ThreadingActor):
                 self._tell(message)
                 self._every(seconds, message)
 
-        self._given.services.around.timers.after(seconds, ring)
+        self._given.services.shared.timers.after(seconds, ring)
 
     def _retire(self) -> None:
         self._retired = True
-        tokens = [(shard, seat.ledger.token) for shard, (seat, _) in self._hosted.items()]
-        seats = [seat for seat, _ in self._hosted.values()]
-        for seat in seats:
-            seat.stopping.set()  # all at once: each may have to wait for a call that the server does not answer
+        tokens = [(shard, handle.ledger.token) for shard, (handle, _) in self._hosted.items()]
+        handles = [handle for handle, _ in self._hosted.values()]
+        for handle in handles:
+            handle.stopping.set()  # all at once: each may have to wait for a call that the server does not answer
         for shard in list(self._hosted):
             self._let_go(shard)
-        self._remember(seats)  # with the steps that were on their way
+        self._remember(handles)  # with the steps that were on their way
         self._reader.stop()
         self._given.lease.stop()
         try:

@@ -20,7 +20,7 @@ CAREFUL_MESSAGES = 300
 """After so many messages without a failure, a host counts no tries any more."""
 
 
-class Trials:
+class RetryCounts:
     """The messages whose tries a host counts, until so many of them went well."""
 
     def __init__(
