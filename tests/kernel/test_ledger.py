@@ -123,7 +123,7 @@ def test_of_many_subjects_the_newest_are_remembered() -> None:
 
 def test_a_silent_command_is_an_error() -> None:
     books = ledger()
-    with pytest.raises(SilentMessage, match=r"chore.Tell@1 r1: chore answered with no event"):
+    with pytest.raises(SilentMessage, match=r"chore.Tell@1 r1: chore yielded no event"):
         books.decide(books.begin(), told(1, silent=True), 0)
 
 

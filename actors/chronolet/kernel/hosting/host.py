@@ -27,7 +27,7 @@ from chronolet.kernel.effects.runner import (
     Surroundings,
 )
 from chronolet.kernel.hosting.entity_timers import EntityTimers
-from chronolet.kernel.hosting.host_handle import Item, HostHandle, is_far_behind, message_of
+from chronolet.kernel.hosting.host_handle import HostHandle, Item, is_far_behind, message_of
 from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import TRIES, Input, Turn, touched
@@ -81,7 +81,7 @@ class Host(pykka.ThreadingActor):
         self._retries = RetryCounts(recovered.tries, self._writer.count_tries, careful=recovered.careful)
         self._suspects = Suspects(recovered.tries, self._writer.count_tries, unclean=recovered.unclean)
         own = around._replace(deliver=self.inbox.put, token=self.ledger.token)
-        self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._retries.going_on)
+        self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._retries.counting)
         self._unclean = recovered.unclean
         self._recovered_tries = bool(recovered.tries)
         self._waited = len(recovered.backlog)
@@ -157,12 +157,12 @@ class Host(pykka.ThreadingActor):
         self._forget += (*self._suspects.drop(effects), *self._retries.drop(rings))
         if self._unclean:
             overdue = sum(1 for due in dues.values() if due <= now)
-            self._retries.take_care(self._waited + overdue + len(effects))
+            self._retries.count_next(self._waited + overdue + len(effects))
 
     def _turn(self) -> None:
         read_to = self.handle.read_to  # before taking: whatever was read up to here is in the inbox already
         # Notes in a step of their own: what is told in them must not be lost with a message that fails.
-        watched = self._retries.going_on()
+        watched = self._retries.counting()
         waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if watched else None)
         self._unread = max(0, self._unread - len(waiting))
         items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)

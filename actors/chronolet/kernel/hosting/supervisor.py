@@ -22,7 +22,7 @@ import structlog
 
 from chronolet.kernel.hosting.failures import Failures
 from chronolet.kernel.hosting.host import Host, Services
-from chronolet.kernel.hosting.host_handle import Recovered, HostHandle
+from chronolet.kernel.hosting.host_handle import HostHandle, Recovered
 from chronolet.kernel.hosting.notices import (
     Again,
     HostFailed,
