@@ -68,7 +68,7 @@ def test_a_due_that_does_not_move_on_is_an_error_and_no_loop(rig: Rig, due: int,
 
 
 def test_a_ring_that_was_given_up_is_tried_again_later(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entity_timers, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(entity_timers, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(failures, "LONGEST_BACK_OFF_SECONDS", 0.02)
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE))
@@ -105,7 +105,7 @@ def test_an_answer_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> 
     rig.process(chore.kind(run))
     asked = rig.send(Tell(request=request(), key="a", wish="w"))
     (gave_up,) = rig.wait(chore.GaveUp)
-    assert (gave_up.wish, gave_up.error) == ("w", "its answer could not be decided, see the dead letters")
+    assert (gave_up.wish, gave_up.error) == ("w", "the effect's result could not be decided, see the dead letters")
     (given_up,) = rig.events(kernel.MessageDeadLettered)
     assert (given_up.source, given_up.message, given_up.tries) == ("signal", "chore.Word", 3)
     assert len(runs) == 5, "once, once for each try, and once to be given up"

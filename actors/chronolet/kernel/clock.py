@@ -59,7 +59,7 @@ class Clock:
             self.at_least(milliseconds)
 
     def jump(self) -> int:
-        """Milliseconds by which the wall clock jumped against the monotonic clock since the last call; 0 below a second."""
+        """Milliseconds by which the wall clock jumped since the last call, by the monotonic clock; 0 below a second."""
         least, most = self._offset_bounds()
         known_least, known_most = self._offset
         drift = max(least - known_most, 0.0) or min(most - known_least, 0.0)

@@ -253,7 +253,7 @@ class Ledger(Generic[S]):
         return due is not None and due <= message.at
 
     def _is_own(self, event: Event) -> bool:
-        """Whether the event is this kind's own, unlike a KubeEvent that goes with it. Only own events request effects."""
+        """Whether the event is this kind's own and not a KubeEvent next to it. Only own events request effects."""
         own = self._own.get(type(event))
         if own is None:
             own = self._own[type(event)] = registry.type_of(type(event)).startswith(self._prefix)

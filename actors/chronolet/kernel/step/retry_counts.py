@@ -25,7 +25,7 @@ class RetryCounts:
     def __init__(
         self, tried: Mapping[str, int], count_tries: Callable[[Mapping[str, int]], None], *, careful: bool
     ) -> None:
-        """`tried`: the counts in the shard's hash. `count_tries` stores in that hash, in one round trip, the number of the
+        """`tried`: the counts in the shard's hash. `count_tries` stores there, in one round trip, the number of the
         attempt that each message begins now. `careful`: the shard's host failed in this process.
         """
         messages = {message: count for message, count in tried.items() if not message.startswith(PREFIX)}
@@ -53,8 +53,8 @@ class RetryCounts:
         return self._left > 0 and (self._careful or not covered)
 
     def begin(self, items: Sequence[Input], covered: int = 0) -> None:
-        """Begin a turn: count one more attempt of each message that has one left, in one round trip. `covered`: number of
-        further messages in the turn that an effect's mark covers.
+        """Begin a turn: count one more attempt of each message that has one left, in one round trip. `covered`: number
+        of further messages in the turn that an effect's mark covers.
         """
         self._left = max(0, self._left - len(items) - covered)
         attempts = {message: self._tried.pop(message, 0) + 1 for message in {item.identity() for item in items}}
