@@ -42,8 +42,8 @@ class EffectContext(Protocol):
     def fence(self, point: str) -> None:
         """Check that the effect may still act. Call it before every external call, with the call's name.
 
-        Raises `Fenced` if the effect was cancelled, or if the process's own monotonic clock does not show its lease to
-        be valid. Also passes the crash point `effect/before <point>` (see `faults`).
+        Raises `Fenced` if the effect was cancelled, or if the process's lease is not known to be valid by the process's
+        own monotonic clock. Also passes the crash point `effect/before <point>` (see `faults`).
         """
 
     def done(self, point: str) -> None:
@@ -58,8 +58,8 @@ class EffectContext(Protocol):
 Worker = Callable[[Any, EffectContext], Signal | None]
 """Runs one effect. A one-shot worker returns its result signal; a standing one runs until `cancelled`, returns None.
 
-An expected refusal is a value in the result. If a worker raises, a one-shot effect reaches the decider as
-`EffectFailed`, and a standing effect is restarted with back-off.
+An expected refusal is a value in the result. If a worker raises, a one-shot's decider receives `EffectFailed`, and a
+standing effect is restarted with back-off.
 """
 
 
@@ -76,7 +76,7 @@ class Job:
     at_once: int | Pace | None = None
     """Concurrency limit of the lane; None: the default limit. All jobs of a lane must have the same value."""
     rank: Callable[[Any], tuple[Any, ...]] | None = None
-    """Computes the order in the lane's queue: smallest first, first come first served among equals."""
+    """Computes the effect's place in the lane's queue: smallest first, first come first served among equals."""
     measure: Callable[[Any, Signal], str] | None = None
     """For a lane with a Pace: the name under which the effect's duration is recorded. Empty for a result that does not
     show how long the work takes, such as a refusal.
@@ -110,7 +110,7 @@ Batcher = Callable[[Sequence[tuple[Position, Any]]], Message]
 class Kind(Generic[S]):
     """The complete definition of one actor kind.
 
-    To fold history, everything but `effects`, `standing` and `ahead` is enough, and it is pure.
+    Everything but `effects`, `standing` and `ahead` is pure and suffices to fold history.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Kind(Generic[S]):
     are combined into one message, which also carries their positions.
     """
     creates: frozenset[type[Message]] = frozenset()
-    """Messages that may create an entity. Other messages for an unknown entity are skipped, except commands: they are
+    """Messages that may create an entity. Other messages for an unknown entity are skipped, except commands, which are
     always decided.
     """
     at_start: tuple[str, ...] = ()
@@ -136,8 +136,7 @@ class Kind(Generic[S]):
     data in the log as events. Exactly one kind per node does.
     """
     commits_when_full: bool = False
-    """Whether steps of this kind are committed even if the server has reached its maxmemory: they lead to free memory.
-    """
+    """Whether to commit steps of this kind even on a server at its maxmemory, because they lead to free memory."""
     precedence: int = 5
     """Start order, lowest first. pleg and pods start first, because a container may have died in the meantime."""
     ahead: Callable[[], None] | None = None

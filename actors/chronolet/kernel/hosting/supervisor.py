@@ -2,7 +2,7 @@
 
 Comes in: host failures, the server's return, a renewed lease, a tick per second with several looks in between. Goes
 out: running hosts. A restarted host gets a new epoch and decides one message per step for a while. If the server lost
-the tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process; the service
+the tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process, and the process
 manager restarts it. Next: `process`.
 
 A process without a shard stands by: it takes over shards that become free.
@@ -95,7 +95,7 @@ class Supervisor(pykka.ThreadingActor):
         self._hosted: dict[Shard, tuple[HostHandle, pykka.ActorRef[Host]]] = {}
         self._claims = context.claims
         self._failures = Failures()
-        self._waiting: set[Shard] = set()
+        self._backing_off: set[Shard] = set()
         self._stands_by = False
         self._retired = False
         self._last_versions: dict[Shard, int] = {}
@@ -104,12 +104,12 @@ class Supervisor(pykka.ThreadingActor):
         self._logged = ""
         """The last logged error of the server."""
         self._adopted_run = ""
-        self._logged_of_adoption = ""
+        self._logged_adoption = ""
         self._router = context.router()
         self._run = self._store.run()
         self._lost = self._log_lost()
         self._unreported = self._lost
-        """The same, until a host records it."""
+        """The loss of the log, until a host records it."""
         self._reader = self._new_reader()
 
     def on_start(self) -> None:
@@ -134,7 +134,7 @@ class Supervisor(pykka.ThreadingActor):
     def on_receive(self, message: Notice) -> None:
         """Handle one notice. If the server is unreachable, retry the notice later."""
         if self._retired:
-            return  # sent before the shutdown: it would take back shards that were just handed over
+            return  # sent before the shutdown: handling it could take back shards that were just handed over
         try:
             self._handle(message)
             self._logged = ""
@@ -157,13 +157,13 @@ class Supervisor(pykka.ThreadingActor):
             case HostFailed():
                 self._failed(message.handle, message.error)
             case BackOffOver():
-                self._waiting.discard(message.shard)
-                self._take_free()  # not only this shard: a tick may have taken it while the notice was delayed
+                self._backing_off.discard(message.shard)
+                self._take_free()  # not the shard itself: a tick may have acquired it while the notice was delayed
             case ServerBack():
-                self._look_for_loss()
+                self._check_for_loss()
             case LeaseRegained():
                 lapses = self._context.lease.lapses
-                self._look_for_loss()  # first: a shard that the server lost was not taken over by another process
+                self._check_for_loss()  # first: a shard that the server lost was not taken over by another process
                 self._drop_taken_over()
                 self._context.lease.confirm(lapses)
             case ReaderFailed():
@@ -176,7 +176,7 @@ class Supervisor(pykka.ThreadingActor):
     # -- acquiring shards ----------------------------------------------------------------------------------------
     def _take_free(self) -> None:
         ours = {shard for kind in self._context.kinds for shard in self._router.shards_of(kind)}
-        missing = ours - self._hosted.keys() - self._waiting
+        missing = ours - self._hosted.keys() - self._backing_off
         if missing:
             self._take(sorted(missing, key=str))
 
@@ -184,27 +184,27 @@ class Supervisor(pykka.ThreadingActor):
         if self._reload:
             return  # the next tick takes them, once there is a reader again
         if self._store.run() != self._run:
-            self._lose_tail()  # the server was emptied: its shards have no log to continue
+            self._drop_all()  # the server was emptied: its shards have no log to continue
             return
-        if not self._adopted():
+        if not self._adopt():
             return  # the next tick retries
         claims = self._claims.take(shards)
         if claims:
             self._prefetch({shard.kind for shard in claims})
             self._host(claims)
-        elif not (self._hosted or self._waiting or self._stands_by):
+        elif not (self._hosted or self._backing_off or self._stands_by):
             self._stands_by = True
             self._context.phase("standing by")
             log.info("no free shard, standing by")
 
-    def _adopted(self) -> bool:
-        """Try to adopt what runs, if that is needed. True once this run of the log has adopted it or need not."""
+    def _adopt(self) -> bool:
+        """Adopt what runs, unless that is done or not needed. False if it has to be retried."""
         if self._context.adopt is None or self._has_adopted():  # the former for the type checker
             return True
         self._context.phase("adopting")
         reason = self._context.adopt(self._router, self._run, self._lost)
-        if reason and reason != self._logged_of_adoption:  # log a reason once, however long it lasts
-            self._logged_of_adoption = reason
+        if reason and reason != self._logged_adoption:  # log a reason once, however long it lasts
+            self._logged_adoption = reason
             log.warning("waiting to adopt what runs", error=reason)
         if reason:
             return False
@@ -227,7 +227,7 @@ class Supervisor(pykka.ThreadingActor):
         self._context.phase("running" if self._hosted else "without its history")
 
     def _prefetch(self, kinds: Iterable[str]) -> None:
-        """Let kinds read ahead: external reads take about as long as recovery, so both run at the same time."""
+        """Start the kinds' external reads now: they take about as long as recovery, so both run at the same time."""
         for name in kinds:
             if (ahead := self._context.kinds[name].ahead) is not None:
                 ahead()
@@ -241,7 +241,7 @@ class Supervisor(pykka.ThreadingActor):
             self._start_host(shard, recovered)
 
     def _recovered(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
-        """By one scan for all; if that finds a hole, each by itself, and those that need it are context back."""
+        """Recover all shards in one scan. If history is missing, recover each by itself and release those that fail."""
         with contextlib.suppress(HistoryMissing):
             return self._recover(claims)
         found: dict[Shard, Recovered] = {}
@@ -250,9 +250,9 @@ class Supervisor(pykka.ThreadingActor):
                 found |= self._recover({shard: claim})
             except HistoryMissing as missing:
                 self._claims.leave(shard, str(missing))
-                # Not in this process's name, which keeps its lease. A process that has the history may take it now.
+                # "nobody", because this process keeps its lease. A process that has the history may take over now.
                 self._store.retire("nobody", [(shard, claim.head.token)])
-                self._rest(shard, HISTORY_RETRY_SECONDS)
+                self._back_off(shard, HISTORY_RETRY_SECONDS)
         return found
 
     def _recover(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
@@ -288,12 +288,12 @@ class Supervisor(pykka.ThreadingActor):
         hosted = self._hosted.get(handle.shard)
         if hosted is None or hosted[0] is not handle:
             return  # this supervisor has already stopped it
-        self._let_go(handle.shard)
+        self._release(handle.shard)
         if isinstance(error, ShardLost):
             log.warning("shard lost to another owner", shard=str(handle.shard), owner=error.token)
         elif isinstance(error, ServerBehind):
             self._last_versions[handle.shard] = handle.ledger.version
-            self._lose_tail()
+            self._drop_all()
         else:
             self._restart_later(handle.shard, error)
 
@@ -302,13 +302,13 @@ class Supervisor(pykka.ThreadingActor):
         pause = self._failures.add(shard, text, time.monotonic())
         log.error("host failed, restarting", shard=str(shard), error=text, again_in_seconds=pause, exc_info=error)
         self._context.services.shared.observer.host_restarted(shard)
-        self._rest(shard, pause)
+        self._back_off(shard, pause)
 
-    def _rest(self, shard: Shard, seconds: float) -> None:
-        self._waiting.add(shard)
+    def _back_off(self, shard: Shard, seconds: float) -> None:
+        self._backing_off.add(shard)
         self._context.services.shared.timers.after(seconds, lambda: self._tell(BackOffOver(shard)))
 
-    def _let_go(self, shard: Shard) -> None:
+    def _release(self, shard: Shard) -> None:
         handle, ref = self._hosted.pop(shard)
         handle.stopping.set()
         self._reader.detach(shard)
@@ -320,10 +320,10 @@ class Supervisor(pykka.ThreadingActor):
     def _drop_taken_over(self) -> None:
         for shard, head in self._claims.heads(list(self._hosted)).items():
             if head.token != self._hosted[shard][0].ledger.token:
-                log.warning("shard was taken over during the lease's lapse", shard=str(shard), owner=head.token)
-                self._let_go(shard)
+                log.warning("shard was taken over while the lease had lapsed", shard=str(shard), owner=head.token)
+                self._release(shard)
 
-    def _look_for_loss(self) -> None:
+    def _check_for_loss(self) -> None:
         """Check whether the server still has all data that it acknowledged; if not, reload everything."""
         if self._reload:
             return  # the loss is already known
@@ -333,20 +333,20 @@ class Supervisor(pykka.ThreadingActor):
         behind = behind or lacks_what_was_read(self._store, self._reader.at, handles)
         heads = self._claims.heads(list(ours))
         if behind or any(is_behind(head, ours[shard]) for shard, head in heads.items()):
-            self._lose_tail()
+            self._drop_all()
 
-    def _lose_tail(self) -> None:
+    def _drop_all(self) -> None:
         """Stop all hosts. The next tick starts again from the data that the server still has."""
         log.error("the server has lost part of the log, reloading everything")
         self._remember(handle for handle, _ in self._hosted.values())
         for shard, (handle, _) in list(self._hosted.items()):
             self._last_versions[shard] = handle.ledger.version
-            self._let_go(shard)
+            self._release(shard)
         self._reader.stop()
         self._reload = True
         self._tell(Tick())
 
-    def _begin_anew(self) -> None:
+    def _reload_all(self) -> None:
         self._context.phase("beginning")
         self._stands_by = False
         self._router = self._context.router()
@@ -374,10 +374,10 @@ class Supervisor(pykka.ThreadingActor):
             case Tick():
                 self._tick()
             case Look():
-                if self._has_adopted():  # adoption lists the runtime's containers, which is too costly for every look
+                if self._has_adopted():  # else each look would query the runtime, which is too often
                     self._take_free()
             case Upkeep():
-                self._look_for_loss()
+                self._check_for_loss()
                 self._nudge_all()
                 self._store.forget_dead()
                 self._claims.sweep()
@@ -386,15 +386,15 @@ class Supervisor(pykka.ThreadingActor):
         valid = self._context.lease.valid()
         self._context.services.shared.observer.lease_valid(valid)
         if self._reload:
-            self._begin_anew()
-        elif valid and self._replaced():
-            self._lose_tail()
+            self._reload_all()
+        elif valid and self._log_replaced():
+            self._drop_all()
             return
-        elif self._hosted:  # only now: a host that records a loss has started
+        elif self._hosted:  # not before: the old end must stay stored until a host records the loss
             self._remember(handle for handle, _ in self._hosted.values())
         self._take_free()
 
-    def _replaced(self) -> bool:
+    def _log_replaced(self) -> bool:
         """Whether the server now has another log. An idle process commits no step whose refusal would show it."""
         try:
             return self._store.run() != self._run
@@ -406,12 +406,12 @@ class Supervisor(pykka.ThreadingActor):
             handle.inbox.nudge()
 
     def _every(self, seconds: float, message: Tick | Look | Upkeep) -> None:
-        def ring() -> None:
+        def fire() -> None:
             if self.actor_ref.is_alive():
                 self._tell(message)
                 self._every(seconds, message)
 
-        self._context.services.shared.timers.after(seconds, ring)
+        self._context.services.shared.timers.after(seconds, fire)
 
     def _retire(self) -> None:
         self._retired = True
@@ -420,7 +420,7 @@ class Supervisor(pykka.ThreadingActor):
         for handle in handles:
             handle.stopping.set()  # all before the first wait: each host may be in a call that the server never answers
         for shard in list(self._hosted):
-            self._let_go(shard)
+            self._release(shard)
         self._remember(handles)  # only now, to include steps that were in flight
         self._reader.stop()
         self._context.lease.stop()
