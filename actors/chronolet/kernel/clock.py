@@ -16,8 +16,8 @@ JUMP_SECONDS = 1.0
 class Clock:
     """Wall time in milliseconds that never goes back.
 
-    While the wall clock is behind the last reading, the monotonic clock continues from that reading. So the distance to
-    a time that was stored before the wall clock was set back stays right.
+    While the wall clock is behind the last reading, time continues from there by the monotonic clock. So a timestamp
+    that was stored before the wall clock was set back stays at its true distance.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -59,7 +59,7 @@ class Clock:
             self.at_least(milliseconds)
 
     def jump(self) -> int:
-        """Milliseconds by which the wall clock jumped since the last call, by the monotonic clock; 0 below a second."""
+        """How far the wall clock jumped against the monotonic clock since the last call, in ms; 0 below a second."""
         least, most = self._offset_bounds()
         known_least, known_most = self._offset
         drift = max(least - known_most, 0.0) or min(most - known_least, 0.0)

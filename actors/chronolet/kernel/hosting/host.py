@@ -113,7 +113,7 @@ class Host(pykka.ThreadingActor):
         self._turn()
 
     def on_stop(self) -> None:
-        """Cancel effects and timers. From here on, nothing of this host acts on the outside."""
+        """Cancel effects and timers. From here on, this host has no effect on the outside."""
         self.stopping.set()
         self._runner.stop()
         self._timers.stop()
@@ -147,8 +147,8 @@ class Host(pykka.ThreadingActor):
             self.handle.caught_up.set()
 
     def _suspect_recovered(self) -> None:
-        """Step carefully through waiting messages, due timers and outstanding effects after an unclean end: one of them
-        may have ended the previous process. Also drop counts and marks that no longer apply.
+        """Drop counts and marks that no longer apply. After an unclean end, also count attempts of the backlog, the due
+        timers and the outstanding effects: one of them may have ended the previous process.
         """
         now, decider = self._services.clock.now(), self.ledger.kind.decider
         marks = {
@@ -163,8 +163,8 @@ class Host(pykka.ThreadingActor):
 
     def _turn(self) -> None:
         read_to = self.handle.read_to  # before taking: everything read up to here is already in the inbox
-        # Notes get a step of their own, so that a failing message cannot lose them.
         counting = self._retries.counting()
+        # Notes get a step of their own, so that a failing message cannot lose them.
         waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if counting else None)
         self._undecided = max(0, self._undecided - len(waiting))
         items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)
@@ -175,12 +175,12 @@ class Host(pykka.ThreadingActor):
         settled = [self._decide(turn, item) for item in items]
         if self.inbox.idle():
             turn.log_cursor = max(turn.log_cursor, read_to)
-        if self._is_worth_a_step(turn):
+        if self._needs_step(turn):
             self._commit(turn)
         else:
             self.ledger.passed(turn)
         self._retries.end()
-        freed = [slot_and_pause for slot_and_pause in settled if slot_and_pause is not None]
+        freed = [one for one in settled if one is not None]
         try:
             for slot, pause in freed:
                 self._runner.settle(slot, self._outstanding(slot.key), pause)
@@ -227,7 +227,7 @@ class Host(pykka.ThreadingActor):
         turn.forget += self._forget
         self._notes, self._dead, self._forget = [], [], []
 
-    def _is_worth_a_step(self, turn: Turn[Any]) -> bool:
+    def _needs_step(self, turn: Turn[Any]) -> bool:
         consumed = turn.mail_cursor > self.ledger.mail_cursor
         return bool(turn.records or turn.dead or turn.forget) or consumed or self._is_behind(turn)
 
@@ -251,13 +251,13 @@ class Host(pykka.ThreadingActor):
             return None
         if isinstance(item, Outlived):
             if self._runner.runs(item.slot):
-                self._absolve(turn, item.slot)
+                self._clear_mark(turn, item.slot)
                 self._runner.absolve(item.slot)
             return None
         if isinstance(item, SlotFreed):
-            self._absolve(turn, item.slot)
+            self._clear_mark(turn, item.slot)
             turn.looked.append(item.slot.key)
-            return item.slot, self._freed(turn, item)
+            return item.slot, self._pause_after(turn, item)
         if isinstance(item, EffectInput):
             return self._decide_result(turn, item)
         self._decide_message(turn, item)
@@ -268,7 +268,7 @@ class Host(pykka.ThreadingActor):
         if slot.mark and self._suspects.ended(slot.mark) >= TRIES:
             self._give_up_effect(turn, slot)
         else:
-            self._absolve(turn, slot)
+            self._clear_mark(turn, slot)
         decided = self._decide_message(turn, result.item)
         if not decided and not isinstance(result.item.message, EffectFailed):
             # The effect stays outstanding, and the same result would fail the host again: inform its decider.
@@ -277,7 +277,7 @@ class Host(pykka.ThreadingActor):
         turn.looked.append(slot.key)
         return slot, self._runner.next_pause(slot) if decided else GIVEN_UP_PAUSE_SECONDS
 
-    def _absolve(self, turn: Turn[Any], slot: Slot) -> None:
+    def _clear_mark(self, turn: Turn[Any], slot: Slot) -> None:
         if slot.mark:
             turn.forget += self._suspects.over(slot.mark)
 
@@ -288,7 +288,8 @@ class Host(pykka.ThreadingActor):
             self._services.shared.observer.dead_lettered(self.ledger.kind.name)
             self._given_up.append(self._suspects.give_up(slot.mark))
 
-    def _freed(self, turn: Turn[Any], freed: SlotFreed) -> float:
+    def _pause_after(self, turn: Turn[Any], freed: SlotFreed) -> float:
+        """Seconds before an effect that ended without a result is retried. A failure is recorded as an event."""
         if freed.slot.cancelled.is_set():
             return 0.0
         if not freed.error:

@@ -54,7 +54,7 @@ class Suspects:
         return self._ended.get(mark, 0)
 
     def begin(self, marks: Sequence[str]) -> None:
-        """Mark effects that start now. Returns once the marks are stored on the server."""
+        """Mark effects that start now. Returns once the marks are on the server's disk."""
         counts = {mark: self.ended(mark) + 1 for mark in marks if mark not in self._begun}
         if counts:
             self._count_tries(counts)
@@ -74,8 +74,8 @@ class Suspects:
         return (mark,)
 
     def give_up(self, mark: str) -> str:
-        """Give up an effect: it goes to the dead letters and never starts again. Returns its mark, to be stored as
-        `GIVEN_UP`.
+        """Give up an effect: it goes to the dead letters, and no process starts it again. Returns its mark, to be
+        stored as `GIVEN_UP`.
         """
         self._ended[mark] = GIVEN_UP
         return mark
