@@ -33,7 +33,7 @@ KIND = mirror.kind(1)
 
 
 class Listener:
-    """A handle, and what was put on it."""
+    """A host handle, and the positions put into its inbox."""
 
     def __init__(self, read_to: Position, shard: int | None = None, kind: Kind[Any] = KIND) -> None:
         ledger: Ledger[Any] = Ledger(kind, Shard("mirror", shard), "1:p", NEVER_OWNED, 1)

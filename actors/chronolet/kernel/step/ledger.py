@@ -32,7 +32,7 @@ SUBJECTS_KEPT = 128
 
 
 class SilentMessage(Exception):  # noqa: N818 - the decider's omission, not the caller's
-    """A command or a `Due` yielded no event. Its sender would wait permanently, or its timer would fire permanently."""
+    """A command or a `Due` yielded no event. Its sender would wait, or its timer would fire, permanently."""
 
 
 class StillDue(Exception):  # noqa: N818

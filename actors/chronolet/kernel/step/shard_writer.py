@@ -144,7 +144,7 @@ class ShardWriter:
             except (StoreUnreachable, StoreBroken) as error:
                 if str(error) != logged:  # log an error once, however long it lasts
                     logged = str(error)
-                    log.warning("store unreachable, retrying", shard=str(self._ledger.shard), error=logged)
+                    log.warning("store call failed, retrying", shard=str(self._ledger.shard), error=logged)
                 if self._stopping.wait(pause):
                     raise
                 pause = min(pause * 2, LONGEST_RETRY_SECONDS)
