@@ -33,7 +33,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Observer:
-    """Is called after each occurrence. This base class ignores every call. All durations are in seconds."""
+    """Receives a call after each occurrence; this base class ignores them all. All durations are in seconds."""
 
     def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
         """A step was committed with these events. `seconds` is the time spent in the store."""

@@ -185,7 +185,7 @@ class Host(pykka.ThreadingActor):
             for slot, pause in freed:
                 self._runner.settle(slot, self._outstanding(slot.key), pause)
             if self._begun:
-                self._reconcile({*touched(turn), *turn.looked})
+                self._reconcile({*touched(turn), *turn.to_reconcile})
         finally:
             for slot, _ in freed:
                 slot.leave()
@@ -247,7 +247,7 @@ class Host(pykka.ThreadingActor):
         """Decide one item. Returns the slot it frees, with the pause in seconds before the same effect is retried."""
         if isinstance(item, LookAgain):
             self._runner.release(item)
-            turn.looked.append(item.key)
+            turn.to_reconcile.append(item.key)
             return None
         if isinstance(item, Outlived):
             if self._runner.runs(item.slot):
@@ -256,7 +256,7 @@ class Host(pykka.ThreadingActor):
             return None
         if isinstance(item, SlotFreed):
             self._clear_mark(turn, item.slot)
-            turn.looked.append(item.slot.key)
+            turn.to_reconcile.append(item.slot.key)
             return item.slot, self._pause_after(turn, item)
         if isinstance(item, EffectInput):
             return self._decide_result(turn, item)
@@ -274,12 +274,12 @@ class Host(pykka.ThreadingActor):
             # The effect stays outstanding, and the same result would fail the host again: inform its decider.
             self.inbox.put(slot.failed("the effect's result could not be decided, see the dead letters"))
             return None
-        turn.looked.append(slot.key)
+        turn.to_reconcile.append(slot.key)
         return slot, self._runner.next_pause(slot) if decided else GIVEN_UP_PAUSE_SECONDS
 
     def _clear_mark(self, turn: Turn[Any], slot: Slot) -> None:
         if slot.mark:
-            turn.forget += self._suspects.over(slot.mark)
+            turn.forget += self._suspects.clear(slot.mark)
 
     def _give_up_effect(self, turn: Turn[Any], slot: Slot) -> None:
         """Send the effect to the dead letters, once. Its decider gets EffectFailed each time it requests the effect."""

@@ -86,7 +86,7 @@ class Turn(Struct, Generic[S]):
     dead: list[DeadLetter] = field(default_factory=list)
     forget: list[str] = field(default_factory=list)
     """Attempt counts to remove from the shard's hash, by message identity or effect mark."""
-    looked: list[str] = field(default_factory=list)
+    to_reconcile: list[str] = field(default_factory=list)
     """Keys whose effects must be reconciled although their state did not change."""
     log_cursor: Position = START
     mail_cursor: Position = START

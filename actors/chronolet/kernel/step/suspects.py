@@ -65,7 +65,7 @@ class Suspects:
         """Whether an end of the process would be blamed on this effect. If so, its result needs no count of its own."""
         return mark in self._begun and self._ended[mark] < TRIES
 
-    def over(self, mark: str) -> Sequence[str]:
+    def clear(self, mark: str) -> Sequence[str]:
         """Clear an effect that ended while the process lives. Returns its mark to remove, if any."""
         if mark not in self._ended or self._ended[mark] >= TRIES:
             return ()
