@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Faults(Protocol):
-    """Is called at each crash point."""
+    """Receives each crash point."""
 
     def point(self, name: str) -> None:
         """`name` is `step/before pod/0`, `effect/before docker.start pod/default/web container/app`, and so on."""

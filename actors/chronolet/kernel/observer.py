@@ -69,7 +69,7 @@ class Observer:
         """The process stopped hosting the shard, for good or until a restart. `keys` are the shard's entities."""
 
     def lease_valid(self, valid: bool) -> None:
-        """Report whether the lease is known to be valid; called each tick."""
+        """The lease is known to be valid, or is not; called each tick."""
 
     def recovered(self, shards: int, events: int, seconds: float) -> None:
         """A recovery of `shards` shards read `events` log entries in `seconds`."""

@@ -4,7 +4,7 @@ Comes in: log entries and commands from the reader, signals from effects, `Due` 
 store; after each commit, the effects and timers that the states request. If it fails, its supervisor restarts it, and
 it replays. Next: `ledger` (builds a step), `shard_writer` (commits it), `effects`, `entity_timers`, `supervisor`.
 
-    one turn:  take up to 100 items -> decide and fold -> encode -> commit -> adopt states -> effects, timers
+    one turn:  take up to 100 items -> decide and fold -> encode -> commit -> apply states -> effects, timers
 """
 
 from __future__ import annotations

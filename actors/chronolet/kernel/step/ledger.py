@@ -57,7 +57,7 @@ class Input(NamedTuple):
     undecodable: str = ""
 
     def identity(self) -> str:
-        """Key that is the same when this message comes again: its place in log or mailbox, or else its content."""
+        """Key of the message, the same on each redelivery: its place in log or mailbox, or else its content."""
         if self.source in ("log", "mailbox"):
             return f"{self.source}:{self.at}"
         about = ""
@@ -188,7 +188,7 @@ class Ledger(Generic[S]):
         turn.owners.append(("", ""))
 
     def committed(self, turn: Turn[S], answer: Committed) -> None:
-        """Adopt the turn's states, cursors and positions after its step was committed."""
+        """Apply the turn's states, cursors and positions after its step was committed."""
         first = answer.at.n - len(turn.records) + 1
         for key in turn.gone:
             self.positions.pop(key, None)

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class ShardLost(Exception):  # noqa: N818 - what happened to the host
-    """Another process, or none, owns the shard now."""
+    """The shard now has another owner, or none."""
 
     def __init__(self, token: str) -> None:
         super().__init__(f"the shard's owner is now {token or 'nobody'}")
