@@ -1,6 +1,4 @@
-"""A kind that does as it is told: effects, timers, refusals, ends and failures on command. The kernel's other guinea
-pig.
-"""
+"""A test kind that obeys commands: effects, timers, refusals, ends and failures on request."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from chronolet_schemas.registry import registered
 
 @registered
 class Tell(Command, frozen=True, kw_only=True):
-    """Becomes `Told` with the same words, if `refuse`, `raises` and `silent` do not say otherwise."""
+    """Becomes `Told` with the same fields, unless `refuse`, `raises` or `silent` is set."""
 
     key: str
     wish: str = ""
@@ -101,7 +99,7 @@ class Word(Signal, frozen=True, kw_only=True):
 
 
 SILENT_DUE = 13
-"""A due at this time is answered with no event; one at the next time stays due."""
+"""A `Due` at this time yields no event; one at the next time stays due."""
 
 
 def decide(state: Chore, message: object, _now: int) -> Sequence[Event]:
@@ -169,7 +167,7 @@ def kind(
     timeout: float = 3600.0,
     **more: Any,
 ) -> Kind[Chore]:
-    """One shard; workers as given. Those that are to run out of time say when."""
+    """Make the kind, with one shard and the given workers. `timeout`: time-out of its one-shots, in seconds."""
     fields: dict[str, Any] = {
         "name": "chore",
         "shards": 1,

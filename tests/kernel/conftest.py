@@ -1,4 +1,4 @@
-"""The kernel's tests share the rig."""
+"""Shares the `rig` fixture among the kernel's tests."""
 
 import pytest
 import structlog
@@ -10,7 +10,7 @@ __all__ = ["rig"]
 
 @pytest.fixture(autouse=True, scope="session")
 def plain_tracebacks() -> None:
-    """Not structlog's own, which draw all local variables: next to other load a failing host costs a second of that."""
+    """Replace structlog's tracebacks: they render all local variables, up to a second per failing host under load."""
     processors = structlog.get_config()["processors"]
     for one in processors:
         if isinstance(one, structlog.dev.ConsoleRenderer):

@@ -1,4 +1,4 @@
-"""A kind that listens: each `tally.Added` becomes one `Seen` of the entity of the same key, by a subscription."""
+"""A test kind that subscribes: each `tally.Added` becomes one `Seen` of the entity with the same key."""
 
 from __future__ import annotations
 

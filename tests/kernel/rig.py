@@ -1,6 +1,7 @@
-"""Real processes of the kernel on the store's twin in memory, and a server that can be away, forget, and lose answers.
+"""Real kernel processes on the in-memory store, whose server can be unreachable, forget data, and lose replies.
 
-Comes in: kinds. Goes out: the log, to be waited for. Next: the tests of this folder; `rig` is their fixture.
+Comes in: kinds. Goes out: the log, with helpers that wait for entries. Next: the tests of this folder; `rig` is their
+fixture.
 """
 
 import copy
@@ -45,21 +46,21 @@ _CALLS = (
 
 
 class Line:
-    """What is wrong with the connections of one store."""
+    """The faults of one store's connections."""
 
     def __init__(self) -> None:
         self.away = False
         self.half_deaf: set[str] = set()
-        """Names of calls of whose answers every other one is lost, beginning with the first."""
+        """Names of calls that lose every other reply, beginning with the first."""
         self.silent: set[str] = set()
         """Names of calls that never get through."""
         self.raises: dict[str, Exception] = {}
-        """What calls raise that nobody has thought of."""
+        """Unexpected errors that calls raise, by name."""
         self.calls: list[str] = []
 
 
 class LineStore(MemoryStore):
-    """The twin, over a line."""
+    """The in-memory store behind a faulty line."""
 
     def __init__(self, server: MemoryServer, line: Line) -> None:
         super().__init__(server)
@@ -77,7 +78,7 @@ def _over_the_line(name: str) -> Callable[..., Any]:
             raise StoreUnreachable("the server is away")
         answer = real(self, *arguments, **named)
         if self.line.away or (name in self.line.half_deaf and self.line.calls.count(name) % 2):
-            raise StoreUnreachable("the answer was lost")
+            raise StoreUnreachable("the reply was lost")
         return answer
 
     return call
@@ -100,7 +101,7 @@ class Rig:
 
     # -- processes -----------------------------------------------------------------------------------------------
     def process(self, *kinds: Kind[Any], line: Line | None = None, begin: bool = True, **setup: Any) -> Process:
-        """A process that hosts these kinds, at work (if `begin`)."""
+        """Make a process that hosts these kinds; if `begin`, start it and wait until it runs."""
         by_name = {kind.name: kind for kind in kinds}
         fields: dict[str, Any] = {"lease_milliseconds": 300, "shards": self._counts}
         store = LineStore(self.server, line or Line())
@@ -113,7 +114,7 @@ class Rig:
         return process
 
     def set_shards(self, kind: str, count: int) -> None:
-        """Before the log begins: how many shards a kind has; 0 for one that the log does not know."""
+        """Set a kind's shard count before the log begins; 0 for a kind that the log does not know."""
         self._counts = {**self._counts, kind: count}
         if not count:
             del self._counts[kind]
@@ -122,14 +123,14 @@ class Rig:
         for process in self.processes:
             process.retire()
 
-    # -- what comes and goes -------------------------------------------------------------------------------------
+    # -- commands and events -------------------------------------------------------------------------------------
     def send(self, command: Command, kind: str = "chore") -> str:
-        """Put a command into its mailbox; its request id."""
+        """Put a command into its shard's mailbox. Returns its request id."""
         self.send_to(shard_for(kind, self._counts[kind], command.key), command)  # type: ignore[attr-defined]
         return command.request
 
     def send_to(self, shard: Shard, command: Command) -> None:
-        """Put a command into this very mailbox."""
+        """Put a command into the given shard's mailbox."""
         name = registry.type_of(type(command))
         entity = f"{shard.kind}/{command.key}"  # type: ignore[attr-defined]
         assert self.store.send(shard, name, entity, command.request, codec.encode(command)) == "sent"
@@ -145,34 +146,34 @@ class Rig:
         return [entry.type.partition("@")[0] for entry in self.log()]
 
     def wait(self, event: type[E], count: int = 1) -> list[E]:
-        """Until the log has so many of these events; all of them."""
+        """Wait until the log has at least `count` of these events. Returns all of them."""
         name = registry.type_of(event)
         scratch.wait_until(lambda: len(self.events(event)) >= count, f"{count} {name} in {self.types()}")
         return self.events(event)
 
     def settle(self) -> None:
-        """Until each host knows what it has committed: a step is in the log before its host has the answer."""
-        scratch.wait_until(lambda: all(map(self._knows, self.processes)), "the answers to all steps")
+        """Wait until each host knows its committed steps: a step is in the log before its host has the reply."""
+        scratch.wait_until(lambda: all(map(self._knows, self.processes)), "the replies to all steps")
 
     def _knows(self, process: Process) -> bool:
         supervisor = process._supervisor._actor_weakref() if process._supervisor is not None else None
         hosted = list(supervisor._hosted.items()) if supervisor is not None else []
         heads = self.store.heads([shard for shard, _ in hosted])
         return all(
-            heads[shard].token != seat.ledger.token or heads[shard].version == seat.ledger.version
-            for shard, (seat, _) in hosted
+            heads[shard].token != handle.ledger.token or heads[shard].version == handle.ledger.version
+            for shard, (handle, _) in hosted
         )
 
     # -- a server that forgets -----------------------------------------------------------------------------------
     def remember(self) -> Mapping[str, Any]:
-        """All that the server has now."""
+        """Return a copy of the server's data."""
         with self.server.changed:
             kept = {k: v for k, v in vars(self.server).items() if k not in ("changed", "clock")}
             return copy.deepcopy(kept)
 
     def crash(self, remembered: Mapping[str, Any]) -> None:
-        """The server dies, and comes back without all that came after."""
-        self.settle()  # a host that had no answer yet would have nothing to miss
+        """Crash the server and bring it back with the remembered data only."""
+        self.settle()  # a host still waiting for a reply could not notice the loss
         for line in self.lines:
             line.away = True
         self.forget(remembered)
@@ -186,7 +187,7 @@ class Rig:
             line.away = False
 
     def forget(self, remembered: Mapping[str, Any]) -> None:
-        """The server has lost all that came after, and nobody's connection."""
+        """Reset the server to the remembered data; all connections stay up."""
         with self.server.changed:
             vars(self.server).update(copy.deepcopy(dict(remembered)))
             self.server.changed.notify_all()

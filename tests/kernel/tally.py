@@ -1,6 +1,6 @@
-"""A kind that counts: the kernel's guinea pig. Each `Add` becomes one `Added` with a running count and total.
+"""A test kind that counts: each `Add` becomes one `Added` with a running count and checksum.
 
-Every tenth addition asks for an effect (a line in a file), every addition arms a timer when `rest_after` is set.
+Every tenth addition requests an effect (a line in a file); every addition with `rest_after` arms a timer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Added(Event, frozen=True, kw_only=True):
     number: int
     count: int
     checksum: int
-    """Of all numbers so far, in order: two orders never agree."""
+    """Checksum of all numbers so far; it depends on their order."""
     rest_at: int = 0
 
 
@@ -68,7 +68,7 @@ class TookNote(Signal, frozen=True, kw_only=True):
 
 
 def chained(checksum: int, number: int) -> int:
-    """The checksum after one more number."""
+    """Return the checksum after one more number."""
     return zlib.crc32(number.to_bytes(8, "big"), checksum)
 
 
@@ -119,7 +119,7 @@ DECIDER: Decider[Tally] = Decider(
 
 
 def note_taker(folder: Path) -> Job:
-    """Writes one line a note into a file of the entity's name."""
+    """Make a job that appends one line per note to a file named after the entity."""
 
     def run(effect: TakeNote, context: EffectContext) -> Signal:
         context.fence("note")

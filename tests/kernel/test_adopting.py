@@ -1,4 +1,4 @@
-"""What a new log is told before anybody takes its shards; and mail that waited for an owner."""
+"""Adoption into a new log before any process acquires its shards; and mail that waited for an owner."""
 
 from structlog.testing import capture_logs
 
@@ -16,7 +16,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 
 class Adopting:
-    """A hook that tells one thing, after so many refusals."""
+    """An adoption hook that sends one command, after `refusals` refusals."""
 
     def __init__(self, rig: Rig, refusals: int = 0) -> None:
         self.rig = rig
@@ -37,7 +37,7 @@ class Adopting:
         return ""
 
 
-def test_it_is_told_once_and_before_there_is_an_owner(rig: Rig) -> None:
+def test_adoption_runs_once_and_before_there_is_an_owner(rig: Rig) -> None:
     adopting = Adopting(rig)
     process = rig.process(chore.kind(), adopt=adopting)
     rig.wait(chore.Told)
@@ -49,7 +49,7 @@ def test_it_is_told_once_and_before_there_is_an_owner(rig: Rig) -> None:
     assert len(rig.events(chore.Told)) == 2
 
 
-def test_while_it_has_to_wait_nobody_takes_a_shard(rig: Rig) -> None:
+def test_while_adoption_waits_no_shard_is_acquired(rig: Rig) -> None:
     adopting = Adopting(rig, refusals=3)
     phases: list[str] = []
 
@@ -69,7 +69,7 @@ def test_while_it_has_to_wait_nobody_takes_a_shard(rig: Rig) -> None:
     scratch.wait_until(lambda: process.phase == "running", "the process at work")
 
 
-def test_a_log_that_was_emptied_is_told_again(rig: Rig) -> None:
+def test_adoption_runs_again_for_an_emptied_log(rig: Rig) -> None:
     empty = rig.remember()
     adopting = Adopting(rig)
     process = rig.process(chore.kind(), adopt=adopting)

@@ -1,4 +1,4 @@
-"""Time never goes back, a jump is an event, and stored times keep their distance."""
+"""Time never goes back, a jump is an event, and stored timestamps keep their distance."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.kernel.rig import Rig, request
 
 
 class Hands:
-    """A clock's hands, to be moved."""
+    """Wall and monotonic time that a test moves."""
 
     def __init__(self, wall: float = 1_000.0) -> None:
         self.wall = wall
@@ -42,7 +42,7 @@ def test_now_follows_the_wall_clock_forward_and_never_back() -> None:
     assert clock.now() == 1_003_500 + 3_600_000
 
 
-def test_time_does_not_stand_still_for_who_asks_often() -> None:
+def test_frequent_readings_do_not_make_time_stand_still() -> None:
     hands = Hands()
     clock = hands.clock()
     clock.at_least(2_000_000)
@@ -52,7 +52,7 @@ def test_time_does_not_stand_still_for_who_asks_often() -> None:
     assert abs(clock.now() - 2_004_000) <= 1
 
 
-def test_what_the_log_says_has_been() -> None:
+def test_time_advances_to_the_end_of_the_log() -> None:
     clock = Hands().clock()
     clock.at_least(1_500_000)
     assert clock.now() == 1_500_000
@@ -60,16 +60,16 @@ def test_what_the_log_says_has_been() -> None:
     assert clock.now() == 1_500_000
 
 
-def test_the_log_is_followed_only_where_no_own_time_is_remembered() -> None:
+def test_the_logs_time_counts_only_without_a_stored_own_time() -> None:
     clock = Hands().clock()
-    clock.log_says(1_500_000)
+    clock.advance_to_log(1_500_000)
     assert clock.now() == 1_500_000
     clock.resume(1_600_000)
-    clock.log_says(9_000_000)
+    clock.advance_to_log(9_000_000)
     assert clock.now() == 1_600_000
 
 
-def test_a_jump_is_told_once_and_small_ones_never() -> None:
+def test_a_jump_is_reported_once_and_small_ones_never() -> None:
     hands = Hands()
     clock = hands.clock()
     hands.pass_(100)
@@ -83,8 +83,8 @@ def test_a_jump_is_told_once_and_small_ones_never() -> None:
 
 
 @pytest.mark.parametrize("stands", ["wall", "monotonic"])
-def test_a_process_that_stands_still_between_two_looks_sees_no_jump(stands: str) -> None:
-    """After its look at this clock, once, it stands still for a minute; a jump in that time is told all the same."""
+def test_a_stall_between_two_readings_is_no_jump(stands: str) -> None:
+    """The process stalls once for a minute after reading this clock; a jump during the stall is still reported."""
     hands = Hands()
     still = 0.0
 
@@ -104,8 +104,8 @@ def test_a_process_that_stands_still_between_two_looks_sees_no_jump(stands: str)
     assert clock.jump() + clock.jump() == 90_000
 
 
-def test_a_jump_is_an_event_and_a_timer_rings_all_the_same(rig: Rig) -> None:
-    """The wall clock goes back an hour while a timer runs: it rings after its own time, not an hour late."""
+def test_a_jump_is_an_event_and_a_timer_still_fires(rig: Rig) -> None:
+    """The wall clock goes back an hour while a timer runs: the timer fires after its own time, not an hour late."""
     shift = [0.0]
     clock = Clock(lambda: time.time() + shift[0], time.monotonic)
     rig.process(chore.kind(watches_clock=True), clock=clock)
@@ -115,12 +115,12 @@ def test_a_jump_is_an_event_and_a_timer_rings_all_the_same(rig: Rig) -> None:
     rig.wait(chore.Told, 2)
     shift[0] = -3600.0
     rig.wait(chore.Rang)
-    rig.send(Tell(request=request(), key="a"))  # a turn after the jump, wherever the ring came
+    rig.send(Tell(request=request(), key="a"))  # a turn after the jump, whenever the timer fired
     (jumped,) = rig.wait(kernel.ClockJumped)
     assert abs(jumped.by_milliseconds + 3_600_000) < 1_000
 
 
-def test_a_time_stored_before_the_clock_went_back_keeps_its_distance_over_a_restart(rig: Rig) -> None:
+def test_a_time_stored_before_the_clock_went_back_keeps_its_distance_across_a_restart(rig: Rig) -> None:
     first = rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", due=int(time.time() * 1000) + 400))
     rig.wait(chore.Told)

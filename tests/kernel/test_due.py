@@ -1,4 +1,4 @@
-"""A timer that rings in the very turn in which another message moved its time is no news."""
+"""A timer that fires in the turn in which another message moved its due time is ignored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add(number: int, rest_after: int = 0) -> tally.Add:
     return tally.Add(request=f"r{number}", key="k", number=number, rest_after=rest_after)
 
 
-def test_a_ring_whose_time_was_moved_in_the_same_turn_is_passed_over() -> None:
+def test_a_due_whose_time_was_moved_in_the_same_turn_is_skipped() -> None:
     ledger = Ledger(tally.kind(1), Shard("tally"), "1:x", HEAD, 1)
     turn = ledger.begin()
     ledger.decide(turn, told(add(1, rest_after=50)), 1000)
@@ -43,7 +43,7 @@ def test_a_ring_whose_time_was_moved_in_the_same_turn_is_passed_over() -> None:
     assert [type(event) for event in turn.events] == [tally.Added]
 
 
-def test_a_ring_in_time_is_decided() -> None:
+def test_a_due_in_time_is_decided() -> None:
     ledger = Ledger(tally.kind(1), Shard("tally"), "1:x", HEAD, 1)
     turn = ledger.begin()
     ledger.decide(turn, told(add(1, rest_after=50)), 1000)

@@ -1,4 +1,4 @@
-"""What waits for a host: nothing is lost, nothing is slept through, whoever puts it there and whenever."""
+"""The inbox: no item is lost and no wake-up is missed, whichever thread adds an item and whenever."""
 
 import threading
 
@@ -9,7 +9,7 @@ from tests.support import scratch
 
 
 class Taker(pykka.ThreadingActor):
-    """An owner as the host is one: woken, takes some, asks whether to look again."""
+    """An owner like the host: it is woken, takes some items, and wakes itself if more wait."""
 
     use_daemon_thread = True
 

@@ -1,4 +1,4 @@
-"""The ledger alone: what one turn makes of its messages."""
+"""The ledger by itself: how one turn decides its messages."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_messages_of_one_turn_see_each_other() -> None:
     books.decide(turn, signal("a", chore.Answer(intent="w")), 0)
     books.decide(turn, signal("a", chore.Answer(intent="w")), 0)
     assert [type(event) for event in turn.events] == [chore.Told, chore.Answered]
-    assert books.states == {}, "nothing is true before it is committed"
+    assert books.states == {}, "states change only with the commit"
     books.committed(turn, Committed(1, Position(9, 12)))
     assert books.states == {"a": Chore(told=1)}
     assert books.positions == {"a": {"": Position(9, 12)}}
@@ -50,7 +50,7 @@ def test_messages_of_one_turn_see_each_other() -> None:
     assert [record.cause for record in turn.records] == ["r1", "1-1"]
 
 
-def test_an_unknown_entity_is_created_only_by_commands_and_what_may_create_it() -> None:
+def test_an_unknown_entity_is_created_only_by_commands_and_by_kind_creates() -> None:
     books = ledger()
     turn = books.begin()
     books.decide(turn, signal("nobody", Word(word="x")), 0)
@@ -65,7 +65,7 @@ def test_an_unknown_entity_is_created_only_by_commands_and_what_may_create_it() 
     assert list(other.states) == ["a"]
 
 
-def test_a_refusal_is_answered_and_leaves_no_entity() -> None:
+def test_a_refusal_yields_an_event_and_leaves_no_entity() -> None:
     books = ledger()
     turn = books.begin()
     books.decide(turn, told(1, refuse=True), 0)
@@ -76,7 +76,7 @@ def test_a_refusal_is_answered_and_leaves_no_entity() -> None:
     assert books.cause_for("a", "") == ""
 
 
-def test_an_entity_that_ends_is_gone_and_may_begin_anew() -> None:
+def test_an_entity_that_ends_is_gone_and_may_begin_again() -> None:
     books = ledger()
     turn = books.begin()
     books.decide(turn, told(1, wish="w"), 0)
@@ -91,7 +91,7 @@ def test_an_entity_that_ends_is_gone_and_may_begin_anew() -> None:
     assert books.positions == {}
 
 
-def test_who_begins_anew_in_the_step_of_his_end_remembers_nothing_as_in_replay() -> None:
+def test_an_entity_that_ends_and_begins_again_in_one_step_starts_empty_as_in_replay() -> None:
     books, replayed = ledger(), ledger()
     failure = EffectFailed(effect="OneShot", subject="wish", intent="w", error="e")
     turn = books.begin()
@@ -107,8 +107,8 @@ def test_who_begins_anew_in_the_step_of_his_end_remembers_nothing_as_in_replay()
     assert books.positions == replayed.positions == {"a": {"": Position(9, 5)}}
 
 
-def test_of_many_subjects_the_newest_are_remembered() -> None:
-    """A container that dies for ever has a subject for each of its attempts."""
+def test_the_positions_of_the_newest_subjects_are_kept() -> None:
+    """A container that keeps dying has one subject per attempt."""
     books = ledger()
     for number in range(1, 3 * SUBJECTS_KEPT):
         books.replay("a", chore.Told(), f"dead/{number}", Position(9, number))
@@ -123,11 +123,11 @@ def test_of_many_subjects_the_newest_are_remembered() -> None:
 
 def test_a_silent_command_is_an_error() -> None:
     books = ledger()
-    with pytest.raises(SilentMessage, match=r"chore.Tell@1 r1: chore answered with no event"):
+    with pytest.raises(SilentMessage, match=r"chore.Tell@1 r1: chore yielded no event"):
         books.decide(books.begin(), told(1, silent=True), 0)
 
 
-def test_cursors_follow_what_was_decided_and_never_go_back() -> None:
+def test_cursors_follow_decided_messages_and_never_go_back() -> None:
     books = ledger(chore.kind(subscribes={tally.Added: lambda event: (event.key,)}))
     passed = books.begin()
     books.decide(passed, added(5), 0)
@@ -136,13 +136,15 @@ def test_cursors_follow_what_was_decided_and_never_go_back() -> None:
     assert books.log_cursor == START
     turn = books.begin()
     books.decide(turn, told(1), 0)
-    assert turn.log_cursor == Position(1, 5), "the next step consumes what led to nothing: it is never decided again"
+    assert turn.log_cursor == Position(1, 5), (
+        "the next step consumes messages without events: they are never decided again"
+    )
     assert turn.mail_cursor == Position(1, 0)
     books.committed(turn, Committed(1, Position(9, 9)))
     assert (books.log_cursor, books.mail_cursor) == (Position(1, 5), Position(1, 0))
 
 
-def test_what_is_given_up_is_a_dead_letter_with_an_event_for_its_sender() -> None:
+def test_a_message_that_is_given_up_becomes_a_dead_letter_and_an_event() -> None:
     books = ledger()
     turn = books.begin()
     books.give_up(turn, told(1), 3, "why")

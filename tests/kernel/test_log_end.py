@@ -60,10 +60,12 @@ def test_a_clean_end_remembers_the_step_that_was_on_its_way(
     rig.send(Tell(request=request(), key="a"))
     assert under_way.wait(scratch.HANG_SECONDS)
     assert process._supervisor is not None
-    hosted = [seat for seat, _ in process._supervisor._actor_weakref()._hosted.values()]
+    hosted = [handle for handle, _ in process._supervisor._actor_weakref()._hosted.values()]
     ending = threading.Thread(target=process.retire)
     ending.start()
-    scratch.wait_until(lambda: all(seat.stopping.is_set() for seat in hosted), "the end of the hosts to be asked for")
+    scratch.wait_until(
+        lambda: all(handle.stopping.is_set() for handle in hosted), "the end of the hosts to be asked for"
+    )
     go_on.set()
     ending.join(scratch.HANG_SECONDS)
     assert not ending.is_alive()

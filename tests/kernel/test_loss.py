@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.store import Snapshot
@@ -94,8 +94,8 @@ def test_nobody_steps_over_a_lost_entry_to_one_that_was_written_in_its_place(rig
     assert stubborn.deciding.wait(HANG_SECONDS)
     kept = rig.remember()
     _add(rig, 3)
-    seat = _seat(process, Shard("mirror"))
-    scratch.wait_until(lambda: seat.read_to == rig.store.last(), "the reader")
+    handle = _handle(process, Shard("mirror"))
+    scratch.wait_until(lambda: handle.read_to == rig.store.last(), "the reader")
     rig.settle()
     line.away = noticed
     reads = line.calls.count("wait")
@@ -104,7 +104,9 @@ def test_nobody_steps_over_a_lost_entry_to_one_that_was_written_in_its_place(rig
     _add(rig, 4)
     scratch.wait_until(lambda: not noticed or line.calls.count("wait") > reads, "a read that fails")
     line.away = False
-    scratch.wait_until(lambda: seat.read_to == rig.store.last() or seat.stopping.is_set(), "the reader, or a reload")
+    scratch.wait_until(
+        lambda: handle.read_to == rig.store.last() or handle.stopping.is_set(), "the reader, or a reload"
+    )
     stubborn.release.set()
     rig.wait(mirror.Seen, 4)
     assert [each.number for each in rig.events(mirror.Seen)] == [1, 2, 3, 4]
@@ -120,15 +122,15 @@ def test_nobody_steps_over_a_lost_command_to_one_that_was_sent_in_its_place(rig:
     assert stubborn.deciding.wait(HANG_SECONDS)
     kept = rig.remember()
     rig.send(tally.Add(request="3", key="a", number=3), "tally")
-    seat = _seat(process, Shard("tally"))
-    scratch.wait_until(lambda: len(seat.inbox) == 1, "the reader")
+    handle = _handle(process, Shard("tally"))
+    scratch.wait_until(lambda: len(handle.inbox) == 1, "the reader")
     line.away = True
     reads = line.calls.count("wait")
     _lose(rig, kept)
     rig.send(tally.Add(request="3", key="a", number=3), "tally")
     scratch.wait_until(lambda: line.calls.count("wait") > reads, "a read that fails")
     line.away = False
-    scratch.wait_until(lambda: len(seat.inbox) == 2 or seat.stopping.is_set(), "the reader, or a reload")
+    scratch.wait_until(lambda: len(handle.inbox) == 2 or handle.stopping.is_set(), "the reader, or a reload")
     stubborn.release.set()
     _add(rig, 4)
     assert [each.number for each in rig.events(tally.Added)] == [1, 2, 3, 4]
@@ -147,7 +149,7 @@ def _lose(rig: Rig, kept: Mapping[str, Any]) -> None:
     rig.forget(kept)
 
 
-def _seat(process: Process, shard: Shard) -> Seat:
+def _handle(process: Process, shard: Shard) -> HostHandle:
     supervisor = process._supervisor._actor_weakref()  # type: ignore[union-attr]
     return supervisor._hosted[shard][0]  # type: ignore[union-attr,no-any-return]
 

@@ -274,7 +274,7 @@ def test_a_shard_that_a_newer_schema_wrote_is_left_alone(rig: Rig) -> None:
 def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "HISTORY_AGAIN_SECONDS", 3600.0)
+    monkeypatch.setattr(supervisor, "HISTORY_RETRY_SECONDS", 3600.0)
     first = rig.process(tally.kind(1), chore.kind())
     rig.send(tally.Add(request="1", key="a", number=1), "tally")
     rig.wait(tally.Added)
@@ -304,9 +304,9 @@ def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
         assert process.error is None
         line = process._setup.store.line  # type: ignore[attr-defined]
         before = line.calls.count("acquire")
-        monkeypatch.setattr(supervisor, "HISTORY_AGAIN_SECONDS", 0.05)
+        monkeypatch.setattr(supervisor, "HISTORY_RETRY_SECONDS", 0.05)
         assert process._supervisor is not None
-        process._supervisor.tell(notices.Again(CHORE))
+        process._supervisor.tell(notices.BackOffOver(CHORE))
         scratch.wait_until(lambda: line.calls.count("acquire") >= before + 3, "tries, two by itself")
     assert [entry["shard"] for entry in said if entry["event"] == "shard left alone"] == ["chore"]
     there.set()
@@ -408,6 +408,6 @@ def test_a_shard_is_hosted_once_though_the_notice_of_its_restart_comes_late(rig:
     process = rig.process(chore.kind(), lease_milliseconds=3000)
     before = rig.store.heads([CHORE])[CHORE].token
     assert process._supervisor is not None
-    process._supervisor.tell(notices.Again(CHORE))
+    process._supervisor.tell(notices.BackOffOver(CHORE))
     process._supervisor.ask(notices.Tick())
     assert rig.store.heads([CHORE])[CHORE].token == before

@@ -1,4 +1,4 @@
-"""Messages that make a decider fail: three tries, then the dead letters, and everything behind them goes on."""
+"""Messages that make a decider fail: three attempts, then the dead letters, and later messages are decided."""
 
 import dataclasses
 import threading
@@ -24,12 +24,12 @@ CHORE = Shard("chore")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failed hosts are started again soon, and all their failures are failures in a row."""
+    """Failed hosts restart soon, and all their failures count as consecutive."""
     monkeypatch.setattr(failures, "FIRST_BACK_OFF_SECONDS", 0.01)
     monkeypatch.setattr(failures, "STEADY_SECONDS", 3600.0)
 
 
-def test_a_poison_command_goes_to_the_dead_letters_after_three_tries(rig: Rig) -> None:
+def test_a_poison_command_goes_to_the_dead_letters_after_three_attempts(rig: Rig) -> None:
     rig.process(chore.kind())
     first = rig.send(Tell(request=request(), key="a"))
     poison = rig.send(Tell(request=request(), key="a", raises=True))
@@ -45,7 +45,7 @@ def test_a_poison_command_goes_to_the_dead_letters_after_three_tries(rig: Rig) -
     assert all("poisoned command" in each.error for each in restarts)
     assert not rig.server.shard(CHORE).head.tries
     causes = {entry.cause for entry in rig.log()}
-    assert poison in causes, "its sender waits for an answer"
+    assert poison in causes, "its sender waits for a reply"
 
 
 def test_a_command_that_yields_no_event_is_poison(rig: Rig) -> None:
@@ -57,7 +57,7 @@ def test_a_command_that_yields_no_event_is_poison(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(("due", "error"), [(chore.SILENT_DUE, "SilentMessage"), (chore.SILENT_DUE + 1, "StillDue")])
-def test_a_due_that_does_not_move_on_is_an_error_and_no_loop(rig: Rig, due: int, error: str) -> None:
+def test_a_due_that_stays_due_is_an_error_and_no_loop(rig: Rig, due: int, error: str) -> None:
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", due=due))
     (given_up,) = rig.wait(kernel.MessageDeadLettered)
@@ -67,15 +67,15 @@ def test_a_due_that_does_not_move_on_is_an_error_and_no_loop(rig: Rig, due: int,
     rig.wait(chore.Told, 2)
 
 
-def test_a_ring_that_was_given_up_is_tried_again_later(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entity_timers, "AGAIN_SECONDS", 0.05)
+def test_a_due_that_was_given_up_is_retried_later(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entity_timers, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(failures, "LONGEST_BACK_OFF_SECONDS", 0.02)
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE))
     again = rig.wait(kernel.MessageDeadLettered, 2)
     assert {(each.message, each.tries) for each in again} == {("chore.Due", 3)}
     rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE + 5))
-    assert rig.wait(chore.Rang)[0].at == chore.SILENT_DUE + 5, "a timer of its own again"
+    assert rig.wait(chore.Rang)[0].at == chore.SILENT_DUE + 5, "its own timer again"
 
 
 def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,8 +94,8 @@ def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig, monkeypatch: pytest.
     rig.wait(chore.Told, 2)
 
 
-def test_an_answer_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> None:
-    """Else the wish stays open, and its answer ends the host again and again."""
+def test_a_result_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> None:
+    """Otherwise the effect stays outstanding, and its result makes the host fail repeatedly."""
     runs: list[str] = []
 
     def run(effect: Effect, _context: EffectContext) -> Signal:
@@ -105,10 +105,10 @@ def test_an_answer_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> 
     rig.process(chore.kind(run))
     asked = rig.send(Tell(request=request(), key="a", wish="w"))
     (gave_up,) = rig.wait(chore.GaveUp)
-    assert (gave_up.wish, gave_up.error) == ("w", "its answer could not be decided, see the dead letters")
+    assert (gave_up.wish, gave_up.error) == ("w", "the effect's result could not be decided, see the dead letters")
     (given_up,) = rig.events(kernel.MessageDeadLettered)
     assert (given_up.source, given_up.message, given_up.tries) == ("signal", "chore.Word", 3)
-    assert len(runs) == 5, "once, once for each try, and once to be given up"
+    assert len(runs) == 5, "once, once per attempt, and once to be given up"
     told, letter, end = (
         next(entry for entry in rig.log() if entry.type == word)
         for word in ("chore.Told@1", "kernel.MessageDeadLettered@1", "chore.GaveUp@1")
@@ -116,7 +116,7 @@ def test_an_answer_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> 
     assert (told.cause, letter.cause, end.cause) == (asked, str(told.position), str(told.position))
 
 
-def test_a_wish_whose_failure_cannot_be_decided_either_waits_and_is_tried_again(
+def test_an_effect_whose_failure_cannot_be_decided_either_is_retried_after_a_pause(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host, "GIVEN_UP_PAUSE_SECONDS", 0.05)
@@ -141,8 +141,8 @@ def test_a_wish_whose_failure_cannot_be_decided_either_waits_and_is_tried_again(
     assert rig.wait(chore.Answered)[0].wish == "w"
 
 
-def test_lost_answers_do_not_count_as_tries(rig: Rig) -> None:
-    """A message is given up for its own failures only: here its neighbour fails, and no answer about tries comes."""
+def test_lost_replies_do_not_count_as_attempts(rig: Rig) -> None:
+    """Only its own failures count: here another message fails, and replies to the attempt counts are lost."""
     line = Line()
     line.half_deaf = {"count_tries", "step", "acquire"}
     rig.process(chore.kind(), line=line)
@@ -154,7 +154,7 @@ def test_lost_answers_do_not_count_as_tries(rig: Rig) -> None:
     assert len(rig.events(kernel.MessageDeadLettered)) == 1
 
 
-def test_what_cannot_be_read_is_quarantined_with_an_event(rig: Rig) -> None:
+def test_undecodable_messages_are_quarantined_with_an_event(rig: Rig) -> None:
     rig.process(chore.kind())
     assert rig.store.send(CHORE, "chore.Tell@1", "chore/a", "r1", b"\xc1") == "sent"
     assert rig.store.send(CHORE, "chore.Unheard@1", "chore/a", "r2", b"\x80") == "sent"
@@ -167,8 +167,8 @@ def test_what_cannot_be_read_is_quarantined_with_an_event(rig: Rig) -> None:
     assert not rig.events(kernel.HostRestarted)
 
 
-def test_what_a_start_has_to_tell_is_told_though_the_first_message_after_it_fails(rig: Rig) -> None:
-    """A message of the log is there from the start, while commands come later, by the reader."""
+def test_the_notes_of_a_start_are_recorded_though_the_first_message_after_it_fails(rig: Rig) -> None:
+    """A log entry is there from the start, while the reader brings commands later."""
 
     def decide(state: mirror.Mirror, message: object, now: int) -> Sequence[Event]:
         if isinstance(message, tally.Added) and message.number == 13:
@@ -185,7 +185,7 @@ def test_what_a_start_has_to_tell_is_told_though_the_first_message_after_it_fail
     assert [each.restarts for each in rig.events(kernel.HostRestarted)] == [1, 2, 3, 4]
 
 
-def test_tries_of_a_signal_that_comes_no_more_are_forgotten(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_of_a_signal_that_never_comes_again_are_removed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_counts, "CAREFUL_MESSAGES", 3)
     poison = ["poison", "poison"]
 
@@ -207,7 +207,7 @@ def test_tries_of_a_signal_that_comes_no_more_are_forgotten(rig: Rig, monkeypatc
     assert not rig.events(kernel.MessageDeadLettered)
 
 
-def test_a_poison_signal_among_good_ones_of_its_type_is_given_up_all_the_same(rig: Rig) -> None:
+def test_a_poison_signal_among_good_ones_of_its_type_is_still_given_up(rig: Rig) -> None:
     def run(_effect: Effect, context: EffectContext) -> Signal | None:
         context.send(chore.Word(word="fine"))
         context.send(chore.Word(word="poison"))

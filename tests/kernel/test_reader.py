@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronolet.kernel.hosting.host_handle import MOST_WAITING, Recovered, Seat
+from chronolet.kernel.hosting.host_handle import MOST_WAITING, HostHandle, Recovered
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.reader import COUNT, Reader
 from chronolet.kernel.step.ledger import Ledger
@@ -33,15 +33,15 @@ KIND = mirror.kind(1)
 
 
 class Listener:
-    """A seat, and what was put on it."""
+    """A host handle, and the positions put into its inbox."""
 
     def __init__(self, read_to: Position, shard: int | None = None, kind: Kind[Any] = KIND) -> None:
         ledger: Ledger[Any] = Ledger(kind, Shard("mirror", shard), "1:p", NEVER_OWNED, 1)
-        self.seat = Seat(Recovered(ledger, [], read_to, careful=False))
+        self.handle = HostHandle(Recovered(ledger, [], read_to, careful=False))
         self.after = read_to
 
     def heard(self) -> list[Position]:
-        return [item.at for item in self.seat.inbox.take(1_000_000)]  # type: ignore[union-attr]
+        return [item.at for item in self.handle.inbox.take(1_000_000)]  # type: ignore[union-attr]
 
 
 ACTS = st.one_of(
@@ -74,9 +74,9 @@ def test_whoever_joins_whenever_is_told_everything_once_and_in_order(acts: list[
             if listeners:
                 _hear(listeners[-1], heard, len(listeners) - 1)
             listeners.append(Listener(server.log[max(0, len(server.log) - 1 - number)].position))
-            reader.attach(listeners[-1].seat)
+            reader.attach(listeners[-1].handle)
     last = listeners[-1]
-    scratch.wait_until(lambda: last.seat.read_to == server.last, "the end of the log")
+    scratch.wait_until(lambda: last.handle.read_to == server.last, "the end of the log")
     reader.stop()
     _hear(last, heard, len(listeners) - 1)
     expected = [entry.position for entry in server.log if entry.position > last.after]
@@ -95,8 +95,8 @@ def test_one_for_whom_too_much_waits_holds_up_nobody_and_misses_nothing() -> Non
     kind = dataclasses.replace(mirror.kind(2), subscribes={tally.Added: lambda _: ("a", "b", "c", "d")})
     reader = Reader(store, Router({"mirror": kind}, {"mirror": 2}), lambda: None, failures.append)
     slow, quick = (Listener(server.last, shard, kind) for shard in range(2))
-    reader.attach(slow.seat)
-    reader.attach(quick.seat)
+    reader.attach(slow.handle)
+    reader.attach(quick.handle)
     reader.start()
     told: dict[int, list[Position]] = {0: [], 1: []}
     for _ in range(30):
@@ -104,17 +104,17 @@ def test_one_for_whom_too_much_waits_holds_up_nobody_and_misses_nothing() -> Non
             for _ in range(500):
                 server.append(ADDED)
             server.changed.notify_all()
-        scratch.wait_until(lambda: quick.seat.read_to == server.last, "the end of the log, by the quick one")
+        scratch.wait_until(lambda: quick.handle.read_to == server.last, "the end of the log, by the quick one")
         told[1] += quick.heard()
-        assert len(slow.seat.inbox) < MOST_WAITING + COUNT
-    assert slow.seat.read_to < server.last
+        assert len(slow.handle.inbox) < MOST_WAITING + COUNT
+    assert slow.handle.read_to < server.last
     expected = [entry.position for entry in server.log if entry.position > slow.after]
     while len(told[0]) < len(expected):
-        told[0] += [item.at for item in slow.seat.inbox.take(100)]  # type: ignore[union-attr]
-        assert len(slow.seat.inbox) < MOST_WAITING + COUNT
+        told[0] += [item.at for item in slow.handle.inbox.take(100)]  # type: ignore[union-attr]
+        assert len(slow.handle.inbox) < MOST_WAITING + COUNT
     reader.stop()
     assert told == {0: expected, 1: expected}
-    assert slow.seat.read_to == server.last
+    assert slow.handle.read_to == server.last
     assert not failures
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chronolet.kernel.decider import Decider
 from chronolet.kernel.hosting import supervisor
 from chronolet.kernel.hosting.host import Services
-from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.recovery import Recovery
 from chronolet.kernel.step.ledger import Input, Ledger
@@ -274,9 +274,9 @@ def test_hosts_are_started_by_precedence(rig: Rig, monkeypatch: pytest.MonkeyPat
     started: list[str] = []
     start = supervisor.Host.start
 
-    def recorded(seat: Seat, services: Services) -> Any:
-        started.append(str(seat.shard))
-        return start(seat, services)
+    def recorded(handle: HostHandle, services: Services) -> Any:
+        started.append(str(handle.shard))
+        return start(handle, services)
 
     monkeypatch.setattr(supervisor.Host, "start", recorded)
     rig.set_shards("tally", 2)

@@ -1,4 +1,4 @@
-"""Where entries and commands go, and what becomes of those that cannot go anywhere."""
+"""Routing of entries and commands, and the quarantine of those that cannot be routed."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def _tripping(_message: Any) -> tuple[str, ...]:
     raise KeyError("no such thing")
 
 
-def test_a_route_that_fails_is_told_and_the_reader_goes_on(rig: Rig) -> None:
+def test_a_failing_route_is_recorded_and_the_reader_goes_on(rig: Rig) -> None:
     def route(tell: Any) -> tuple[str, ...]:
         return _tripping(tell) if tell.key == "bad" else (tell.key,)
 
@@ -28,7 +28,7 @@ def test_a_route_that_fails_is_told_and_the_reader_goes_on(rig: Rig) -> None:
     assert (quarantined.at, quarantined.error) == (bad, "its route failed: KeyError: 'no such thing'")
 
 
-def test_a_subscription_whose_route_fails_is_told_once(rig: Rig) -> None:
+def test_a_subscription_whose_route_fails_is_recorded_once(rig: Rig) -> None:
     rig.process(chore.kind(subscribes={tally.Added: _tripping}), tally.kind(1), mirror.kind(1))
     rig.send(tally.Add(request="1", key="a", number=1), "tally")
     rig.wait(mirror.Seen)
@@ -37,7 +37,7 @@ def test_a_subscription_whose_route_fails_is_told_once(rig: Rig) -> None:
 
 
 def test_a_command_in_the_wrong_mailbox_is_not_decided(rig: Rig) -> None:
-    """Somebody believes in another number of shards: an entity must not come to have two owners."""
+    """The sender assumes another number of shards: an entity must not get two owners."""
     rig.set_shards("tally", 4)
     rig.process(tally.kind(4))
     rig.send_to(Shard("tally", 0), tally.Add(request="wrong", key="k1", number=1))
@@ -48,7 +48,7 @@ def test_a_command_in_the_wrong_mailbox_is_not_decided(rig: Rig) -> None:
     assert [entry.cause for entry in rig.log() if entry.type == "tally.Added@1"] == ["right"]
 
 
-def test_what_is_no_entry_at_all_is_told_by_who_watches_the_clock(rig: Rig) -> None:
+def test_foreign_data_is_quarantined_by_the_kind_that_watches_the_clock(rig: Rig) -> None:
     rig.process(chore.kind(watches_clock=True), tally.kind(1))
     with rig.server.changed:
         at = rig.server.append(Record("", "", "", "", "", b""))

@@ -1,4 +1,4 @@
-"""Actors on one thread: pykka's own promises, kept without threads of their own."""
+"""Actors on one shared thread keep the guarantees of pykka's actors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.scratch import HANG_SECONDS
 
 
 class Thread:
-    """The plainest of shared threads."""
+    """A minimal shared thread."""
 
     def __init__(self) -> None:
         self._actions: queue.Queue[Callable[[], None] | None] = queue.Queue()
@@ -26,7 +26,7 @@ class Thread:
         self._actions.put(action)
 
     def settle(self) -> None:
-        """Until all that was to be done has been done, and what that led to."""
+        """Wait until all queued actions, and those that they queue, have run."""
         for _ in range(3):
             done = threading.Event()
             self.soon(done.set)
@@ -49,7 +49,7 @@ def thread() -> Iterator[Thread]:
 
 
 class Diary(SharedActor):
-    """Writes down what happens to it."""
+    """Records its calls."""
 
     def __init__(self, thread: Thread, lines: list[Any]) -> None:
         super().__init__(thread)
@@ -61,7 +61,7 @@ class Diary(SharedActor):
 
     def on_receive(self, message: Any) -> Any:
         if message == "raise":
-            raise RuntimeError("told to")
+            raise RuntimeError("on request")
         if message == "more":
             self.actor_ref.tell("later")
         self.lines.append((message, threading.current_thread()))
@@ -74,7 +74,7 @@ class Diary(SharedActor):
         self.lines.append(f"failed: {error}")
 
 
-def test_many_share_a_thread_and_hear_in_order(thread: Thread) -> None:
+def test_many_share_a_thread_and_receive_in_order(thread: Thread) -> None:
     before = set(threading.enumerate())
     diaries: list[list[Any]] = [[] for _ in range(200)]
     refs = [Diary.start(thread, lines) for lines in diaries]
@@ -92,7 +92,7 @@ def test_many_share_a_thread_and_hear_in_order(thread: Thread) -> None:
     assert all(lines[-1] == "stop" for lines in diaries)
 
 
-def test_answers_proxies_and_the_end(thread: Thread) -> None:
+def test_replies_proxies_and_the_end(thread: Thread) -> None:
     lines: list[Any] = []
     ref = Diary.start(thread, lines)
     assert ref.ask("x", timeout=HANG_SECONDS) == "heard x"
@@ -104,13 +104,13 @@ def test_answers_proxies_and_the_end(thread: Thread) -> None:
     assert lines[-1] == "stop"
 
 
-def test_what_it_raises_ends_it_alone(thread: Thread) -> None:
+def test_an_exception_ends_only_its_actor(thread: Thread) -> None:
     lines: list[Any] = []
     ref, other = Diary.start(thread, lines), Diary.start(thread, [])
     ref.tell("raise")
     ref.actor_stopped.wait(HANG_SECONDS)
     thread.settle()
-    assert lines == ["start", "failed: told to"]
+    assert lines == ["start", "failed: on request"]
     assert not ref.is_alive()
     assert other.ask("y", timeout=HANG_SECONDS) == "heard y"
     other.stop()

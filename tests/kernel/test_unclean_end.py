@@ -1,5 +1,5 @@
-"""After an end without handing over, what may have ended the process is noted in few round trips, and found all the
-same. The store's calls are counted here; docs/adr/0021 has durations.
+"""After an end without a handover, suspects are counted in few round trips, and the message that ended the process is
+still found. The tests count the store's calls; docs/adr/0021 has durations.
 """
 
 import threading
@@ -24,7 +24,7 @@ EFFECTS = 35
 
 
 def begun_effects(rig: Rig, count: int) -> None:
-    """A process with so many effects at work that ends without handing over: as by kill -9."""
+    """Run a process with `count` running effects that ends without a handover, as by kill -9."""
     begun = threading.Semaphore(0)
 
     def run(effect: Effect, context: EffectContext) -> Signal:
@@ -46,7 +46,7 @@ def tries(rig: Rig) -> Mapping[str, int]:
     return rig.server.shard(CHORE).head.tries
 
 
-def test_the_answers_of_effects_cost_no_round_trips_of_their_own(rig: Rig) -> None:
+def test_the_results_of_effects_cost_no_round_trips_of_their_own(rig: Rig) -> None:
     begun_effects(rig, EFFECTS)
     for number in range(COMMANDS):
         rig.send(Tell(request=request(), key=f"c{number}"))
@@ -60,19 +60,19 @@ def test_the_answers_of_effects_cost_no_round_trips_of_their_own(rig: Rig) -> No
     rig.process(chore.kind(run, timeout=scratch.HANG_SECONDS), line=line, workers=EFFECTS)
     rig.wait(chore.Answered, EFFECTS)
     assert len(rig.events(chore.Told)) == EFFECTS + COMMANDS
-    scratch.wait_until(lambda: not tries(rig), "no tries left")
-    # One note of each command, one of all effects. Their answers are covered by their marks.
+    scratch.wait_until(lambda: not tries(rig), "no counts left")
+    # One count per command, one for all effects. Their marks cover their results.
     assert line.calls.count("count_tries") == COMMANDS + 1
     assert rig.events(kernel.ShardTakenOver)
 
 
-def test_each_message_is_decided_by_itself_and_one_that_ended_three_processes_not_at_all(rig: Rig) -> None:
+def test_each_message_is_decided_by_itself_and_one_that_ended_three_processes_is_not(rig: Rig) -> None:
     begun_effects(rig, 0)
     sent = [rig.send(Tell(request=request(), key=f"c{number}")) for number in range(10)]
     mails = [f"mailbox:{mail.id}" for mail in rig.store.read_mail(CHORE, START, 20)]
     head = rig.store.heads([CHORE])[CHORE]
     fatal, suspected = mails[5], (mails[2], mails[4])
-    # As the dead process left them: the fifth has been tried three times, two others once next to it.
+    # As the dead process left them: three attempts of the fifth, and one each of two others next to it.
     assert rig.store.count_tries(CHORE, head.token, {fatal: 3, **dict.fromkeys(suspected, 1)}) is None
     line = Line()
     rig.process(chore.kind(), line=line)
@@ -81,9 +81,9 @@ def test_each_message_is_decided_by_itself_and_one_that_ended_three_processes_no
     assert (given_up.at, given_up.tries) == (sent[5], 3)
     told = [entry.cause for entry in rig.log() if entry.type == "chore.Told@1"]
     assert told == [one for one in sent if one != sent[5]]
-    scratch.wait_until(lambda: not tries(rig), "no tries left")
+    scratch.wait_until(lambda: not tries(rig), "no counts left")
     assert line.calls.count("count_tries") == 9
-    assert line.calls.count("step") == 11, "and one that reports the take-over"
+    assert line.calls.count("step") == 11, "and one that records the takeover"
     assert not rig.events(kernel.HostRestarted)
 
 
@@ -100,7 +100,7 @@ def test_a_message_that_fails_after_an_unclean_end_is_given_up(rig: Rig, monkeyp
     assert [each.restarts for each in rig.events(kernel.HostRestarted)] == [1, 2, 3]
 
 
-def test_after_a_clean_end_nothing_is_noted(rig: Rig) -> None:
+def test_after_a_clean_end_nothing_is_counted(rig: Rig) -> None:
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a"))
     rig.wait(chore.Told)

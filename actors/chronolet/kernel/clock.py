@@ -1,7 +1,7 @@
-"""The one place where the kernel reads clocks. `now` never goes back, not even behind that of the process before.
+"""The kernel's only source of time. `now` never goes back, not even behind that of the previous process.
 
-The process before is known by what the state folder remembers, else by the times in the log. Those are the server's: a
-process that knows its own time does not follow them, for the server's clock may be wrong by hours (docs/adr/0021).
+The state folder keeps the previous process's time. Without it, the times in the log count. Those come from the
+server's clock, which may be wrong by hours, so a process that has its own time ignores them (docs/adr/0021).
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ JUMP_SECONDS = 1.0
 
 
 class Clock:
-    """Wall time in milliseconds. Where the wall clock falls behind what was already said, the monotonic clock goes on
-    from there: a time that was stored before the wall clock went back stays its own distance away.
+    """Wall time in milliseconds that never goes back.
+
+    While the wall clock is behind the last reading, time continues from there by the monotonic clock. So a timestamp
+    that was stored before the wall clock was set back stays at its true distance.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -33,41 +35,43 @@ class Clock:
             wall, monotonic = int(self._wall() * 1000), self._monotonic()
             if wall >= self._last:
                 self._last, self._last_monotonic = wall, monotonic
-            else:  # whole milliseconds only, or those who ask often would make time stand still
+            else:  # whole milliseconds only, or frequent calls would make time stand still
                 passed = int((monotonic - self._last_monotonic) * 1000)
                 self._last, self._last_monotonic = self._last + passed, self._last_monotonic + passed / 1000
             return self._last
 
     def at_least(self, milliseconds: int) -> None:
-        """Time is known to have come this far: a timer on the monotonic clock rang."""
+        """Advance to this time if it is later, for example because a timer on the monotonic clock fired."""
         with self._lock:
             if milliseconds > self._last:
                 self._last, self._last_monotonic = milliseconds, self._monotonic()
 
     def resume(self, milliseconds: int) -> None:
-        """So far the time of this node's processes had come; 0 if there was none before."""
+        """Continue from the time that this node's previous process reached; 0 if there was none."""
         self._resumed = True
         self.at_least(milliseconds)
 
-    def log_says(self, milliseconds: int) -> None:
-        """So far the log goes, by the server's clock: all that is known of an earlier process that left no time."""
+    def advance_to_log(self, milliseconds: int) -> None:
+        """Advance to the last time in the log, by the server's clock. Ignored after `resume`: it only stands in for the
+        time of a previous process that left none.
+        """
         if not self._resumed:
             self.at_least(milliseconds)
 
     def jump(self) -> int:
-        """By how many milliseconds wall and monotonic clock parted since this was last asked; 0 below a second."""
+        """How far the wall clock jumped against the monotonic clock since the last call, in ms; 0 below a second."""
         least, most = self._offset_bounds()
         known_least, known_most = self._offset
-        parted = max(least - known_most, 0.0) or min(most - known_least, 0.0)
-        if abs(parted) < JUMP_SECONDS:
+        drift = max(least - known_most, 0.0) or min(most - known_least, 0.0)
+        if abs(drift) < JUMP_SECONDS:
             return 0
-        # No more than what was told: what a stall hid of it is told by the next look.
-        self._offset = (known_least + parted, known_most + parted)
-        return round(parted * 1000)
+        # Adjust only by what is reported: the next call reports the part that a stall has hidden.
+        self._offset = (known_least + drift, known_most + drift)
+        return round(drift * 1000)
 
     def _offset_bounds(self) -> tuple[float, float]:
-        """Between what values the wall clock is ahead of the monotonic one: this thread may stand still between any two
-        looks at a clock, and that is no jump of either.
+        """Bounds of wall clock minus monotonic clock, in seconds. A range, because this thread may stall between two
+        readings, and a stall is not a jump.
         """
         before = self._monotonic()
         wall = self._wall()

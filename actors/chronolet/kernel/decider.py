@@ -1,7 +1,7 @@
-"""What a decider is: five pure functions, and the two messages that only the kernel sends.
+"""Defines a decider: an initial state and four pure functions, with the two messages that only the kernel sends.
 
-Pure itself: deciders import this module and nothing else of the kernel. Comes in: nothing. Goes out: the words that
-each actor's `decider.py` and `wanted.py` are written in. Next: `kind`, which adds routes and workers.
+Pure itself: deciders import this module and nothing else of the kernel. Comes in: nothing. Goes out: the types that
+each actor's `decider.py` and `wanted.py` use. Next: `kind`, which adds routes and workers.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ S = TypeVar("S")
 
 
 class Effect(Message, frozen=True, kw_only=True):
-    """Something that should be running now, assembled by `outstanding` from the state.
+    """Work that should be running now, derived from the state by `outstanding`.
 
-    One effect runs for one `subject` of an entity at a time. `intent` names this very wish (`start/app/3`): while the
-    same subject and intent are outstanding the running effect is left alone; another intent cancels it first.
+    At most one effect runs per `subject` of an entity. `intent` identifies the request (`start/app/3`): a running
+    effect continues while its subject and intent stay outstanding; a new intent for the subject cancels it first.
     """
 
     subject: str
@@ -27,13 +27,15 @@ class Effect(Message, frozen=True, kw_only=True):
 
 
 class Due(Signal, frozen=True, kw_only=True):
-    """The time that `due` named has come. A decider must answer with at least one event."""
+    """The time returned by `due` has come, in milliseconds. A decider must return at least one event."""
 
     at: int
 
 
 class EffectFailed(Signal, frozen=True, kw_only=True):
-    """A one-shot effect raised, or did not end in time (`timed_out`). Its intent is still open: decide what now."""
+    """A one-shot effect raised, or exceeded its time-out (`timed_out`). Its intent is still open: the decider decides
+    what happens next.
+    """
 
     effect: str
     """The effect's class name."""
@@ -45,12 +47,14 @@ class EffectFailed(Signal, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Decider(Generic[S]):
-    """Five pure functions: no clock, no I/O, no ids, no randomness, no threads (DESIGN 3.1).
+    """The pure core of an actor: no clock, no I/O, no ids, no randomness, no threads.
 
-    `decide(state, message, now)`: now in milliseconds; message is a Command, another actor's Event or a Signal.
-    `evolve(state, event)`: cannot fail, judges nothing; None means the entity is gone.
-    `due(state)`: when to be woken by `Due`, in milliseconds, or None.
-    `outstanding(state)`: the effects that should be running, one for each subject.
+    `initial`: the state of an entity without events.
+    `decide(state, message, now)`: returns events. now in milliseconds; message is a Command, another actor's Event or a
+    Signal.
+    `evolve(state, event)`: cannot fail and validates nothing; returns None when the entity is gone.
+    `due(state)`: when the kernel is to send `Due`, in milliseconds, or None.
+    `outstanding(state)`: the effects that should be running, at most one per subject.
     """
 
     initial: S
@@ -61,9 +65,10 @@ class Decider(Generic[S]):
 
 
 def folded(decider: Decider[S], known: S | None, event: Event) -> S | None:
-    """The entity's state after one more event, None if there is no such entity: the one way, live and in replay.
+    """Return the entity's state after one more event, or None if the entity does not exist. Live steps and replay both
+    use this function.
 
-    An event that leaves an unknown entity with the initial state makes none: a refusal leaves nothing behind.
+    An event that leaves an unknown entity in the initial state does not create it: a refusal leaves nothing behind.
     """
     evolved = decider.evolve(decider.initial if known is None else known, event)
     return None if known is None and evolved == decider.initial else evolved

@@ -1,5 +1,5 @@
-"""Named crash points. The kernel and effects announce each step and outside call; a test may record them, or end the
-process at one of them. In production nothing listens.
+"""Named crash points. The kernel and effects pass one around each step and external call; a test may record them, or
+end the process at one. In production they do nothing.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from typing import Protocol
 
 
 class Faults(Protocol):
-    """Told of each point as it is passed."""
+    """Receives each crash point."""
 
     def point(self, name: str) -> None:
         """`name` is `step/before pod/0`, `effect/before docker.start pod/default/web container/app`, and so on."""
 
 
 class NoFaults:
-    """Nothing happens at any point."""
+    """The production implementation: does nothing."""
 
     def point(self, name: str) -> None:
-        """Pass on."""
+        """Do nothing."""

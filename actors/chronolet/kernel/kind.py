@@ -1,8 +1,7 @@
-"""What an actor is: a `Kind` with a pure `Decider`, routes for what reaches it, and workers for the effects it asks
-for.
+"""Defines an actor: a `Kind` with a pure `Decider`, routes for its messages, and workers for its effects.
 
 Comes in: nothing. Goes out: the plain records that every actor's `actor.py` fills in. Next: `host`, which runs them,
-and `history`, which folds them without running anything.
+and `history`, which folds their events without running anything.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
 from chronolet.kernel.effects.pace import Pace
 from chronolet_schemas.envelope import Command, Event, Message, Position, Signal
 
-__all__ = ["Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Gather", "Job", "Kind", "Tended", "Worker"]
+__all__ = ["Batcher", "Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Job", "Kind", "Tended", "Worker"]
 
 S = TypeVar("S")
 
 
 class EffectContext(Protocol):
-    """What a worker may use of the kernel while its effect runs."""
+    """The part of the kernel that a worker may use while its effect runs."""
 
     @property
     def entity(self) -> str:
@@ -30,110 +29,119 @@ class EffectContext(Protocol):
 
     @property
     def cause(self) -> str:
-        """The position of the event that asked for this effect: worth handing on, in a label, to what it makes."""
+        """Position of the event that requested this effect. Workers put it in a label of the objects they create."""
 
     @property
     def token(self) -> str:
-        """The token of the shard that runs the effect, for calls to the store that only its owner may make."""
+        """Fencing token of the shard that runs the effect, for store calls that only the owner may make."""
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when the effect is no longer wanted or the process lost its shard."""
+        """Set when the effect is no longer outstanding, its time-out passed, or the process lost its shard."""
 
     def fence(self, point: str) -> None:
-        """To be called before every outside call, with the call's name.
+        """Check that the effect may still act. Call it before every external call, with the call's name.
 
-        Raises `Fenced` if the process's lease is not known to be valid by its own monotonic clock, or if the effect was
-        cancelled. Also the crash point `point` of the Faults port.
+        Raises `Fenced` if the effect was cancelled, or if the process's lease is not known to be valid by the process's
+        own monotonic clock. Also passes the crash point `effect/before <point>` (see `faults`).
         """
 
     def done(self, point: str) -> None:
-        """To be called after every outside call that changed something: the crash point behind it."""
+        """Pass the crash point `effect/after <point>`. Call it after every external call that changed something."""
 
     def send(self, signal: Signal, *, cause: str = "") -> None:
-        """Tell the entity something in the middle of the effect. `cause` replaces the effect's own in what follows."""
+        """Send the entity a signal while the effect runs. `cause` becomes the cause of the resulting events; the
+        default is the effect's own cause.
+        """
 
 
 Worker = Callable[[Any, EffectContext], Signal | None]
-"""Runs one effect. A one-shot's answer is its result signal; a standing one runs until `cancelled` and returns None.
+"""Runs one effect. A one-shot worker returns its result signal; a standing one runs until `cancelled`, returns None.
 
-An expected refusal is a value in the result; what a worker raises reaches the decider as `EffectFailed` (one-shot) or
-is started again with back-off (standing).
+An expected refusal is a value in the result. If a worker raises, a one-shot's decider receives `EffectFailed`, and a
+standing effect is restarted with back-off.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """How an effect class is run. `timeout_seconds` bounds a one-shot, or computes the bound from the effect."""
+    """How an effect class runs. `timeout_seconds` is a one-shot's time-out, or computes it from the effect."""
 
     run: Worker
     timeout_seconds: float | Callable[[Any], float] = 60.0
     lane: Callable[[Any], str] | None = None
-    """Names what a one-shot waits with when too many are at work: one of another lane, or kind, does not wait for it.
+    """Computes the name of the one-shot's queue. One-shots of a lane share a concurrency limit; other lanes, and other
+    kinds, do not wait for them.
     """
     at_once: int | Pace | None = None
-    """How many of its lane are at work at a time; None: as many as in any lane. All jobs of a lane have the same."""
+    """Concurrency limit of the lane; None: the default limit. All jobs of a lane must have the same value."""
     rank: Callable[[Any], tuple[Any, ...]] | None = None
-    """Its place among those of its lane that wait: the smallest is next, of the same the one that came first."""
+    """Computes the effect's place in the lane's queue: smallest first, first come first served among equals."""
     measure: Callable[[Any, Signal], str] | None = None
-    """For a lane with a Pace: under which name the time that an effect took counts; empty for an answer that says
-    nothing of how long the work takes, such as a refusal.
+    """For a lane with a Pace: the name under which the effect's duration is recorded. Empty for a result that does not
+    show how long the work takes, such as a refusal.
     """
 
 
 Ended = Callable[[BaseException], None]
-"""Called, from any thread, by what runs a tended effect when it has failed."""
+"""Reports that a shared standing effect failed. May be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tended:
-    """How a standing effect is run that needs no thread of its own, for something else runs many of its kind.
+    """How a shared standing effect runs: without a thread of its own, on something that runs many of its class.
 
-    `begin(effect, context, ended)` answers with what ends it. Both are called on the host's thread and must not wait:
-    `begin` may raise, then the effect has failed; what ends it is called once, when it is cancelled.
+    `begin(effect, context, ended)` starts it and returns a function that stops it. The kernel calls both on the host's
+    thread, so neither may block. If `begin` raises, the effect has failed. The stop function is called once, when the
+    effect is cancelled.
     """
 
     begin: Callable[[Any, EffectContext, Ended], Callable[[], None]]
 
 
 EventRoute = Callable[[Any], Sequence[str]]
-"""Pure: the keys of the entities that an event (or command) concerns."""
+"""Pure: returns the keys of the entities that an event or command concerns."""
 
-Gather = Callable[[Sequence[tuple[Position, Any]]], Message]
-"""Pure: one message of several events with their positions, oldest first."""
+Batcher = Callable[[Sequence[tuple[Position, Any]]], Message]
+"""Pure: combines several events, given with their positions and oldest first, into one message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[S]):
-    """One actor kind, complete. Everything but `effects` and `standing` is pure and enough to fold history."""
+    """The complete definition of one actor kind.
+
+    Everything but `effects`, `standing` and `ahead` is pure and suffices to fold history.
+    """
 
     name: str
     shards: int
     state: type[S]
     format: int
-    """The snapshot format's number; a snapshot of another one is ignored."""
+    """The snapshot format's number. A snapshot with another number is ignored."""
     decider: Decider[S]
     commands: Mapping[type[Command], EventRoute] = field(default_factory=dict)
     subscribes: Mapping[type[Event], EventRoute] = field(default_factory=dict)
-    gathers: Mapping[type[Event], Gather] = field(default_factory=dict)
-    """Subscribed events that may come in floods: neighbours that wait together, about the same entities, are decided as
-    one message, which also tells their positions.
+    batches: Mapping[type[Event], Batcher] = field(default_factory=dict)
+    """Subscribed events that may arrive in bursts. Adjacent waiting events of one type that concern the same entities
+    are combined into one message, which also carries their positions.
     """
     creates: frozenset[type[Message]] = frozenset()
-    """Messages that may create an entity; any other to an unknown entity is passed over."""
+    """Messages that may create an entity. Other messages for an unknown entity are skipped, except commands, which are
+    always decided.
+    """
     at_start: tuple[str, ...] = ()
-    """Keys of entities that exist from the beginning, with the state `initial` (kinds whose entity is the node)."""
+    """Keys of entities that exist from the beginning, in state `initial` (for kinds whose entity is the node)."""
     watches_clock: bool = False
-    """Whether this kind's host tells, as events, when wall and monotonic clock part, and of what is in the log but is
-    no entry (one kind a node does).
+    """Whether this kind's host records clock jumps (wall clock against monotonic clock), the loss of a log, and foreign
+    data in the log as events. Exactly one kind per node does.
     """
     commits_when_full: bool = False
-    """Whether this kind's steps are committed even on a server that has reached its maxmemory: they lead to room."""
+    """Whether to commit steps of this kind even on a server at its maxmemory, because they lead to free memory."""
     precedence: int = 5
-    """Start order, lowest first: pleg and pods before the rest, for a container may have died meanwhile."""
+    """Start order, lowest first. pleg and pods start first, because a container may have died in the meantime."""
     ahead: Callable[[], None] | None = None
-    """Called when a shard was taken, before it is recovered: may begin to read of the world what its effects will want
-    to know first. Must not wait, and must not change anything.
+    """Called after a shard is acquired and before it is recovered, to prefetch what its effects will read first. Must
+    not block, and must not change anything.
     """
     effects: Mapping[type[Effect], Job] = field(default_factory=dict)
     standing: Mapping[type[Effect], Job | Tended] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""What the kernel tells those who measure it: steps, effects, restarts, the lease.
+"""Hooks for measuring the kernel: steps, effects, restarts, the lease.
 
-Comes in: nothing. Goes out: what hosts, runner and supervisor call; deaf as it stands, whoever measures overrides it.
-Calls come from many threads, must return at once and must not raise. Next: `node.metrics`, which counts.
+Comes in: calls from hosts, effect runner and supervisor, on many threads. Goes out: nothing; a subclass overrides what
+it measures. Implementations must not block and must not raise. Next: `node.metrics`, which counts.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
 Outcome = Literal["done", "failed", "timed_out", "cancelled", "fenced"]
-"""How an effect ended: with its result, by an exception, too late, unwanted, or without a valid lease."""
+"""How an effect ended: with a result, with an exception, by its time-out, cancelled, or without a valid lease."""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What stood before something that had to wait for its turn.
+    """The queue that a one-shot effect joined.
 
-    When it came, `at_work` of at most `allowed` were at work, `holders` names those that had been for longest. Fewer
-    than allowed: the first of a batch has a head start. `ahead` waited before it, or, once it has its turn, had theirs
-    first.
+    On arrival, `at_work` effects were running out of at most `allowed`, and `holders` names the longest-running ones.
+    `at_work` below `allowed` means that the first effect of a batch has a head start. `ahead` is the number of effects
+    queued before it or, once it runs, the number that started before it.
     """
 
     at_work: int
@@ -33,43 +33,43 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Observer:
-    """Told of what has happened, after it has happened; this one makes nothing of it. All durations in seconds."""
+    """Receives a call after each occurrence; this base class ignores them all. All durations are in seconds."""
 
     def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
-        """A step was committed with these events; `seconds` is the store's part of it."""
+        """A step was committed with these events. `seconds` is the time spent in the store."""
 
     def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
-        """The store refused a step: the shard is lost, or has to be loaded again."""
+        """The store refused a step: the shard is lost (fenced) or must be reloaded (conflict)."""
 
     def effect_queued(self, kind: str, entity: str, cause: str, queue: Queue) -> None:
-        """An effect that the entry at `cause` asked for has to wait for its turn."""
+        """An effect was queued. `cause`: the position of the event that requested it."""
 
     def effect_withdrawn(self, kind: str, entity: str, cause: str, seconds: float) -> None:
-        """An effect that waited for its turn is not wanted any more, after so long; it never had one."""
+        """A queued effect was cancelled after `seconds` in the queue; it never ran."""
 
     def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
-        """An effect that the entry at `cause` asked for has waited so long for its turn."""
+        """An effect leaves the queue after `seconds` and is about to start."""
 
     def effect_started(self, kind: str, effect: str) -> None:
-        """A worker runs now. `effect` is the effect's class name."""
+        """An effect started. `effect` is its class name."""
 
     def effect_done(self, kind: str, effect: str, seconds: float, outcome: Outcome) -> None:
-        """The worker of an `effect_started` has ended."""
+        """The effect of an `effect_started` has ended."""
 
     def dead_lettered(self, kind: str) -> None:
-        """A message was given up and went to the dead-letter stream."""
+        """A message or an effect was given up and sent to the dead-letter stream."""
 
     def host_restarted(self, shard: Shard) -> None:
-        """A host failed and its supervisor started it again."""
+        """A host failed; its supervisor will restart it."""
 
     def shards_owned(self, count: int) -> None:
-        """So many shards are hosted by this process from now on."""
+        """The process now hosts `count` shards."""
 
     def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
-        """It is hosted here no more, or not for the moment; these were its entities."""
+        """The process stopped hosting the shard, for good or until a restart. `keys` are the shard's entities."""
 
     def lease_valid(self, valid: bool) -> None:
-        """The lease was renewed, or is no longer known to be valid."""
+        """The lease is known to be valid, or is not; called each tick."""
 
     def recovered(self, shards: int, events: int, seconds: float) -> None:
-        """A recovery of that many shards has read that many events."""
+        """A recovery of `shards` shards read `events` log entries in `seconds`."""

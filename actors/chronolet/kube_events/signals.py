@@ -40,5 +40,5 @@ class SinkAnswered(Signal, frozen=True, kw_only=True):
 
 
 def heard(events: Sequence[tuple[Position, Recorded]]) -> Heard:
-    """See `Kind.gathers`."""
+    """See `Kind.batches`."""
     return Heard(events=tuple(events))

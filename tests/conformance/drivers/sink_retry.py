@@ -123,7 +123,7 @@ class _Node:
         return turn.events
 
     def record(self, *events: tuple[Position, kube_events.Recorded]) -> None:
-        self.tell("signal", self.kind.gathers[kube_events.Recorded](events))
+        self.tell("signal", self.kind.batches[kube_events.Recorded](events))
 
     def deliver(self) -> list[Event]:
         """What is outstanding, once, by the job that the kind has for it."""

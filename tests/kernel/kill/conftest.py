@@ -1,4 +1,4 @@
-"""How often: at least a hundred attacks in under three minutes; with --long as often as the guarantee says."""
+"""Number of attacks: at least a hundred in under three minutes; with --long, as many as the guarantee claims."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tests.support.redis import PrivateRedis, private_redis
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those who look, send and read along; the workers are processes of their own, with the agent's time-outs."""
+    """Long time-outs for this process, which sends and reads. The workers, separate processes, have the agent's."""
     be_patient(monkeypatch)
 
 
@@ -23,6 +23,6 @@ def times(pytestconfig: pytest.Config) -> Times:
 
 @pytest.fixture
 def forgetful_server() -> Iterator[PrivateRedis]:
-    """A redis-server on `everysec` whose fsync can be slowed down, so that kill -9 loses what it had acknowledged."""
+    """A redis-server with `everysec` whose fsync can be slowed down, so that kill -9 loses acknowledged writes."""
     with private_redis(appendfsync="everysec", slow_fsync=True) as server:
         yield server

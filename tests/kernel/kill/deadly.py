@@ -1,7 +1,8 @@
-"""A process of the kernel of which one entity is deadly: its message, its timer or its effect ends the process at once.
+"""A kernel process with a deadly entity: its message, timer or effect ends the process immediately.
 
-Comes in: a server's URL, a folder. Goes out: the log on that server, and the exit status `DIED` when something deadly
-was reached. Next: `test_deadly`, which starts it again and again from a forkserver that has imported this module.
+Comes in: a server's URL, a folder. Goes out: the log on that server, and the exit status `DIED` when the process
+reached something deadly. Next: `test_deadly`, which restarts it repeatedly from a forkserver that has imported this
+module.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ DEADLY_DUE = 14_000
 PAUSE_SECONDS = 0.2
 LEASE_MILLISECONDS = 3_600_000
 LOOKS_IN_RENEWAL = 4_800
-"""Its lease lasts: an effect that was refused for a lapse is not one that ends the process. Four looks a second."""
+"""The lease is long, so that no effect is fenced for a lapse instead of ending the process. Four looks per second."""
 
 
 def _decide(state: chore.Chore, message: object, now: int) -> Sequence[Event]:
@@ -50,7 +51,7 @@ def _run(effect: chore.OneShot, context: EffectContext) -> Signal:
 
 
 def run(url: str, folder: Path) -> None:
-    """Until killed, until something deadly is reached, or until SIGTERM."""
+    """Run until killed, until something deadly is reached, or until SIGTERM."""
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log").open("a")))
     runner.PAUSE_SECONDS = PAUSE_SECONDS  # type: ignore[attr-defined]
     supervisor.LOOKS_IN_RENEWAL = LOOKS_IN_RENEWAL

@@ -1,7 +1,7 @@
-"""Worker processes that cost next to nothing to start: one parent has imported everything, and forks.
+"""Cheap worker processes: one parent imports everything once and forks them.
 
 Comes in: `WorkerJob`s on standard input, one JSON line each. Goes out: the pid of each worker. At the end of its input
-(the test is over, or was itself killed) it kills all that it has forked. Next: the tests hold a `Farm`.
+(the test has ended or was killed) it kills all its forks. Next: the tests hold a `Farm`.
 """
 
 import gc
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Farm:
-    """The parent of the workers, and those that live."""
+    """The parent of the workers, and the workers that live."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
@@ -30,7 +30,7 @@ class Farm:
         self.living: list[int] = []
 
     def start(self, job: worker.WorkerJob) -> int:
-        """Fork one more worker; its pid."""
+        """Fork one more worker. Returns its pid."""
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.write(msgspec.json.encode(job) + b"\n")
@@ -44,7 +44,7 @@ class Farm:
         scratch.kill([pid])
 
     def end(self) -> None:
-        """Kill all that still live, and the parent."""
+        """Kill all living workers and the parent."""
         assert self._server.stdin is not None
         self._server.stdin.close()
         assert self._server.wait(timeout=HANG_SECONDS) == 0

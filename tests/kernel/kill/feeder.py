@@ -1,7 +1,7 @@
-"""Those who send: commands with explicit request ids, in order for each key, sent again on doubt and after a loss.
+"""The feeder: sends commands with explicit request ids, in order per key, and resends them on doubt or after a loss.
 
-Comes in: how far the log is (the watcher). Goes out: commands; how many of each key. One thread; `lock` keeps it from
-sending. Next: `story` compares what was sent with what became of it.
+Comes in: the end of the log, from the watcher. Goes out: commands, and how many of each key. One thread; `gate` keeps
+it from sending. Next: `story` compares the commands sent with their outcome.
 """
 
 import threading
@@ -19,13 +19,13 @@ ADD = registry.type_of(tally.Add)
 
 
 class Feeder:
-    """Sends in turn to all its keys until `finish`."""
+    """Sends to all its keys in turn until `finish`."""
 
     def __init__(self, url: str, node: str, keys: list[str], has_room: Callable[[int], bool]) -> None:
         self.sent = dict.fromkeys(keys, 0)
         self.doubts = 0
         self._in_doubt: dict[str, int] = {}
-        """What was sent and not answered, by key: its `rest_after`."""
+        """`rest_after` of the commands that were sent and not answered, by key."""
         self.sent_again = 0
         self.gate = Gate()
         self._store = RedisStore(url, node)
@@ -40,7 +40,7 @@ class Feeder:
         return sum(self.sent.values())
 
     def finish(self) -> None:
-        """Send the last command of each key (it arms a timer), and no more."""
+        """Send the last command of each key, which arms a timer, then stop."""
         self._finishing.set()
         self._thread.join()
         if self._error is not None:
@@ -48,7 +48,7 @@ class Feeder:
         self._store.close()
 
     def send_again(self, answered: dict[str, int]) -> None:
-        """With the `gate` closed, after the server lost a tail: send all that the log has no answer for, in order."""
+        """Resend, in order, all commands that the log does not answer. Call it with the `gate` closed, after a loss."""
         for key, count in self.sent.items():
             for number in range(answered.get(key, 0) + 1, count + 1):
                 self.sent_again += self._surely(key, number) == "sent"

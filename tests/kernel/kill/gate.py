@@ -1,4 +1,4 @@
-"""A lock between one busy thread and those who want it to pause: whoever closes the gate is let in next."""
+"""A lock with which other threads pause one busy thread: the thread that closes the gate gets in next."""
 
 import threading
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Gate:
-    """The busy thread does each piece of work while `passing`; others hold it up while `closed`."""
+    """The busy thread does each piece of work inside `passing`; other threads pause it with `closed`."""
 
     def __init__(self) -> None:
         self._turnstile = threading.Lock()

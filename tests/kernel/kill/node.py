@@ -1,7 +1,7 @@
-"""A node under attack: a server, its workers, a feeder and a watcher, and what can be done to them.
+"""A node under attack: a server, its workers, a feeder and a watcher, and the attacks on them.
 
-Comes in: a private redis-server. Goes out: attacks (each waits until it has had its effect), and at the end the verdict
-of `story`, printed with its counts. Next: the tests, which say how often.
+Comes in: a private redis-server. Goes out: attacks, each of which waits until it has had its effect, and at the end the
+verdict of `story`, printed with its counts. Next: the tests, which set the number of attacks.
 """
 
 import os
@@ -39,7 +39,7 @@ _PUT_BACK = "redis.call('DEL', KEYS[1])\n" + _MOVE.format("KEYS[2]", "KEYS[1]")
 
 
 class Node:
-    """Everything of one run. `jobs` are handed out in turn to the workers that are started."""
+    """Everything of one run. Started workers get the `jobs` in turn."""
 
     def __init__(
         self, server: PrivateRedis, folder: Path, jobs: Sequence[WorkerJob], *, workers: int, feeder_url: str
@@ -62,13 +62,13 @@ class Node:
 
     # -- attacks -------------------------------------------------------------------------------------------------
     def kill_worker(self) -> None:
-        """kill -9 to a worker; another takes its place."""
+        """Kill a worker with kill -9 and start another in its place."""
         self.farm.kill9(self._victim())
         self.done["worker kills"] += 1
         self.start_worker()
 
     def stop_worker(self) -> None:
-        """SIGSTOP to a worker until its lease is over and others have its shards; then SIGCONT."""
+        """Stop a worker with SIGSTOP until its lease has expired and others own its shards; then send SIGCONT."""
         pid = self._victim()
         os.kill(pid, signal.SIGSTOP)
         held = self._processes(pid)
@@ -78,13 +78,13 @@ class Node:
         self.done["stops"] += 1
 
     def kill_server(self) -> None:
-        """kill -9 to redis-server, and start it again on what it has kept."""
+        """Kill redis-server with kill -9 and restart it with the data that it kept."""
         self.server.kill9()
         self.server.start()
         self.done["server kills"] += 1
 
     def lose_tail(self) -> None:
-        """Kill the server while it has acknowledged what no file has. Who sends looks at the log before going on."""
+        """Kill the server while acknowledged writes are not on disk. The feeder then checks the log and resends."""
         self.server.slow_down(3_600_000)  # what comes after an fsync's end, and before the next, is not lost
         self.server.wait_for_fsync()
         self.watcher.wait_for_more(20, 200)
@@ -99,7 +99,7 @@ class Node:
         self.done["entries lost"] += lost
 
     def spoil(self, key: str) -> None:
-        """Put a list in a key's place until a worker has complained of it, then put the key back."""
+        """Replace a key by a list until a worker has logged an error about it, then restore the key."""
         client = self.server.client()
         client.eval(_SPOIL, 2, key, "spared")
         self.wait_for_complaint(f"{key} is a list")
@@ -107,20 +107,20 @@ class Node:
         self.done["spoiled keys"] += 1
 
     def wait_for_complaint(self, text: str) -> None:
-        """Until a worker has written a line with this text."""
+        """Wait until a worker has logged a line with this text."""
         scratch.wait_until(lambda: text in self._logs(), f"a line about {text}")
 
     def load(self, least: int = 20, most: int = 200) -> None:
-        """Let some work be done."""
+        """Wait until some work is done."""
         self.watcher.wait_for_more(least, most)
 
     def owners(self) -> set[str]:
-        """The processes that own shards, with a lease or without."""
+        """Return the processes that own shards, with or without a lease."""
         return {head.token.partition(":")[2] for head in self.store.heads(ALL_SHARDS).values()}
 
     # -- the end -------------------------------------------------------------------------------------------------
     def verdict(self, *, least: int, lossless: bool = True) -> Counter[str]:
-        """Let everything come to rest, then hold the story against the guarantees. Prints all counts."""
+        """Wait until everything is idle, then check the story against the guarantees. Prints all counts."""
         self.feeder.finish()
         self.watcher.wait_for(self.feeder.total)
         try:
@@ -162,7 +162,7 @@ class Node:
             return False
 
     def _victim(self) -> int:
-        """Any worker that owns a shard: the death of one that stands by proves little."""
+        """Return any worker that owns a shard: killing one that stands by proves little."""
         try:
             owners, alive = self.owners(), self.store.alive()
         except (StoreUnreachable, StoreBroken):
@@ -172,11 +172,11 @@ class Node:
         return random.choice(sorted(pids & set(self.farm.living)) or self.farm.living)
 
     def _processes(self, pid: int) -> set[str]:
-        """The process ids (as the kernel knows them) with a lease that a worker of this pid holds."""
+        """Return the kernel's process ids whose lease the worker with this pid holds."""
         return {process for process, info in self.store.alive().items() if info.endswith(f" {pid}")}
 
     def _restless(self) -> list[str]:
-        """Keys with a timer that has not rung or a note that was not taken."""
+        """Return the keys with a timer that has not fired or a note that was not taken."""
         with self.watcher.gate.closed():
             last = {(entry.type.partition("@")[0], entry.entity): entry.position for entry in self.watcher.entries}
 
@@ -192,7 +192,7 @@ class Node:
 
 
 def tell(title: str, counts: Counter[str]) -> None:
-    """One line with all counts, for those who read the test's output."""
+    """Format all counts as one line of test output."""
     print(f"{title}: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))  # noqa: T201
 
 
@@ -200,7 +200,7 @@ def tell(title: str, counts: Counter[str]) -> None:
 def attacked(
     server: PrivateRedis, jobs: Sequence[Mapping[str, Any]] = ({},), *, workers: int = 3, feeder_url: str = ""
 ) -> Iterator[Node]:
-    """A node at work on this server; `jobs` are what its workers differ in. Gone at the end."""
+    """Run a node on this server; `jobs` are the differences among its workers. It is removed at the end."""
     started = time.monotonic()
     folder = server.folder / "workers"
     for name in ("diary", "errors", "locks", "log"):

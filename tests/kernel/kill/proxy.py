@@ -1,4 +1,4 @@
-"""A bad line between workers and redis-server: replies that never come, calls that arrive when nobody waits any more.
+"""A bad line between workers and redis-server: replies that never come, calls that arrive too late.
 
 Comes in: connections on a unix socket. Goes out: the same bytes to the server and back, except that now and then a
 call's reply is dropped and the connection closed, or a call is held while its sender is cut off (or left to time out),
@@ -18,11 +18,11 @@ from tests.support.scratch import HANG_SECONDS
 _FUNCTION = re.compile(rb"chronolet_(\w+?)(?:_full)?_1")
 _LATEST_SECONDS = 0.5
 HOW = ("reply lost", "late, sender cut off", "late, sender waits")
-"""What becomes of a call that goes wrong."""
+"""The fates of a call that goes wrong."""
 
 
 class BadLine:
-    """Runs on a thread of its own. `share` of all calls of functions go wrong."""
+    """Runs on its own thread. `share`: fraction of function calls that go wrong."""
 
     def __init__(self, path: Path, upstream: Path, share: float) -> None:
         self.url = f"unix://{path}"
@@ -73,7 +73,7 @@ class BadLine:
                 await back
 
     async def _hold_or_forward(self, call: bytes, server: asyncio.StreamWriter, dropping: asyncio.Event) -> bool:
-        """Whether the call is held: then the connection to its sender is over."""
+        """Whether the call is held; if so, the connection to its sender has ended."""
         function = _FUNCTION.search(call)
         if function is None or random.random() > self._share:
             server.write(call)

@@ -1,7 +1,7 @@
-"""What must hold after all of it, read from the log, the workers' diaries and the notes.
+"""Checks the guarantees after a run, from the log, the workers' diaries and the notes.
 
-Comes in: entries, how many commands each key was sent, the folder. Goes out: figures to print; AssertionError where a
-guarantee of DESIGN 3 was broken. Nothing here knows what was killed.
+Comes in: entries, how many commands each key was sent, the folder. Goes out: figures to print; AssertionError if a
+guarantee was broken. Nothing here knows which processes were killed.
 """
 
 from collections import Counter, defaultdict
@@ -55,7 +55,7 @@ def _check_key(
 
 
 def _check_signals(entries: Sequence[Entry]) -> None:
-    """What signals led to came once as well: an effect's result, a timer's ring."""
+    """The outcome of each signal came exactly once: an effect's result, a timer's `Due`."""
     once = [registry.type_of(event) for event in (tally.NoteTaken, tally.Rested, tally.NoteRequested)]
     times = Counter((entry.type, entry.entity, entry.data) for entry in entries if entry.type in once)
     assert all(count == 1 for count in times.values()), f"twice: {times.most_common(3)}"
@@ -93,7 +93,7 @@ class Line(NamedTuple):
 
 
 def diaries(folder: Path) -> list[Line]:
-    """All lines of all workers, oldest first."""
+    """Return all lines of all workers, oldest first."""
     lines = []
     for path in (folder / "diary").iterdir():
         for line in path.read_text().splitlines():
@@ -103,7 +103,7 @@ def diaries(folder: Path) -> list[Line]:
 
 
 def check_steps(lines: Sequence[Line], versions: Mapping[str, int], *, lossless: bool) -> Counter[str]:
-    """Stale owners only ever got FENCED; versions are contiguous and each was committed by one step only."""
+    """Stale owners got nothing but FENCED; versions are contiguous, and exactly one step committed each."""
     fenced: dict[str, set[str]] = defaultdict(set)
     committed: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     asked: dict[str, set[int]] = defaultdict(set)
@@ -137,8 +137,8 @@ def _check_epochs(lines: Sequence[Line]) -> None:
 
 
 def check_notes(folder: Path, entries: Sequence[Entry], lines: Sequence[Line], *, lost: int) -> Counter[str]:
-    """Effects happened; more than once only where their shard was taken anew, or where the server has lost the entry
-    that said so (`lost` of them in all); never by who had lost the shard before.
+    """Effects ran; more than once only if their shard was acquired again, or if the server lost the entry with their
+    result (`lost` of them in all); never by a process that had already lost the shard.
     """
     taken = {(e.entity.partition("/")[2], _count(e)) for e in entries if e.type == registry.type_of(tally.NoteTaken)}
     notes = [line.split() for line in (folder / "notes").read_text().splitlines()]
@@ -173,7 +173,7 @@ def _owners(lines: Sequence[Line]) -> dict[str, list[tuple[int, str]]]:
 
 
 def _owner_at(owners: Sequence[tuple[int, str]], at: int, process: str) -> str:
-    """Who had been told before `at` that the shard was his; `process` itself while nobody else was."""
+    """Return the last process that had acquired the shard before `at`; `process` itself if there is none."""
     owner = process
     for when, who in owners:
         if when < at:
@@ -182,12 +182,12 @@ def _owner_at(owners: Sequence[tuple[int, str]], at: int, process: str) -> str:
 
 
 def longest_recovery(lines: Sequence[Line]) -> float:
-    """The seconds between taking a shard and the first step with the same token, at most."""
+    """Return the longest time, in seconds, from acquiring a shard to the first step with the same token."""
     taken = {(line.shard, line.token): line.at for line in lines if line.word == "acquired"}
     first = {(line.shard, line.token): line.at for line in reversed(lines) if line.word == "committed"}
     return max((first[hold] - taken[hold]) / 1e9 for hold in taken.keys() & first.keys())
 
 
 def losses(entries: Sequence[Entry]) -> int:
-    """How often an owner said that its server had lost a tail."""
+    """Return how often an owner recorded that its server had lost the tail of the log."""
     return sum(entry.type == registry.type_of(kernel.TailLost) for entry in entries)

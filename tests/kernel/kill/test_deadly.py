@@ -1,4 +1,6 @@
-"""What ends the process at every start is given up after three tries; what a kill -9 happens to hit never is."""
+"""A message or effect that ends the process at every start is given up after three attempts; one that a kill -9
+happens to hit never is.
+"""
 
 import multiprocessing
 import random
@@ -30,7 +32,7 @@ FORKS.set_forkserver_preload(["tests.kernel.kill.deadly"])
 
 
 class World:
-    """One node, whose process is started again each time that it has ended."""
+    """One node, whose process is restarted each time it ends."""
 
     def __init__(self, server: PrivateRedis, folder: Path) -> None:
         self.server = server
@@ -63,7 +65,7 @@ class World:
         return [entry for entry in self.store.scan(START) if entry.type == name]
 
     def run_until(self, event: type[Event], count: int) -> None:
-        """Start the process as a service manager does, until the log has so many of these events."""
+        """Restart the process as a service manager does, until the log has `count` of these events."""
         self.start()
 
         def there() -> bool:
@@ -77,7 +79,7 @@ class World:
         scratch.wait_until(there, f"{count} {event.__name__} after {self.deaths} ends", HANG_SECONDS)
 
     def stop(self) -> None:
-        """Cleanly; the process had not ended meanwhile."""
+        """Stop the process cleanly; it must not have ended before."""
         assert self.process is not None
         assert self.process.exitcode is None, "it ended once more"
         self.process.terminate()
@@ -97,7 +99,7 @@ def world(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[World]:
 
 
 def others(world: World) -> list[str]:
-    """Four entities that are well, each with an effect."""
+    """Start four healthy entities, each with an effect."""
     return [world.send(Tell(request=request(), key=f"well-{number}", wish=f"w{number}")) for number in range(4)]
 
 
@@ -150,7 +152,7 @@ def test_a_timer_that_ends_the_process_is_given_up_after_three_tries(world: Worl
 
 
 def start_and_tell(world: World) -> None:
-    """A start that goes well, until it has decided something."""
+    """Start the process and wait until it has decided something."""
     world.start()
     told = len(world.entries(chore.Told))
     world.send(Tell(request=request(), key="well-0"))

@@ -1,4 +1,4 @@
-"""A redis-server that dies: one that keeps all it acknowledged, and one that forgets its last second."""
+"""A redis-server that dies: one that keeps all acknowledged writes, and one that loses its last second."""
 
 import random
 
@@ -24,8 +24,8 @@ def test_no_kill_of_a_server_that_keeps_all_loses_or_doubles_an_input(redis_serv
 
 @pytest.mark.timeout(900)
 def test_owners_ahead_of_their_server_notice(forgetful_server: PrivateRedis, times: Times) -> None:
-    """What is left is a prefix of what was seen; nothing is acted on that the server has lost: who sends again what the
-    log does not answer gets everything exactly once and in order, as if nothing had happened. The loss is an event."""
+    """The remaining log is a prefix of the entries read before, and nothing acts on lost entries. Once the feeder has
+    resent unanswered commands, each has taken effect exactly once and in order. The loss is an event."""
     with attacked(forgetful_server) as node:
         for number in times(6, 30):
             node.load()

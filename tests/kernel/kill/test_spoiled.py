@@ -1,6 +1,4 @@
-"""Keys of the wrong type, snapshots that are stale or spoiled, a disk without room: nothing is lost, nothing half
-written.
-"""
+"""Keys of the wrong type, stale or spoiled snapshots, a full disk: nothing is lost, and nothing is half written."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Workers that die and workers that sleep through their lease, on a server that keeps all it acknowledged."""
+"""Workers that die and workers that sleep through their lease, on a server that keeps all acknowledged writes."""
 
 import random
 

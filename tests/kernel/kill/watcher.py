@@ -1,7 +1,8 @@
-"""One who reads along: every entry of the log as it appears, and what a loss took away.
+"""The watcher: reads each log entry as it appears, and measures what a loss took away.
 
-Comes in: the log. Goes out: how many inputs were taken in so far, to wait for; the entries; after a loss, the check
-that what is left is a prefix of what was seen. Next: the tests pace their kills by it, `story` reads its entries.
+Comes in: the log. Goes out: the number of inputs consumed so far, to wait for; the entries; after a loss, the check
+that the remaining log is a prefix of the entries read before. Next: the tests, which pace their kills by it; `story`,
+which reads its entries.
 """
 
 import random
@@ -21,7 +22,7 @@ SEEN = registry.type_of(mirror.Seen)
 
 
 class Watcher:
-    """Reads on a thread of its own. A closed `gate` keeps it from reading."""
+    """Reads on its own thread. A closed `gate` pauses it."""
 
     def __init__(self, url: str, node: str) -> None:
         self.entries: list[Entry] = []
@@ -39,19 +40,19 @@ class Watcher:
         self._store.close()
 
     def has_room(self, sent: int, window: int = 400) -> bool:
-        """Whether fewer than `window` commands wait; waits a moment if not."""
+        """Whether fewer than `window` commands wait. Waits a moment if not."""
         with self._changed:
             return self._changed.wait_for(lambda: sent - self.counts[ADDED] < window, timeout=0.1)
 
     def wait_for_more(self, least: int, most: int, seconds: float = 30) -> None:
-        """Until so many more inputs, a number between the two, have been taken in."""
+        """Wait until a random number of further inputs, between the two limits, is consumed."""
         with self._changed:
             wanted = self.counts[ADDED] + random.randint(least, most)
             if not self._changed.wait_for(lambda: self.counts[ADDED] >= wanted, timeout=hang_limit(seconds)):
                 raise TimeoutError(f"no {wanted} inputs after {hang_limit(seconds):.0f} s, only {dict(self.counts)}")
 
     def wait_for(self, inputs: int, seconds: float = 60) -> None:
-        """Until all inputs have been taken in and seen by the mirror."""
+        """Wait until all inputs are consumed and the mirror has seen them."""
         with self._changed:
             done = self._changed.wait_for(
                 lambda: min(self.counts[ADDED], self.counts[SEEN]) >= inputs, timeout=hang_limit(seconds)
@@ -59,7 +60,7 @@ class Watcher:
         assert done, f"waited {hang_limit(seconds):.0f} s for {inputs} inputs; there are {dict(self.counts)}"
 
     def answered(self) -> dict[str, int]:
-        """The last number of each key that the log has."""
+        """Return the last number of each key in the log."""
         numbers: dict[str, int] = {}
         for entry in self.entries:
             if entry.type == ADDED:
@@ -68,7 +69,7 @@ class Watcher:
         return numbers
 
     def compare(self) -> int:
-        """With the `gate` closed, after a restart: how many entries the server has lost. They must be the last ones."""
+        """Count the entries that the server lost, always the last ones. Call it after a restart, `gate` closed."""
         now = list(self._store.scan(START))
         common = 0
         while common < min(len(now), len(self.entries)) and now[common] == self.entries[common]:

@@ -1,6 +1,6 @@
-"""A worker process of the kill suite: the two guinea-pig kinds on the real kernel, with a diary of what it was told.
+"""A worker process of the kill suite: the two test kinds on the real kernel, with a diary of its store calls.
 
-Comes in: a `Job` from the farm. Goes out: lines in `<folder>/diary/<pid>` (every step asked and answered, every shard
+Comes in: a `Job` from the farm. Goes out: lines in `<folder>/diary/<pid>` (each step's request and reply, each shard
 acquired) and in `<folder>/notes` (the effects), each written by one call, so that kill -9 leaves whole lines.
 """
 
@@ -29,7 +29,7 @@ SHARDS: Mapping[str, int] = {"tally": 4, "mirror": 2}
 
 
 class WorkerJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is started with."""
+    """The configuration of a worker."""
 
     url: str
     node: str
@@ -37,13 +37,13 @@ class WorkerJob(msgspec.Struct, frozen=True, kw_only=True):
     lease_milliseconds: int = 300
     locks: bool = True
     slow_recovery: float = 0.0
-    """For so many seconds each recovery keeps the interpreter busy."""
+    """Seconds for which each recovery keeps the interpreter busy."""
     snapshot_events: int = 400
     step_timeout: float = 5.0
 
 
 class Diary:
-    """Lines that outlive a kill."""
+    """Writes lines that survive a kill."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
@@ -53,7 +53,7 @@ class Diary:
 
 
 class WatchedStore(RedisStore):
-    """The real store; what goes over it is written down."""
+    """The real store, with its calls recorded in the diary."""
 
     def __init__(self, url: str, node: str, diary: Diary) -> None:
         super().__init__(url, node)
@@ -76,7 +76,7 @@ class WatchedStore(RedisStore):
 
 
 def note_taker(path: Path, process: list[str]) -> kind.Job:
-    """One line a note: when the lease was about to be asked, key, count, process."""
+    """Write one line per note: the time just before the lease check, key, count, process."""
     diary = Diary(path)
 
     def run(effect: tally.TakeNote, context: kind.EffectContext) -> Signal:
@@ -90,7 +90,7 @@ def note_taker(path: Path, process: list[str]) -> kind.Job:
 
 
 def run(job: WorkerJob) -> None:
-    """Until killed, or until SIGTERM."""
+    """Run until killed, or until SIGTERM."""
     folder = Path(job.folder)
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log" / str(os.getpid())).open("w")))
     shard_writer.SNAPSHOT_EVENTS = job.snapshot_events
@@ -129,7 +129,7 @@ def _raise(error: BaseException | None) -> None:
 
 
 def _slowly(entries: Iterable[Entry], seconds: float) -> Iterable[Entry]:
-    """The history, with a replay that takes long: busy, not asleep, for the lease's thread has to compete with it."""
+    """The history with a slow replay. It is busy, not asleep, so that the lease's thread has to compete with it."""
     until = time.monotonic() + seconds
     for entry in entries:
         yield entry

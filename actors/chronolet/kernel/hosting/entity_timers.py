@@ -1,7 +1,7 @@
-"""The timers of one host's entities: each entity's `due`, kept as one timer.
+"""The timers of one host's entities: one timer per entity, set to its `due`.
 
-Comes in: what is due when, after each commit. Goes out: rings, as inputs for the host's inbox; one that the state has
-moved on from is told by `rang`. Called by the host's own thread; only the rings come from the timers'. Next: `host`.
+Comes in: each entity's `due`, after each commit. Goes out: `Due` messages for the host's inbox; `accept` filters out
+stale ones. Called on the host's own thread, except for the delivery, which runs on the timer thread. Next: `host`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from chronolet.kernel.kind import Due
 from chronolet.kernel.step.ledger import Input
 from chronolet_schemas.envelope import START
 
-AGAIN_SECONDS = 30.0
-"""After a ring went to the dead letters: its entity must not stay without a timer, nor fail the host all the time."""
+RETRY_SECONDS = 30.0
+"""Delay after a `Due` went to the dead letters: its entity still needs a timer, but must not keep failing the host."""
 
 
-class Alarms:
-    """At most one timer for each entity."""
+class EntityTimers:
+    """Keeps at most one timer per entity."""
 
     def __init__(self, kind: str, timers: Timers, deliver: Callable[[Input], None]) -> None:
         self._type = f"{kind}.Due"
@@ -27,7 +27,7 @@ class Alarms:
         self._armed: dict[str, tuple[int, Timer]] = {}
 
     def arm(self, key: str, due: int | None, now: int) -> None:
-        """Ring when an entity is due (in milliseconds, as `now`), and at no other time."""
+        """Set the entity's only timer to `due`; None cancels it. `due` and `now` are in milliseconds."""
         armed = self._armed.get(key)
         if armed is not None and armed[0] == due:
             return
@@ -37,24 +37,24 @@ class Alarms:
         if due is not None:
             self._set(key, due, (due - now) / 1000)
 
-    def rang(self, key: str, due: Due) -> bool:
-        """Take a ring that has come; False if the state has moved on since this timer rang."""
+    def accept(self, key: str, due: Due) -> bool:
+        """Consume a `Due` that has arrived; False if it is stale because the entity's due time has changed."""
         if not self._waits_for(key, due):
             return False
         del self._armed[key]
         return True
 
-    def ring_again(self, key: str, due: Due) -> None:
-        """A ring was given up: once more later, unless the state has moved on since."""
+    def retry(self, key: str, due: Due) -> None:
+        """Deliver a `Due` that was given up once more after RETRY_SECONDS, unless it is stale."""
         if self._waits_for(key, due):
-            self._set(key, due.at, AGAIN_SECONDS)
+            self._set(key, due.at, RETRY_SECONDS)
 
-    def ring(self, key: str, due: int) -> Input:
-        """What a timer delivers."""
+    def message(self, key: str, due: int) -> Input:
+        """Build the message that a timer delivers."""
         return Input("due", START, (key,), Due(at=due), "", self._type)
 
     def stop(self) -> None:
-        """Ring no more."""
+        """Cancel all timers."""
         for _, timer in self._armed.values():
             timer.cancel()
 
@@ -63,5 +63,5 @@ class Alarms:
         return armed is not None and armed[0] == due.at
 
     def _set(self, key: str, due: int, seconds: float) -> None:
-        ring = self.ring(key, due)
-        self._armed[key] = due, self._timers.after(seconds, lambda: self._deliver(ring))
+        message = self.message(key, due)
+        self._armed[key] = due, self._timers.after(seconds, lambda: self._deliver(message))

@@ -1,6 +1,6 @@
-"""How often the hosts of a process failed, and how long each shard rests before it is tried again.
+"""Failure history of a process's hosts: the number of failures and the back-off of each shard.
 
-Comes in: failures. Goes out: pauses, twice as long each time, and the event that the next host tells. No clock of its
+Comes in: failures. Goes out: back-offs, doubled each time, and the event that the next host records. No clock of its
 own. Next: `supervisor`.
 """
 
@@ -19,41 +19,41 @@ LONGEST_BACK_OFF_SECONDS = 30.0
 
 
 class Failure(Struct):
-    """The failures in a row of one shard's hosts."""
+    """Consecutive failures of one shard's hosts."""
 
     count: int = 0
     last: float = 0.0
-    untold: str = ""
-    """The last error, until a host tells it in an event."""
+    unreported: str = ""
+    """The last error, until a host records it as an event."""
 
 
 class Failures:
-    """Of all shards of a process, for as long as that lives."""
+    """Failure history of every shard, kept for the life of the process."""
 
     def __init__(self) -> None:
         self._of: dict[Shard, Failure] = {}
 
     def add(self, shard: Shard, error: str, now: float) -> float:
-        """One more, at a monotonic time in seconds: how many seconds to rest. The first is tried again at once."""
+        """Count a failure. `now` is monotonic, in seconds. Returns the back-off in seconds; 0 for the first failure."""
         failure = self._of.setdefault(shard, Failure())
         failure.count = 1 if now - failure.last > STEADY_SECONDS else failure.count + 1
-        failure.last, failure.untold = now, error
+        failure.last, failure.unreported = now, error
         if failure.count == 1:
             return 0.0
         return min(FIRST_BACK_OFF_SECONDS * 2.0 ** (failure.count - 2), LONGEST_BACK_OFF_SECONDS)
 
     def of(self, shards: Iterable[Shard]) -> frozenset[Shard]:
-        """Those that have ever failed: their hosts step with care."""
+        """Return the shards that have ever failed: their hosts decide one message per step for a while."""
         return frozenset(shard for shard in shards if shard in self._of)
 
     def note(self, shard: Shard) -> kernel.HostRestarted | None:
-        """What the next host of a shard has to tell, if anything."""
+        """Return the event that the shard's next host must record, if any."""
         failure = self._of.get(shard)
-        if failure is None or not failure.untold:
+        if failure is None or not failure.unreported:
             return None
-        return kernel.HostRestarted(error=failure.untold, restarts=failure.count)
+        return kernel.HostRestarted(error=failure.unreported, restarts=failure.count)
 
-    def told(self, shard: Shard) -> None:
-        """A host was started that tells it."""
+    def reported(self, shard: Shard) -> None:
+        """Note that a host which records the event was started."""
         if shard in self._of:
-            self._of[shard].untold = ""
+            self._of[shard].unreported = ""

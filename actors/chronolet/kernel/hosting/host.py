@@ -1,10 +1,10 @@
-"""The host: the pykka actor that owns one shard in one process and alone decides for its entities.
+"""The host: the pykka actor that owns one shard in one process and is the only one to decide for its entities.
 
-Comes in: log entries and commands from the reader, signals from effects, rings from timers. Goes out: steps to the
-store; after each commit, effects and timers as the states ask for. Fails: its supervisor restarts it, and it replays.
-Next: `ledger` (what a step is), `shard_writer` (how it is committed), `effects`, `alarms`, `supervisor`.
+Comes in: log entries and commands from the reader, signals from effects, `Due` from timers. Goes out: steps to the
+store; after each commit, the effects and timers that the states request. If it fails, its supervisor restarts it, and
+it replays. Next: `ledger` (builds a step), `shard_writer` (commits it), `effects`, `entity_timers`, `supervisor`.
 
-    one turn:  take what waits (about 100) -> decide and fold -> encode -> commit -> keep states -> effects, timers
+    one turn:  take up to 100 items -> decide and fold -> encode -> commit -> apply states -> effects, timers
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from chronolet.kernel.effects.runner import (
     SlotFreed,
     Surroundings,
 )
-from chronolet.kernel.hosting.entity_timers import Alarms
-from chronolet.kernel.hosting.host_handle import Item, Seat, is_far_behind, message_of
+from chronolet.kernel.hosting.entity_timers import EntityTimers
+from chronolet.kernel.hosting.host_handle import HostHandle, Item, is_far_behind, message_of
 from chronolet.kernel.kind import Due, EffectFailed
-from chronolet.kernel.step.gathering import gathered
+from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import TRIES, Input, Turn, touched
-from chronolet.kernel.step.retry_counts import Trials
+from chronolet.kernel.step.retry_counts import RetryCounts
 from chronolet.kernel.step.shard_writer import ShardWriter
 from chronolet.kernel.step.suspects import GIVEN_UP, Suspects, mark_of
 from chronolet.kernel.storage.store import Store
@@ -41,177 +41,179 @@ BATCH = 100
 BEHIND_SECONDS = 60.0
 FENCED_PAUSE_SECONDS = 1.0
 GIVEN_UP_PAUSE_SECONDS = 300.0
-"""Of a wish whose answer, and then its failure, could not be decided: each try ends the host some times."""
+"""Pause after both an effect's result and its failure could not be decided: each retry makes the host fail again."""
 
 
-_WHY_FAILED = "failed three times; the events HostRestarted before this one say how"
-_WHY_ENDED = "failed three times, or the process ended three times while it was decided; HostRestarted says which"
+_WHY_FAILED = "failed three times, see the preceding HostRestarted events"
+_WHY_ENDED = "failed three times (see HostRestarted events), or the process ended three times while deciding it"
 
 
 class Woken(NamedTuple):
-    """The only message in a host's pykka inbox: look into your `Inbox`."""
+    """The only message in a host's pykka inbox: items wait in its `Inbox`."""
 
 
 class Services(NamedTuple):
-    """What hosts share in a process."""
+    """Services shared by all hosts of a process."""
 
     store: Store
     clock: Clock
-    around: Surroundings
-    """Without `deliver`: each host puts its own in."""
+    shared: Surroundings
+    """Shared by all effects of the process. Each host sets its own `deliver` and `token`."""
     new_id: Callable[[], str]
-    failed: Callable[[Seat, BaseException], None]
-    """Called on the host's thread when it fails, once."""
+    failed: Callable[[HostHandle, BaseException], None]
+    """Called once, on the host's thread, when a host fails."""
 
 
 class Host(pykka.ThreadingActor):
-    """Owns one shard. Others talk to it through its `Seat`."""
+    """Owns one shard. Others communicate with it through its `HostHandle`."""
 
     use_daemon_thread = True
 
-    def __init__(self, seat: Seat, services: Services) -> None:
+    def __init__(self, handle: HostHandle, services: Services) -> None:
         super().__init__()
-        recovered, around = seat.recovered, services.around
-        self.seat = seat
-        self.ledger = seat.ledger
-        self.inbox = seat.inbox
-        self.stopping = seat.stopping
+        recovered, shared = handle.recovered, services.shared
+        self.handle = handle
+        self.ledger = handle.ledger
+        self.inbox = handle.inbox
+        self.stopping = handle.stopping
         self._services = services
-        self._writer = ShardWriter(self.ledger, services.store, recovered.snapshot_at, seat.stopping, services.new_id)
-        self._trials = Trials(recovered.tries, self._writer.count_tries, careful=recovered.careful)
+        self._writer = ShardWriter(self.ledger, services.store, recovered.snapshot_at, handle.stopping, services.new_id)
+        self._retries = RetryCounts(recovered.tries, self._writer.count_tries, careful=recovered.careful)
         self._suspects = Suspects(recovered.tries, self._writer.count_tries, unclean=recovered.unclean)
-        own = around._replace(deliver=self.inbox.put, token=self.ledger.token)
-        self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._trials.going_on)
+        own = shared._replace(deliver=self.inbox.put, token=self.ledger.token)
+        self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._retries.counting)
         self._unclean = recovered.unclean
         self._recovered_tries = bool(recovered.tries)
-        self._waited = len(recovered.backlog)
+        self._backlog = len(recovered.backlog)
         self._given_up: list[str] = []
-        """Marks of effects whose dead letters are in the turn at hand."""
+        """Effect marks and message identities whose dead letters are in the current turn."""
         self._forget: list[str] = []
-        self._alarms = Alarms(self.ledger.kind.name, around.timers, self.inbox.put)
+        self._timers = EntityTimers(self.ledger.kind.name, shared.timers, self.inbox.put)
         self._notes = recovered.notes
         self._dead = recovered.dead
-        self._looked = False
+        self._examined = False
         self._begun = False
-        self._unread = len(recovered.backlog)
-        """How many of the messages that recovery found are not decided yet: effects begin behind the last of them."""
+        self._undecided = len(recovered.backlog)
+        """Number of recovered messages still to be decided. Effects start after the last of them."""
         self.inbox.put(*recovered.backlog)
 
     # -- pykka ---------------------------------------------------------------------------------------------------
     def on_start(self) -> None:
-        """Look at what waits. The rest is done by the first turn, for pykka tells nobody of a failure in here."""
+        """Wake the host. The first turn does the rest, because pykka does not report a failure in `on_start`."""
         self.inbox.open(self._wake)
         self.inbox.nudge()
 
     def on_receive(self, _message: Woken) -> None:
-        """Take one turn; more that waits wakes the host again."""
+        """Take one turn. If items remain, the host wakes itself again."""
         if self.stopping.is_set():
             return
-        if not self._looked:
-            self._look_at_recovered()
-        self._begin_if_read()
+        if not self._examined:
+            self._examine_recovered()
+        self._begin_if_caught_up()
         self._turn()
 
     def on_stop(self) -> None:
-        """Cancel effects and timers; nothing of this host acts on the world from here on."""
+        """Cancel effects and timers. From here on, this host has no effect on the outside."""
         self.stopping.set()
         self._runner.stop()
-        self._alarms.stop()
-        self.seat.caught_up.set()
+        self._timers.stop()
+        self.handle.caught_up.set()
 
     def on_failure(
         self, _exception_type: type[BaseException] | None, exception_value: BaseException | None, _traceback: Any
     ) -> None:
-        """Tell the supervisor; it decides whether to start again."""
+        """Report the failure to the supervisor, which decides whether to restart."""
         self.on_stop()
         if exception_value is not None:
-            self._services.failed(self.seat, exception_value)
+            self._services.failed(self.handle, exception_value)
 
     def _wake(self) -> None:
-        with contextlib.suppress(pykka.ActorDeadError):  # reader, timers and workers may find it dead, and must live
+        with contextlib.suppress(pykka.ActorDeadError):  # must not fail the reader, timer or worker that calls this
             self.actor_ref.tell(Woken())
 
     # -- one turn ------------------------------------------------------------------------------------------------
-    def _look_at_recovered(self) -> None:
-        """Once, before the first turn."""
-        self._looked = True
-        self._services.clock.log_says(max(self.seat.joined_at, self.ledger.at).milliseconds)
+    def _examine_recovered(self) -> None:
+        """Prepare the clock and the attempt counts, once, before the first turn."""
+        self._examined = True
+        self._services.clock.advance_to_log(max(self.handle.joined_at, self.ledger.at).milliseconds)
         if self._unclean or self._recovered_tries:
-            self._take_care()
+            self._suspect_recovered()
 
-    def _begin_if_read(self) -> None:
-        """Arm timers and start effects once the messages that waited are decided: what one withdraws must not start."""
-        if not self._begun and not self._unread:
+    def _begin_if_caught_up(self) -> None:
+        """Arm timers and start effects once the backlog is decided: a message in it may withdraw an effect."""
+        if not self._begun and not self._undecided:
             self._begun = True
-            self._follow(list(self.ledger.states))
-            self.seat.caught_up.set()
+            self._reconcile(list(self.ledger.states))
+            self.handle.caught_up.set()
 
-    def _take_care(self) -> None:
-        """One of the messages that wait, of the timers that are due, or of the effects that are asked for, may have
-        ended the process before this one: until all of them have been decided, each is taken by itself.
+    def _suspect_recovered(self) -> None:
+        """Drop counts and marks that no longer apply. After an unclean end, also count attempts of the backlog, the due
+        timers and the outstanding effects: one of them may have ended the previous process.
         """
         now, decider = self._services.clock.now(), self.ledger.kind.decider
-        effects = {mark_of(key, one) for key in self.ledger.states for one in self._runner.counted(self._wanted(key))}
+        marks = {
+            mark_of(key, one) for key in self.ledger.states for one in self._runner.counted(self._outstanding(key))
+        }
         dues = {key: due for key, state in self.ledger.states.items() if (due := decider.due(state)) is not None}
-        rings = {self._alarms.ring(key, due).identity() for key, due in dues.items()}
-        self._forget += (*self._suspects.drop(effects), *self._trials.drop(rings))
+        timers = {self._timers.message(key, due).identity() for key, due in dues.items()}
+        self._forget += (*self._suspects.drop(marks), *self._retries.drop(timers))
         if self._unclean:
             overdue = sum(1 for due in dues.values() if due <= now)
-            self._trials.take_care(self._waited + overdue + len(effects))
+            self._retries.count_next(self._backlog + overdue + len(marks))
 
     def _turn(self) -> None:
-        read_to = self.seat.read_to  # before taking: whatever was read up to here is in the inbox already
-        # Notes in a step of their own: what is told in them must not be lost with a message that fails.
-        watched = self._trials.going_on()
-        waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if watched else None)
-        self._unread = max(0, self._unread - len(waiting))
-        items = gathered(self.ledger.kind.gathers, waiting, self.ledger.decided_to)
-        if watched:
+        read_to = self.handle.read_to  # before taking: everything read up to here is already in the inbox
+        counting = self._retries.counting()
+        # Notes get a step of their own, so that a failing message cannot lose them.
+        waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if counting else None)
+        self._undecided = max(0, self._undecided - len(waiting))
+        items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)
+        if counting:
             self._count_tries(items)
         turn = self.ledger.begin()
         self._add_notes(turn)
-        settled = [self._fold(turn, item) for item in items]
+        settled = [self._decide(turn, item) for item in items]
         if self.inbox.idle():
             turn.log_cursor = max(turn.log_cursor, read_to)
-        if self._is_worth_a_step(turn):
+        if self._needs_step(turn):
             self._commit(turn)
         else:
             self.ledger.passed(turn)
-        self._trials.end()
-        over = [freed for freed in settled if freed is not None]
+        self._retries.end()
+        freed = [one for one in settled if one is not None]
         try:
-            for slot, pause in over:
-                self._runner.settle(slot, self._wanted(slot.key), pause)
+            for slot, pause in freed:
+                self._runner.settle(slot, self._outstanding(slot.key), pause)
             if self._begun:
-                self._follow({*touched(turn), *turn.looked})
+                self._reconcile({*touched(turn), *turn.to_reconcile})
         finally:
-            for slot, _ in over:
+            for slot, _ in freed:
                 slot.leave()
-        self._begin_if_read()
+        self._begin_if_caught_up()
         self._writer.snapshot_if_due()
         if self.inbox.rearm():
             self._wake()
 
     def _alone(self, item: Item) -> bool:
-        """Whether an item is decided in a step of its own."""
-        return message_of(item) is not None and self._trials.alone(covered=self._is_covered(item))
+        """Whether an item must be decided in a step of its own."""
+        return message_of(item) is not None and self._retries.alone(covered=self._is_covered(item))
 
     def _count_tries(self, items: Iterable[Item]) -> None:
-        """Note the tries of all messages of a turn, in one round trip. An answer is covered by its effect's mark, which
-        the end of the process leaves behind as well.
+        """Count an attempt of each message of a turn, in one round trip. A result is covered by its effect's mark,
+        which also survives the end of the process.
         """
-        waiting = [(item, one) for item in items if (one := message_of(item)) is not None and not self._is_over(one)]
-        counted = [one for item, one in waiting if self._trials.alone(covered=self._is_covered(item))]
-        self._trials.begin(counted, covered=len(waiting) - len(counted))
+        waiting = [(item, one) for item in items if (one := message_of(item)) is not None and not self._is_done(one)]
+        counted = [one for item, one in waiting if self._retries.alone(covered=self._is_covered(item))]
+        self._retries.begin(counted, covered=len(waiting) - len(counted))
 
     def _is_covered(self, item: Item) -> bool:
         return isinstance(item, EffectInput) and self._suspects.covers(item.slot.mark)
 
-    def _is_over(self, item: Input) -> bool:
-        return self._was_decided(item) or self._trials.was_given_up(item)
+    def _is_done(self, item: Input) -> bool:
+        return self._was_decided(item) or self._retries.was_given_up(item)
 
     def _was_decided(self, item: Input) -> bool:
-        """Whether a message was read twice: by the recovery's scan, and by the reader."""
+        """Whether a message is already decided: both the recovery scan and the reader may deliver it."""
         logged = item.source == "log" and item.at <= self.ledger.decided_to
         return logged or (item.source == "mailbox" and item.at <= self.ledger.mail_cursor)
 
@@ -225,7 +227,7 @@ class Host(pykka.ThreadingActor):
         turn.forget += self._forget
         self._notes, self._dead, self._forget = [], [], []
 
-    def _is_worth_a_step(self, turn: Turn[Any]) -> bool:
+    def _needs_step(self, turn: Turn[Any]) -> bool:
         consumed = turn.mail_cursor > self.ledger.mail_cursor
         return bool(turn.records or turn.dead or turn.forget) or consumed or self._is_behind(turn)
 
@@ -235,62 +237,63 @@ class Host(pykka.ThreadingActor):
         return late or is_far_behind(cursor, turn.log_cursor)
 
     def _commit(self, turn: Turn[Any]) -> None:
-        self._writer.commit(turn, self._services.around.faults, self._services.around.observer)
+        self._writer.commit(turn, self._services.shared.faults, self._services.shared.observer)
         given_up, self._given_up = self._given_up, []
-        if given_up:  # after the step: better two dead letters than none
+        if given_up:  # after the step: two dead letters are better than none
             self._writer.count_tries(dict.fromkeys(given_up, GIVEN_UP))
 
     # -- one item ------------------------------------------------------------------------------------------------
-    def _fold(self, turn: Turn[Any], item: Item) -> tuple[Slot, float] | None:
-        """Decide one item; the slot it frees, with the pause before its wish may be tried again."""
+    def _decide(self, turn: Turn[Any], item: Item) -> tuple[Slot, float] | None:
+        """Decide one item. Returns the slot it frees, with the pause in seconds before the same effect is retried."""
         if isinstance(item, LookAgain):
             self._runner.release(item)
-            turn.looked.append(item.key)
+            turn.to_reconcile.append(item.key)
             return None
         if isinstance(item, Outlived):
             if self._runner.runs(item.slot):
-                self._absolve(turn, item.slot)
+                self._clear_mark(turn, item.slot)
                 self._runner.absolve(item.slot)
             return None
         if isinstance(item, SlotFreed):
-            self._absolve(turn, item.slot)
-            turn.looked.append(item.slot.key)
-            return item.slot, self._freed(turn, item)
+            self._clear_mark(turn, item.slot)
+            turn.to_reconcile.append(item.slot.key)
+            return item.slot, self._pause_after(turn, item)
         if isinstance(item, EffectInput):
-            return self._answered(turn, item)
-        self._take(turn, item)
+            return self._decide_result(turn, item)
+        self._decide_message(turn, item)
         return None
 
-    def _answered(self, turn: Turn[Any], answer: EffectInput) -> tuple[Slot, float] | None:
-        slot = answer.slot
+    def _decide_result(self, turn: Turn[Any], result: EffectInput) -> tuple[Slot, float] | None:
+        slot = result.slot
         if slot.mark and self._suspects.ended(slot.mark) >= TRIES:
             self._give_up_effect(turn, slot)
         else:
-            self._absolve(turn, slot)
-        decided = self._take(turn, answer.item)
-        if not decided and not isinstance(answer.item.message, EffectFailed):
-            # The wish stays open, and the same answer would end the host again: its decider is to know.
-            self.inbox.put(slot.failed("its answer could not be decided, see the dead letters"))
+            self._clear_mark(turn, slot)
+        decided = self._decide_message(turn, result.item)
+        if not decided and not isinstance(result.item.message, EffectFailed):
+            # The effect stays outstanding, and the same result would fail the host again: inform its decider.
+            self.inbox.put(slot.failed("the effect's result could not be decided, see the dead letters"))
             return None
-        turn.looked.append(slot.key)
+        turn.to_reconcile.append(slot.key)
         return slot, self._runner.next_pause(slot) if decided else GIVEN_UP_PAUSE_SECONDS
 
-    def _absolve(self, turn: Turn[Any], slot: Slot) -> None:
+    def _clear_mark(self, turn: Turn[Any], slot: Slot) -> None:
         if slot.mark:
-            turn.forget += self._suspects.over(slot.mark)
+            turn.forget += self._suspects.clear(slot.mark)
 
     def _give_up_effect(self, turn: Turn[Any], slot: Slot) -> None:
-        """To the dead letters, once; its decider is told each time that it asks for it."""
+        """Send the effect to the dead letters, once. Its decider gets EffectFailed each time it requests the effect."""
         if not self._suspects.was_given_up(slot.mark):
             self.ledger.give_up_effect(turn, slot.key, slot.effect, slot.mark, slot.cause)
-            self._services.around.observer.dead_lettered(self.ledger.kind.name)
+            self._services.shared.observer.dead_lettered(self.ledger.kind.name)
             self._given_up.append(self._suspects.give_up(slot.mark))
 
-    def _freed(self, turn: Turn[Any], freed: SlotFreed) -> float:
+    def _pause_after(self, turn: Turn[Any], freed: SlotFreed) -> float:
+        """Seconds before an effect that ended without a result is retried. A failure is recorded as an event."""
         if freed.slot.cancelled.is_set():
             return 0.0
         if not freed.error:
-            return FENCED_PAUSE_SECONDS  # the lease's failure, not the wish's: no reason to wait longer and longer
+            return FENCED_PAUSE_SECONDS  # the lease failed, not the effect: no exponential back-off
         pause = self._runner.next_pause(freed.slot, freed.ran_seconds)
         about = f"{self.ledger.kind.name}/{freed.slot.key} {freed.slot.effect.subject}"
         name = type(freed.slot.effect).__name__
@@ -299,16 +302,16 @@ class Host(pykka.ThreadingActor):
         self.ledger.note(turn, failing)
         return pause
 
-    def _take(self, turn: Turn[Any], item: Input) -> bool:
-        """Decide one message; False if it was given up."""
+    def _decide_message(self, turn: Turn[Any], item: Input) -> bool:
+        """Decide one message. Returns False if it is given up."""
         if self._was_decided(item):
             return True
-        if self._trials.was_given_up(item):
+        if self._retries.was_given_up(item):
             return False
-        if self._trials.is_exhausted(item):
+        if self._retries.is_exhausted(item):
             self._give_up(turn, item)
             return False
-        turn.forget += self._trials.forgotten(item)
+        turn.forget += self._retries.forgotten(item)
         if isinstance(item.message, Due):
             self._decide_due(turn, item, item.message)
         else:
@@ -316,35 +319,35 @@ class Host(pykka.ThreadingActor):
         return True
 
     def _give_up(self, turn: Turn[Any], item: Input) -> None:
-        """To the dead letters. A ring that was given up rings later once more, and is counted anew; but not one that
-        ended whole processes: no process rings it again.
+        """Send the message to the dead letters. A `Due` fires once more later, with a new attempt count, unless it
+        ended processes: then no process delivers it again.
         """
         fatal = self._unclean and isinstance(item.message, Due)
         if fatal:
-            self._given_up.append(self._trials.give_up(item))
+            self._given_up.append(self._retries.give_up(item))
         self.ledger.give_up(turn, item, TRIES, _WHY_ENDED if self._unclean else _WHY_FAILED, for_good=fatal)
-        self._services.around.observer.dead_lettered(self.ledger.kind.name)
+        self._services.shared.observer.dead_lettered(self.ledger.kind.name)
         if isinstance(item.message, Due) and not fatal:
-            self._alarms.ring_again(item.keys[0], item.message)
+            self._timers.retry(item.keys[0], item.message)
 
     def _decide_due(self, turn: Turn[Any], item: Input, due: Due) -> None:
         now = self._services.clock.now()
         key = item.keys[0]
-        if self._alarms.rang(key, due):
+        if self._timers.accept(key, due):
             self._services.clock.at_least(due.at)
             self.ledger.decide(turn, item._replace(cause=self.ledger.cause_for(key, "")), max(now, due.at))
 
     # -- after the commit ----------------------------------------------------------------------------------------
-    def _follow(self, keys: Iterable[str]) -> None:
-        """Have timers and effects be what the states of these entities ask for."""
+    def _reconcile(self, keys: Iterable[str]) -> None:
+        """Make timers and effects match the states of these entities."""
         now = self._services.clock.now()
         for key in keys:
             state = self.ledger.states.get(key)
             due = None if state is None else self.ledger.kind.decider.due(state)
-            self._alarms.arm(key, due, now)
-            self._runner.reconcile(key, self._wanted(key), partial(self.ledger.cause_for, key))
+            self._timers.arm(key, due, now)
+            self._runner.reconcile(key, self._outstanding(key), partial(self.ledger.cause_for, key))
         self._runner.launch()
 
-    def _wanted(self, key: str) -> Sequence[Any]:
+    def _outstanding(self, key: str) -> Sequence[Any]:
         state = self.ledger.states.get(key)
         return () if state is None else self.ledger.kind.decider.outstanding(state)

@@ -1,7 +1,7 @@
-"""A host's seat: what recovery puts on it, and what others hold of the host that takes it.
+"""HostHandle: the recovered state and the inbox through which others reach a host.
 
-Comes in: a shard as recovery found it; then messages, from the reader's thread. Goes out: the inbox that the host
-empties. No thread of its own. Next: `host`, which sits on it; `reader`, which brings what is new.
+Comes in: a recovered shard; then new messages, on the reader's thread. Goes out: the inbox that the host empties. No
+thread of its own. Next: `host`, which starts from it; `reader`, which adds new messages.
 """
 
 from __future__ import annotations
@@ -19,41 +19,42 @@ from chronolet.kernel.storage.store import DeadLetter
 from chronolet_schemas.envelope import START, Event, Position
 
 BEHIND_ENTRIES = 5_000
-"""A host so many entries behind commits a step even if it has nothing to say: the keeper trims no further."""
+"""A host this many entries behind commits a step even without events: the keeper trims no further than its cursor."""
 
 MOST_WAITING = 5_000
-"""Messages for a host. The log keeps the rest until there is room."""
+"""Maximum backlog of a host, in messages. The rest stays in the log until there is room."""
 
 Item = Input | EffectInput | SlotFreed | LookAgain | Outlived
-"""What a host takes from its inbox."""
+"""An item of a host's inbox."""
 
 
 def message_of(item: Item) -> Input | None:
-    """What an item has to be decided, if anything."""
+    """Return the message that an item carries, if any."""
     return item if isinstance(item, Input) else item.item if isinstance(item, EffectInput) else None
 
 
 class Recovered(Struct):
-    """A shard as recovery hands it to its host: states, messages it has not consumed yet, and how far was read."""
+    """A recovered shard: its states, the messages it has not consumed yet, and the position read up to."""
 
     ledger: Ledger[Any]
     backlog: list[Input]
     read_to: Position
     careful: bool
     mail_to: Position = START
-    """How far the backlog goes in the shard's mailbox."""
+    """Position in the shard's mailbox up to which the backlog reaches."""
     notes: list[Event] = field(default_factory=list)
+    """Kernel events that the host commits first."""
     dead: list[DeadLetter] = field(default_factory=list)
-    """What goes to the dead letters with the notes: own entries that cannot be read."""
+    """Dead letters committed with the notes: own entries that cannot be decoded."""
     snapshot_at: Position = START
     unclean: bool = False
-    """The former owner ended without handing over."""
+    """The former owner ended without a handover."""
     tries: Mapping[str, int] = field(default_factory=dict)
-    """Of messages that failed before, by their identity."""
+    """Attempt counts from the shard's hash, by message identity or effect mark."""
 
 
-class Seat:
-    """What others hold of a host: offer messages, see how far it is, tell it to stop."""
+class HostHandle:
+    """A handle to a host: others use it to offer messages, read its progress and stop it."""
 
     def __init__(self, recovered: Recovered) -> None:
         self.shard = recovered.ledger.shard
@@ -65,10 +66,10 @@ class Seat:
         self.inbox: Inbox[Item] = Inbox()
         self.stopping = threading.Event()
         self.caught_up = threading.Event()
-        """Set once the messages that recovery found are decided, or will not be by this host."""
+        """Set once the host has decided its recovered backlog, or has stopped and never will."""
 
     def offer(self, items: Sequence[Input], read_to: Position, mail_to: Position = START) -> None:
-        """Messages that the reader found for this shard: in the log up to `read_to`, in its mailbox up to `mail_to`."""
+        """Add messages found by the reader, in the log up to `read_to` and in the shard's mailbox up to `mail_to`."""
         if items:
             self.inbox.put(*items)
         self.read_to = max(self.read_to, read_to)
@@ -78,10 +79,10 @@ class Seat:
 
     @property
     def has_room(self) -> bool:
-        """Whether more of the log may be brought."""
+        """Whether the reader may add more messages."""
         return len(self.inbox) < MOST_WAITING
 
 
 def is_far_behind(cursor: Position, read_to: Position) -> bool:
-    """Whether a host is to move its cursor now, though it has nothing to say."""
+    """Whether a host must commit its cursor now, even without events."""
     return read_to.n - cursor.n > BEHIND_ENTRIES

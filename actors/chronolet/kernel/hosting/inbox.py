@@ -1,7 +1,7 @@
-"""What waits for a host: filled from many threads, emptied by the host's own.
+"""A host's queue of items: many threads add to it, the host's own thread empties it.
 
-The host's pykka inbox only ever holds a wake-up; what it is woken for waits here, so that everything that came
-meanwhile can be folded into one step (DESIGN 3.3).
+The host's pykka inbox holds nothing but a wake-up. The items wait here, so that one step can take everything that
+arrived in the meantime.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Inbox(Generic[T]):
-    """A queue that wakes its owner once for all that is put in before it looks."""
+    """A queue that wakes its owner once for all items added before the owner takes them."""
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
@@ -24,7 +24,7 @@ class Inbox(Generic[T]):
         self._woken = False
 
     def open(self, wake: Callable[[], None]) -> None:
-        """From now on `wake` is called when something waits; at once, if something does already."""
+        """Call `wake` from now on when items wait; call it now if some already do."""
         with self._lock:
             self._wake = wake
             self._woken = bool(self._items)
@@ -32,7 +32,7 @@ class Inbox(Generic[T]):
             wake()
 
     def put(self, *items: T) -> None:
-        """Add at the end."""
+        """Add items at the end."""
         self._put(items)
 
     def nudge(self) -> None:
@@ -40,8 +40,8 @@ class Inbox(Generic[T]):
         self._put(())
 
     def take(self, limit: int, alone: Callable[[T], bool] | None = None) -> list[T]:
-        """At most `limit` items from the front; one that is to be `alone` is the only one. The owner then asks `rearm`
-        whether to look again.
+        """Remove and return up to `limit` items from the front. An item for which `alone` is true comes by itself. The
+        owner then calls `rearm` to learn whether more wait.
         """
         taken: list[T] = []
         with self._lock:
@@ -62,7 +62,7 @@ class Inbox(Generic[T]):
         return not self._items
 
     def rearm(self) -> bool:
-        """The owner has looked: True if it must look again by itself, else the next `put` wakes it."""
+        """Finish a turn: True if items remain, so the owner must wake itself; otherwise the next `put` wakes it."""
         with self._lock:
             self._woken = bool(self._items)
             return self._woken

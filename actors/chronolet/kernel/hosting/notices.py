@@ -1,44 +1,44 @@
-"""What a supervisor is told, each notice a message of its own.
+"""The messages that a supervisor receives.
 
-Comes in: nothing. Goes out: the messages in its pykka inbox: of timers, of its hosts, of the reader, of the lease and
-of the process that it serves. Next: `supervisor`.
+Comes in: nothing. Goes out: the messages in its pykka inbox: from timers, its hosts, the reader, the lease and its
+process. Next: `supervisor`.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet_schemas.keys import Shard
 
 
 class Tick(NamedTuple):
-    """A third of the lease's time has passed: a second, unless a test is in a hurry."""
+    """A third of the lease's time-to-live has passed: one second, unless a test shortens the lease."""
 
 
 class Look(NamedTuple):
-    """A part of that has: see whether what others had is free. Between two ticks, for a lease runs out at any time."""
+    """A fraction of a tick has passed: take over shards that have become free. Leases may expire between two ticks."""
 
 
 class Upkeep(NamedTuple):
-    """A minute has passed: look whether the server has lost anything, and whether a snapshot or a step is due."""
+    """A minute has passed: check the server for data loss, and wake the hosts to take a due snapshot or step."""
 
 
 class HostFailed(NamedTuple):
     """A host's thread ended with an error."""
 
-    seat: Seat
+    handle: HostHandle
     error: BaseException
 
 
-class Again(NamedTuple):
-    """The back-off of a failed shard is over."""
+class BackOffOver(NamedTuple):
+    """The back-off of a shard is over."""
 
     shard: Shard
 
 
 class ServerBack(NamedTuple):
-    """The reader reached the server again after it could not."""
+    """The reader reached the server again after an outage."""
 
 
 class ReaderFailed(NamedTuple):
@@ -52,7 +52,7 @@ class LeaseRegained(NamedTuple):
 
 
 class Retire(NamedTuple):
-    """Stop everything and hand over at once."""
+    """Stop everything and hand over the shards."""
 
 
-Notice = Tick | Look | Upkeep | HostFailed | Again | ServerBack | ReaderFailed | LeaseRegained | Retire
+Notice = Tick | Look | Upkeep | HostFailed | BackOffOver | ServerBack | ReaderFailed | LeaseRegained | Retire

@@ -1,9 +1,10 @@
-"""A process of the node: how it starts, what it shares among its hosts, and how it ends.
+"""One process of the node: its startup phases, the services its hosts share, and its shutdown.
 
-Comes in: kinds with their workers, a store, where locks lie. Goes out: a running `Process`. Next: `supervisor`.
+Comes in: kinds with their workers, a store, the lock folder. Goes out: a running `Process`. Next: `supervisor`.
 
-    checking -> beginning -> leasing -> acquiring -> adopting -> recovering -> running -> retired
+    checking -> leasing -> acquiring -> adopting -> recovering -> running -> retired
     without a shard: standing by, or without its history
+    after the server lost data: beginning, then on as above
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from chronolet.kernel.effects.timers import Timers
 from chronolet.kernel.effects.turns import Workshop
 from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.hosting.host import Services
-from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.hosting.notices import HostFailed, LeaseRegained, Retire
-from chronolet.kernel.hosting.supervisor import Adopt, Supervisor, Surrounding
+from chronolet.kernel.hosting.supervisor import Adopt, Supervisor, SupervisorContext
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.log_end import LogMemory
 from chronolet.kernel.log.recovery import History
@@ -46,36 +47,37 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """What a process is made of."""
+    """The configuration of a process."""
 
     node: str
     store: Store
     kinds: Mapping[str, Kind[Any]]
     shards: Mapping[str, int]
-    """Of every kind of the node, hosted here or not; only a new log takes it."""
+    """Shard count of every kind of the node, hosted here or not. Only a new log uses it."""
     history: History | None = None
-    """Archive and stream as one; None reads the stream only."""
+    """Reads archive and stream as one; None reads the stream only."""
     locks: Path | None = None
+    """Folder of the life locks; None for no locks."""
     log_end: Path | None = None
-    """The file that remembers how far the log went; None remembers nothing."""
+    """The file that stores the position of the log's end; None stores nothing."""
     address: str = ""
     faults: Faults = field(default_factory=NoFaults)
     observer: Observer = field(default_factory=Observer)
     adopt: Adopt | None = None
-    """What a new log has to be told before its shards are taken."""
+    """Called before the first shards of a log are acquired, to adopt what already runs."""
     clock: Clock = field(default_factory=Clock)
     workers: int = 16
     lease_milliseconds: int = TTL_MILLISECONDS
 
 
 class Process:
-    """One process that hosts some kinds of a node. `start`, then `wait`, then `retire`."""
+    """One process that hosts some kinds of a node. Call `start`, then `wait`, then `retire`."""
 
     def __init__(self, setup: Setup) -> None:
         self.id = str(uuid.uuid4())
         self.phase = "checking"
         self.run = ""
-        """Of the log that this process works on; another one once the server was emptied."""
+        """Id of the log that this process works on. It changes after the server was emptied."""
         self.error: BaseException | None = None
         self._setup = setup
         self._over = threading.Event()
@@ -90,30 +92,30 @@ class Process:
         self._supervisor: pykka.ActorRef[Supervisor] | None = None
 
     def start(self) -> None:
-        """Go through the phases up to `running`.
+        """Check the server, take the lease and start the supervisor, which goes through the remaining phases.
 
-        Waits while the server can heal; StoreUnreachable(healing=False) if it cannot serve as it is.
+        Retries while the server may recover by itself; raises StoreUnreachable(healing=False) if it needs a fix.
         """
-        self._patiently(self._check)
+        self._retried(self._check)
         self.phase = "leasing"
-        self._patiently(lambda: self.lease.start(lambda: self._tell(LeaseRegained())))
+        self._retried(lambda: self.lease.start(lambda: self._tell(LeaseRegained())))
         self.phase = "acquiring"
-        self._patiently(self._supervise)
+        self._retried(self._supervise)
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Until the process is over; True if it is. `error` says why, None after `retire`."""
+        """Wait until the process has ended; True if it has. `error` is the reason, None after `retire`."""
         return self._over.wait(timeout_seconds)
 
     def give_up(self) -> None:
-        """End `start`'s waiting for the server, and `wait`."""
+        """Make `start` stop retrying and `wait` return."""
         self._over.set()
 
     def left_alone(self) -> Mapping[Shard, str]:
-        """Shards of this process's kinds that nobody hosts because something is wrong with them, and what."""
+        """Return the quarantined shards of this process's kinds, with the reason. No process hosts them."""
         return self._claims.left
 
     def retire(self) -> None:
-        """Stop cleanly: cancel effects, hand the shards over at once."""
+        """Stop cleanly: cancel effects and hand over the shards."""
         if self._supervisor is not None:
             self._tell(Retire())
             self._supervisor.actor_stopped.wait()
@@ -129,37 +131,37 @@ class Process:
 
     # -- inside --------------------------------------------------------------------------------------------------
     def _drop_lease(self) -> None:
-        """The end came before there was a supervisor, whose business this is otherwise."""
+        """Release the lease if there is no supervisor yet to do it."""
         self.lease.stop()
-        with contextlib.suppress(StoreUnreachable, StoreBroken):  # then it runs out by itself
+        with contextlib.suppress(StoreUnreachable, StoreBroken):  # the lease then expires by itself
             self._setup.store.retire(self.id, ())
 
     def _supervise(self) -> None:
-        self._supervisor = Supervisor.start(self._surrounding(), self._fatal)
+        self._supervisor = Supervisor.start(self._context(), self._fatal)
         self._memory.start()
 
     def _check(self) -> None:
         for warning in self._setup.store.check():
-            log.warning("about the server", warning=warning)
+            log.warning("server settings", warning=warning)
 
-    def _patiently(self, call: Callable[[], None]) -> None:
-        said = ""
+    def _retried(self, call: Callable[[], None]) -> None:
+        logged = ""
         while not self._over.is_set():
             try:
                 call()
             except StoreUnreachable as error:
                 if not error.healing:
                     raise
-                if str(error) != said:  # once, however long it takes
-                    said = str(error)
-                    log.warning("waiting for the server", phase=self.phase, error=said)
+                if str(error) != logged:  # log an error once, however long it lasts
+                    logged = str(error)
+                    log.warning("waiting for the server", phase=self.phase, error=logged)
                 self._over.wait(CHECK_PAUSE_SECONDS)
             else:
                 return
 
-    def _surrounding(self) -> Surrounding:
+    def _context(self) -> SupervisorContext:
         setup = self._setup
-        around = Surroundings(
+        shared = Surroundings(
             workshop=Workshop(self._timers.after, setup.workers),
             timers=self._timers,
             permit=self.lease,
@@ -167,8 +169,8 @@ class Process:
             observer=setup.observer,
             deliver=lambda _: None,
         )
-        services = Services(setup.store, setup.clock, around, lambda: uuid.uuid4().hex, self._host_failed)
-        return Surrounding(
+        services = Services(setup.store, setup.clock, shared, lambda: uuid.uuid4().hex, self._host_failed)
+        return SupervisorContext(
             kinds=setup.kinds,
             services=services,
             lease=self.lease,
@@ -198,11 +200,11 @@ class Process:
 
     def _tell(self, message: Any) -> None:
         if self._supervisor is not None:
-            with contextlib.suppress(pykka.ActorDeadError):  # lease and hosts may find it dead, and must live
+            with contextlib.suppress(pykka.ActorDeadError):  # must not fail the lease or host that calls this
                 self._supervisor.tell(message)
 
-    def _host_failed(self, seat: Seat, error: BaseException) -> None:
-        self._tell(HostFailed(seat, error))
+    def _host_failed(self, handle: HostHandle, error: BaseException) -> None:
+        self._tell(HostFailed(handle, error))
 
     def _fatal(self, error: BaseException) -> None:
         self.error = error

@@ -1,8 +1,8 @@
-"""pykka actors that share one thread: for many small ones, each of which seldom has something to do.
+"""pykka actors multiplexed onto one shared thread: for many small actors that are mostly idle.
 
-Comes in: messages for them. Goes out: their `on_receive`, on the shared thread, one message after the other. Next:
-whoever has so many of a sort, such as the prober. Otherwise they are what pykka says of actors: an inbox each, stopped
-by `stop`, ended by what they raise (`on_failure`).
+Comes in: messages for the actors. Goes out: calls of their `on_receive`, on the shared thread, one message at a time.
+Next: actors with many instances, such as the prober's. Otherwise they behave like any pykka actor: each has an inbox,
+`stop` stops it, and an exception ends it (`on_failure`).
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ import pykka
 
 
 class SharedThread(Protocol):
-    """The thread."""
+    """The thread that the actors share."""
 
     def soon(self, action: Callable[[], None]) -> None:
-        """Call it on the thread, in order."""
+        """Queue a call of `action` on the thread; calls run in order."""
 
 
-class _Empty(Exception):  # noqa: N818 - ends a look into an inbox
-    """An actor has done all that it was told."""
+class _Empty(Exception):  # noqa: N818 - ends a run of an actor's loop
+    """The actor's inbox is empty."""
 
 
 class _Inbox:
-    """Asks for a look into it with each first message."""
+    """An inbox that schedules its actor with each message."""
 
     def __init__(self) -> None:
         self._waiting: deque[Any] = deque()
-        self.look: Callable[[], None] | None = None
+        self.schedule: Callable[[], None] | None = None
 
     def put(self, envelope: Any, /) -> None:
         self._waiting.append(envelope)
-        if self.look is not None:
-            self.look()
+        if self.schedule is not None:
+            self.schedule()
 
     def get(self) -> Any:
         if not self._waiting:
@@ -48,13 +48,13 @@ class _Inbox:
 
 
 class SharedActor(pykka.Actor):
-    """`start(thread, ...)`: a subclass's `__init__` hands the thread on."""
+    """Base class. Start it with `start(thread, ...)`; a subclass's `__init__` passes the thread on."""
 
     def __init__(self, thread: SharedThread) -> None:
         super().__init__()
         self._thread = thread
 
-    # The four that pykka asks of a new sort of actor.
+    # The four methods that pykka requires of a new actor type.
 
     @staticmethod
     def _create_actor_inbox() -> _Inbox:
@@ -68,14 +68,14 @@ class SharedActor(pykka.Actor):
         self._thread.soon(self._begin)
 
     def _begin(self) -> None:
-        """On the thread. What was sent before waits in the inbox."""
+        """Run on the shared thread. Messages sent earlier already wait in the inbox."""
         self._actor_loop_setup()
         inbox = self.actor_inbox
         assert isinstance(inbox, _Inbox)  # noqa: S101 - for the type checker
-        inbox.look = partial(self._thread.soon, self._look)
-        self._look()
+        inbox.schedule = partial(self._thread.soon, self._run)
+        self._run()
 
-    def _look(self) -> None:
+    def _run(self) -> None:
         try:
             self._actor_loop_running()
         except _Empty:

@@ -1,10 +1,11 @@
-"""The supervisor: takes shards, recovers them, starts their hosts, and starts them again when they fail.
+"""The supervisor: acquires shards, recovers them, starts their hosts and restarts hosts that fail.
 
-Comes in: failures of hosts, the server's return, the lease's return, a tick a second and some looks in between. Goes
-out: hosts at work. A restart takes a new epoch and steps one message at a time for a while. When the server has lost a
-tail, everything is loaded again. What fails here ends the process: whatever runs it starts it again. Next: `process`.
+Comes in: host failures, the server's return, a renewed lease, a tick per second with several looks in between. Goes
+out: running hosts. A restarted host gets a new epoch and decides one message per step for a while. If the server lost
+the tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process, and the process
+manager restarts it. Next: `process`.
 
-A process without a shard stands by: it takes what becomes free.
+A process without a shard stands by: it takes over shards that become free.
 
     a shard:  free -> acquired -> recovered -> hosted -> (failed -> acquired ... | lost -> free)
 """
@@ -22,9 +23,9 @@ import structlog
 
 from chronolet.kernel.hosting.failures import Failures
 from chronolet.kernel.hosting.host import Host, Services
-from chronolet.kernel.hosting.host_handle import Recovered, Seat
+from chronolet.kernel.hosting.host_handle import HostHandle, Recovered
 from chronolet.kernel.hosting.notices import (
-    Again,
+    BackOffOver,
     HostFailed,
     LeaseRegained,
     Look,
@@ -52,19 +53,20 @@ from chronolet_schemas.keys import Shard
 
 LOOKS_IN_RENEWAL = 4
 UPKEEP_SECONDS = 60.0
-HISTORY_AGAIN_SECONDS = 30.0
-"""After so long a shard is taken again whose history was not here: somebody may have brought the archive files."""
+HISTORY_RETRY_SECONDS = 30.0
+"""Back-off of a shard whose history was missing here: the archive files may have arrived in the meantime."""
 
 log = structlog.get_logger("chronolet.kernel")
 
 Adopt = Callable[[Router, str, kernel.LogLost | None], str]
-"""Given the router, the log's run and what that log has lost, before the first shards are taken: sends what is to be
-decided before anything else. Empty when that is done; else why it has to wait, and then it is asked again.
+"""Adopts what already runs, before the first shards are acquired. Arguments: the router, the log's run, and what that
+log has lost. Sends the commands to be decided before anything else. Returns an empty text when done, otherwise the
+reason to wait; the supervisor then retries.
 """
 
 
-class Surrounding(NamedTuple):
-    """What the supervisor is given by the process."""
+class SupervisorContext(NamedTuple):
+    """The services and callbacks that the process passes to its supervisor."""
 
     kinds: Mapping[str, Kind[Any]]
     services: Services
@@ -72,11 +74,11 @@ class Surrounding(NamedTuple):
     history: History
     claims: Claims
     router: Callable[[], Router]
-    """Begins the log where there is none, and knows the number of shards that it fixed."""
+    """Begins the log if there is none, and returns a router with the shard counts that the log fixes."""
     phase: Callable[[str], None]
-    """Told the name of each phase of a start."""
+    """Called with the name of each phase."""
     memory: LogMemory
-    """Of the log's end."""
+    """Remembers the log's end."""
     adopt: Adopt | None = None
 
 
@@ -85,35 +87,36 @@ class Supervisor(pykka.ThreadingActor):
 
     use_daemon_thread = True
 
-    def __init__(self, given: Surrounding, fatal: Callable[[BaseException], None]) -> None:
+    def __init__(self, context: SupervisorContext, fatal: Callable[[BaseException], None]) -> None:
         super().__init__()
-        self._given = given
+        self._context = context
         self._fatal = fatal
-        self._store = given.services.store
-        self._hosted: dict[Shard, tuple[Seat, pykka.ActorRef[Host]]] = {}
-        self._claims = given.claims
+        self._store = context.services.store
+        self._hosted: dict[Shard, tuple[HostHandle, pykka.ActorRef[Host]]] = {}
+        self._claims = context.claims
         self._failures = Failures()
-        self._waiting: set[Shard] = set()
+        self._backing_off: set[Shard] = set()
         self._stands_by = False
         self._retired = False
-        self._had: dict[Shard, int] = {}
+        self._last_versions: dict[Shard, int] = {}
+        """Shard versions known here before the server lost data."""
         self._reload = False
-        self._said = ""
-        """The last complaint about the server."""
+        self._logged = ""
+        """The last logged error of the server."""
         self._adopted_run = ""
-        self._said_of_adoption = ""
-        self._router = given.router()
+        self._logged_adoption = ""
+        self._router = context.router()
         self._run = self._store.run()
         self._lost = self._log_lost()
-        self._untold = self._lost
-        """The same, until a host tells of it."""
+        self._unreported = self._lost
+        """The loss of the log, until a host records it."""
         self._reader = self._new_reader()
 
     def on_start(self) -> None:
-        """Begin with the first tick at once."""
+        """Send the first tick and start the timers."""
         self._tell(Tick())
-        self._every(self._given.lease.renewal_seconds, Tick())
-        self._every(self._given.lease.renewal_seconds / LOOKS_IN_RENEWAL, Look())
+        self._every(self._context.lease.renewal_seconds, Tick())
+        self._every(self._context.lease.renewal_seconds / LOOKS_IN_RENEWAL, Look())
         self._every(UPKEEP_SECONDS, Upkeep())
 
     def on_failure(
@@ -122,47 +125,47 @@ class Supervisor(pykka.ThreadingActor):
         exception_value: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        """End the process; its hosts must not go on without a supervisor."""
-        for seat, ref in self._hosted.values():
-            seat.stopping.set()
+        """End the process: its hosts must not run without a supervisor."""
+        for handle, ref in self._hosted.values():
+            handle.stopping.set()
             ref.stop(block=False)
         self._fatal(exception_value or RuntimeError("the supervisor failed"))
 
     def on_receive(self, message: Notice) -> None:
-        """Handle one notice; while the server is away it is kept for later."""
+        """Handle one notice. If the server is unreachable, retry the notice later."""
         if self._retired:
-            return  # it came before the end, and would take again what was just handed over
+            return  # sent before the shutdown: handling it could take back shards that were just handed over
         try:
             self._handle(message)
-            self._said = ""
+            self._logged = ""
         except (StoreUnreachable, StoreBroken) as error:
-            if str(error) != self._said:  # once, however long it takes
-                self._said = str(error)
-                log.warning("waiting for the server", error=self._said, about=type(message).__name__)
-            if not isinstance(message, Tick | Look | Upkeep):  # those come again by themselves
-                pause = self._given.lease.renewal_seconds / 2
-                self._given.services.around.timers.after(pause, lambda: self._tell(message))
+            if str(error) != self._logged:  # log an error once, however long it lasts
+                self._logged = str(error)
+                log.warning("waiting for the server", error=self._logged, about=type(message).__name__)
+            if not isinstance(message, Tick | Look | Upkeep):  # those are sent periodically anyway
+                pause = self._context.lease.renewal_seconds / 2
+                self._context.services.shared.timers.after(pause, lambda: self._tell(message))
 
     def _tell(self, message: Notice) -> None:
-        with contextlib.suppress(pykka.ActorDeadError):  # timers and reader may find it dead, and must live
+        with contextlib.suppress(pykka.ActorDeadError):  # must not fail the timer or reader that calls this
             self.actor_ref.tell(message)
 
     def _handle(self, message: Notice) -> None:
         match message:
             case Tick() | Look() | Upkeep():
-                self._time_has_passed(message)
+                self._on_timer(message)
             case HostFailed():
-                self._failed(message.seat, message.error)
-            case Again():
-                self._waiting.discard(message.shard)
-                self._take_free()  # not the shard itself: while this notice was kept, a tick may have taken it
+                self._failed(message.handle, message.error)
+            case BackOffOver():
+                self._backing_off.discard(message.shard)
+                self._take_free()  # not the shard itself: a tick may have acquired it while the notice was delayed
             case ServerBack():
-                self._look_for_loss()
+                self._check_for_loss()
             case LeaseRegained():
-                lapses = self._given.lease.lapses
-                self._look_for_loss()  # first: what the server has lost was not taken over by anybody
-                self._drop_what_others_took()
-                self._given.lease.confirm(lapses)
+                lapses = self._context.lease.lapses
+                self._check_for_loss()  # first: a shard that the server lost was not taken over by another process
+                self._drop_taken_over()
+                self._context.lease.confirm(lapses)
             case ReaderFailed():
                 raise message.error
             case Retire():
@@ -170,63 +173,63 @@ class Supervisor(pykka.ThreadingActor):
             case _:
                 assert_never(message)
 
-    # -- taking shards -------------------------------------------------------------------------------------------
+    # -- acquiring shards ----------------------------------------------------------------------------------------
     def _take_free(self) -> None:
-        ours = {shard for kind in self._given.kinds for shard in self._router.shards_of(kind)}
-        wanted = ours - self._hosted.keys() - self._waiting
-        if wanted:
-            self._take(sorted(wanted, key=str))
+        ours = {shard for kind in self._context.kinds for shard in self._router.shards_of(kind)}
+        missing = ours - self._hosted.keys() - self._backing_off
+        if missing:
+            self._take(sorted(missing, key=str))
 
     def _take(self, shards: Sequence[Shard]) -> None:
         if self._reload:
             return  # the next tick takes them, once there is a reader again
         if self._store.run() != self._run:
-            self._lose_tail()  # shards of a server that was emptied have no log to go on with
+            self._drop_all()  # the server was emptied: its shards have no log to continue
             return
-        if not self._adopted():
-            return  # the next tick tries again
+        if not self._adopt():
+            return  # the next tick retries
         claims = self._claims.take(shards)
         if claims:
-            self._ask_ahead({shard.kind for shard in claims})
+            self._prefetch({shard.kind for shard in claims})
             self._host(claims)
-        elif not (self._hosted or self._waiting or self._stands_by):
+        elif not (self._hosted or self._backing_off or self._stands_by):
             self._stands_by = True
-            self._given.phase("standing by")
+            self._context.phase("standing by")
             log.info("no free shard, standing by")
 
-    def _adopted(self) -> bool:
-        """Whether what runs was adopted by this run of the log, or need not be."""
-        if self._given.adopt is None or self._has_adopted():  # the former for the type checker
+    def _adopt(self) -> bool:
+        """Adopt what runs, unless that is done or not needed. False if it has to be retried."""
+        if self._context.adopt is None or self._has_adopted():  # the former for the type checker
             return True
-        self._given.phase("adopting")
-        why = self._given.adopt(self._router, self._run, self._lost)
-        if why and why != self._said_of_adoption:  # once, however long it takes
-            self._said_of_adoption = why
-            log.warning("waiting to adopt what runs", error=why)
-        if why:
+        self._context.phase("adopting")
+        reason = self._context.adopt(self._router, self._run, self._lost)
+        if reason and reason != self._logged_adoption:  # log a reason once, however long it lasts
+            self._logged_adoption = reason
+            log.warning("waiting to adopt what runs", error=reason)
+        if reason:
             return False
         self._adopted_run = self._run
-        self._given.phase("acquiring")
+        self._context.phase("acquiring")
         return True
 
     def _has_adopted(self) -> bool:
-        return self._given.adopt is None or self._adopted_run == self._run
+        return self._context.adopt is None or self._adopted_run == self._run
 
     def _host(self, claims: Mapping[Shard, Claim]) -> None:
-        self._given.phase("recovering")
+        self._context.phase("recovering")
         first = with_mail(self._store, claims)
         self._start_hosts(first)
         let_read([self._hosted[shard][0] for shard in first if shard in self._hosted])
         let_others_read(self._store, self._router.of_other_kinds())
         self._start_hosts({shard: claim for shard, claim in claims.items() if shard not in first})
-        self._given.services.around.observer.shards_owned(len(self._hosted))
+        self._context.services.shared.observer.shards_owned(len(self._hosted))
         self._stands_by = False
-        self._given.phase("running" if self._hosted else "without its history")
+        self._context.phase("running" if self._hosted else "without its history")
 
-    def _ask_ahead(self, kinds: Iterable[str]) -> None:
-        """The world takes about as long to answer as recovery takes: both at the same time."""
+    def _prefetch(self, kinds: Iterable[str]) -> None:
+        """Start the kinds' external reads now: they take about as long as recovery, so both run at the same time."""
         for name in kinds:
-            if (ahead := self._given.kinds[name].ahead) is not None:
+            if (ahead := self._context.kinds[name].ahead) is not None:
                 ahead()
 
     def _start_hosts(self, claims: Mapping[Shard, Claim]) -> None:
@@ -238,7 +241,7 @@ class Supervisor(pykka.ThreadingActor):
             self._start_host(shard, recovered)
 
     def _recovered(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
-        """By one scan for all; if that finds a hole, each by itself, and those that need it are given back."""
+        """Recover all shards in one scan. If history is missing, recover each by itself and release those that fail."""
         with contextlib.suppress(HistoryMissing):
             return self._recover(claims)
         found: dict[Shard, Recovered] = {}
@@ -247,184 +250,184 @@ class Supervisor(pykka.ThreadingActor):
                 found |= self._recover({shard: claim})
             except HistoryMissing as missing:
                 self._claims.leave(shard, str(missing))
-                # In nobody's name: this process goes on, and whoever has what is missing here may take it at once.
+                # "nobody", because this process keeps its lease. A process that has the history may take over now.
                 self._store.retire("nobody", [(shard, claim.head.token)])
-                self._rest(shard, HISTORY_AGAIN_SECONDS)
+                self._back_off(shard, HISTORY_RETRY_SECONDS)
         return found
 
     def _recover(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
-        recovery = Recovery(self._given.kinds, self._router, self._store, self._given.history)
+        recovery = Recovery(self._context.kinds, self._router, self._store, self._context.history)
         acquired = {shard: (claim.head.token, claim.head) for shard, claim in claims.items()}
         begun = time.monotonic()
         recovered = recovery.run(acquired, self._failures.of(claims))
-        self._given.services.around.observer.recovered(len(recovered), recovery.read, time.monotonic() - begun)
+        self._context.services.shared.observer.recovered(len(recovered), recovery.read, time.monotonic() - begun)
         return recovered
 
     def _notes(self, shard: Shard, claim: Claim) -> list[Event]:
-        """What the new host tells first."""
-        had, found = self._had.get(shard, 0), claim.head.version
-        lost = kernel.TailLost(had_version=had, found_version=found) if had > found else None
-        whole = self._untold if self._given.kinds[shard.kind].watches_clock else None
-        return [note for note in (claim.former, whole, lost, self._failures.note(shard)) if note is not None]
+        """Kernel events that the new host records first."""
+        had, found = self._last_versions.get(shard, 0), claim.head.version
+        tail_lost = kernel.TailLost(had_version=had, found_version=found) if had > found else None
+        log_lost = self._unreported if self._context.kinds[shard.kind].watches_clock else None
+        return [note for note in (claim.former, log_lost, tail_lost, self._failures.note(shard)) if note is not None]
 
     def _precedence(self, shard: Shard) -> tuple[int, str]:
-        return self._given.kinds[shard.kind].precedence, str(shard)
+        return self._context.kinds[shard.kind].precedence, str(shard)
 
     def _start_host(self, shard: Shard, recovered: Recovered) -> None:
-        seat = Seat(recovered)
-        self._hosted[shard] = (seat, Host.start(seat, self._given.services))
-        self._reader.attach(seat)
-        self._had.pop(shard, None)
+        handle = HostHandle(recovered)
+        self._hosted[shard] = (handle, Host.start(handle, self._context.services))
+        self._reader.attach(handle)
+        self._last_versions.pop(shard, None)
         self._claims.no_longer_left(shard)
-        self._failures.told(shard)
-        if self._given.kinds[shard.kind].watches_clock:
-            self._untold = None
+        self._failures.reported(shard)
+        if self._context.kinds[shard.kind].watches_clock:
+            self._unreported = None
 
-    # -- losing them ---------------------------------------------------------------------------------------------
-    def _failed(self, seat: Seat, error: BaseException) -> None:
-        held = self._hosted.get(seat.shard)
-        if held is None or held[0] is not seat:
-            return  # stopped by us meanwhile
-        self._let_go(seat.shard)
+    # -- losing shards -------------------------------------------------------------------------------------------
+    def _failed(self, handle: HostHandle, error: BaseException) -> None:
+        hosted = self._hosted.get(handle.shard)
+        if hosted is None or hosted[0] is not handle:
+            return  # this supervisor has already stopped it
+        self._release(handle.shard)
         if isinstance(error, ShardLost):
-            log.warning("shard lost to another owner", shard=str(seat.shard), owner=error.token)
+            log.warning("shard lost to another owner", shard=str(handle.shard), owner=error.token)
         elif isinstance(error, ServerBehind):
-            self._had[seat.shard] = seat.ledger.version
-            self._lose_tail()
+            self._last_versions[handle.shard] = handle.ledger.version
+            self._drop_all()
         else:
-            self._restart_later(seat.shard, error)
+            self._restart_later(handle.shard, error)
 
     def _restart_later(self, shard: Shard, error: BaseException) -> None:
-        said = f"{type(error).__name__}: {error}"
-        pause = self._failures.add(shard, said, time.monotonic())
-        log.error("host failed", shard=str(shard), error=said, again_in_seconds=pause, exc_info=error)
-        self._given.services.around.observer.host_restarted(shard)
-        self._rest(shard, pause)
+        text = f"{type(error).__name__}: {error}"
+        pause = self._failures.add(shard, text, time.monotonic())
+        log.error("host failed, restarting", shard=str(shard), error=text, again_in_seconds=pause, exc_info=error)
+        self._context.services.shared.observer.host_restarted(shard)
+        self._back_off(shard, pause)
 
-    def _rest(self, shard: Shard, seconds: float) -> None:
-        self._waiting.add(shard)
-        self._given.services.around.timers.after(seconds, lambda: self._tell(Again(shard)))
+    def _back_off(self, shard: Shard, seconds: float) -> None:
+        self._backing_off.add(shard)
+        self._context.services.shared.timers.after(seconds, lambda: self._tell(BackOffOver(shard)))
 
-    def _let_go(self, shard: Shard) -> None:
-        seat, ref = self._hosted.pop(shard)
-        seat.stopping.set()
+    def _release(self, shard: Shard) -> None:
+        handle, ref = self._hosted.pop(shard)
+        handle.stopping.set()
         self._reader.detach(shard)
         ref.stop(block=True)
-        observer = self._given.services.around.observer
+        observer = self._context.services.shared.observer
         observer.shards_owned(len(self._hosted))
-        observer.shard_lost(shard, tuple(seat.ledger.states))
+        observer.shard_lost(shard, tuple(handle.ledger.states))
 
-    def _drop_what_others_took(self) -> None:
+    def _drop_taken_over(self) -> None:
         for shard, head in self._claims.heads(list(self._hosted)).items():
             if head.token != self._hosted[shard][0].ledger.token:
                 log.warning("shard was taken over while the lease had lapsed", shard=str(shard), owner=head.token)
-                self._let_go(shard)
+                self._release(shard)
 
-    def _look_for_loss(self) -> None:
-        """See whether the server, which was away, still knows all that it had acknowledged."""
+    def _check_for_loss(self) -> None:
+        """Check whether the server still has all data that it acknowledged; if not, reload everything."""
         if self._reload:
-            return  # it does not, and that is known
-        seats = [seat for seat, _ in self._hosted.values()]
-        ours = known(seat.ledger for seat in seats)
+            return  # the loss is already known
+        handles = [handle for handle, _ in self._hosted.values()]
+        ours = known(handle.ledger for handle in handles)
         behind = self._reader.found_loss or self._store.run() != self._run
-        behind = behind or lacks_what_was_read(self._store, self._reader.at, seats)
+        behind = behind or lacks_what_was_read(self._store, self._reader.at, handles)
         heads = self._claims.heads(list(ours))
         if behind or any(is_behind(head, ours[shard]) for shard, head in heads.items()):
-            self._lose_tail()
+            self._drop_all()
 
-    def _lose_tail(self) -> None:
-        """Stop everything; the next tick begins anew with what the server has."""
-        log.error("the server has lost a part of the log: loading everything again")
-        self._remember(seat for seat, _ in self._hosted.values())
-        for shard, (seat, _) in list(self._hosted.items()):
-            self._had[shard] = seat.ledger.version
-            self._let_go(shard)
+    def _drop_all(self) -> None:
+        """Stop all hosts. The next tick starts again from the data that the server still has."""
+        log.error("the server has lost part of the log, reloading everything")
+        self._remember(handle for handle, _ in self._hosted.values())
+        for shard, (handle, _) in list(self._hosted.items()):
+            self._last_versions[shard] = handle.ledger.version
+            self._release(shard)
         self._reader.stop()
         self._reload = True
         self._tell(Tick())
 
-    def _begin_anew(self) -> None:
-        self._given.phase("beginning")
+    def _reload_all(self) -> None:
+        self._context.phase("beginning")
         self._stands_by = False
-        self._router = self._given.router()
+        self._router = self._context.router()
         self._run = self._store.run()
         if (lost := self._log_lost()) is not None:
-            self._lost = self._untold = lost
+            self._lost = self._unreported = lost
             self._adopted_run = ""
         self._reader = self._new_reader()
         self._reload = False
 
     def _log_lost(self) -> kernel.LogLost | None:
-        lost = self._given.memory.lost(self._store, self._run)
+        lost = self._context.memory.lost(self._store, self._run)
         if lost is not None:
             complain(lost)
         return lost
 
-    def _remember(self, seats: Iterable[Seat]) -> None:
-        """Store the last log position that the reader and these hosts know."""
-        known_to_be = [seat.ledger.at for seat in seats]
-        self._given.memory.keep(self._run, max([*known_to_be, self._reader.at]))
+    def _remember(self, handles: Iterable[HostHandle]) -> None:
+        """Store the highest log position that the reader and these hosts know."""
+        positions = [handle.ledger.at for handle in handles]
+        self._context.memory.keep(self._run, max([*positions, self._reader.at]))
 
-    # -- time passes ---------------------------------------------------------------------------------------------
-    def _time_has_passed(self, message: Tick | Look | Upkeep) -> None:
+    # -- periodic work -------------------------------------------------------------------------------------------
+    def _on_timer(self, message: Tick | Look | Upkeep) -> None:
         match message:
             case Tick():
                 self._tick()
             case Look():
-                if self._has_adopted():  # the runtime is not to be asked so often
+                if self._has_adopted():  # else each look would query the runtime, which is too often
                     self._take_free()
             case Upkeep():
-                self._look_for_loss()
+                self._check_for_loss()
                 self._nudge_all()
                 self._store.forget_dead()
                 self._claims.sweep()
 
     def _tick(self) -> None:
-        valid = self._given.lease.valid()
-        self._given.services.around.observer.lease_valid(valid)
+        valid = self._context.lease.valid()
+        self._context.services.shared.observer.lease_valid(valid)
         if self._reload:
-            self._begin_anew()
-        elif valid and self._replaced():
-            self._lose_tail()
+            self._reload_all()
+        elif valid and self._log_replaced():
+            self._drop_all()
             return
-        elif self._hosted:  # whoever is to tell of a loss has begun
-            self._remember(seat for seat, _ in self._hosted.values())
+        elif self._hosted:  # not before: the old end must stay stored until a host records the loss
+            self._remember(handle for handle, _ in self._hosted.values())
         self._take_free()
 
-    def _replaced(self) -> bool:
-        """Whether the server has another log: an idle process has no step that it would refuse."""
+    def _log_replaced(self) -> bool:
+        """Whether the server now has another log. An idle process commits no step whose refusal would show it."""
         try:
             return self._store.run() != self._run
         except (StoreUnreachable, StoreBroken):
-            return False  # lease and reader say so
+            return False  # lease and reader report the outage
 
     def _nudge_all(self) -> None:
-        for seat, _ in self._hosted.values():
-            seat.inbox.nudge()
+        for handle, _ in self._hosted.values():
+            handle.inbox.nudge()
 
     def _every(self, seconds: float, message: Tick | Look | Upkeep) -> None:
-        def ring() -> None:
+        def fire() -> None:
             if self.actor_ref.is_alive():
                 self._tell(message)
                 self._every(seconds, message)
 
-        self._given.services.around.timers.after(seconds, ring)
+        self._context.services.shared.timers.after(seconds, fire)
 
     def _retire(self) -> None:
         self._retired = True
-        tokens = [(shard, seat.ledger.token) for shard, (seat, _) in self._hosted.items()]
-        seats = [seat for seat, _ in self._hosted.values()]
-        for seat in seats:
-            seat.stopping.set()  # all at once: each may have to wait for a call that the server does not answer
+        tokens = [(shard, handle.ledger.token) for shard, (handle, _) in self._hosted.items()]
+        handles = [handle for handle, _ in self._hosted.values()]
+        for handle in handles:
+            handle.stopping.set()  # all before the first wait: each host may be in a call that the server never answers
         for shard in list(self._hosted):
-            self._let_go(shard)
-        self._remember(seats)  # with the steps that were on their way
+            self._release(shard)
+        self._remember(handles)  # only now, to include steps that were in flight
         self._reader.stop()
-        self._given.lease.stop()
+        self._context.lease.stop()
         try:
-            self._store.retire(self._given.lease.process, tokens)
+            self._store.retire(self._context.lease.process, tokens)
         except (StoreUnreachable, StoreBroken) as error:
-            log.warning("ended without handing over: others wait for the lease to run out", error=str(error))
+            log.warning("shutdown without handover, shards stay unavailable until the lease expires", error=str(error))
         self.stop()
 
     def _new_reader(self) -> Reader:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.step.ledger import Ledger
 from chronolet.kernel.storage.store import Head, Store, epoch_of
 from chronolet_schemas.envelope import START, Position
@@ -42,7 +42,7 @@ def lacks(store: Store, read_to: Position) -> bool:
     return not store.read_log(_before(read_to), 1, read_to) and read_to > store.archived()[1]
 
 
-def lacks_what_was_read(store: Store, read_to: Position, seats: Iterable[Seat]) -> bool:
+def lacks_what_was_read(store: Store, read_to: Position, seats: Iterable[HostHandle]) -> bool:
     """Whether the server lacks the last entry of the log that was read, or the last command of one of these mailboxes.
 
     To be asked after an absence of the server, before anything that was read later is delivered: a step is refused if
@@ -51,7 +51,7 @@ def lacks_what_was_read(store: Store, read_to: Position, seats: Iterable[Seat]) 
     return lacks(store, read_to) or any(_lacks_command(store, seat) for seat in seats)
 
 
-def _lacks_command(store: Store, seat: Seat) -> bool:
+def _lacks_command(store: Store, seat: HostHandle) -> bool:
     # A mailbox keeps each command until the step that consumes it, and the last consumed one after that.
     read_to = seat.mail_to
     if read_to <= seat.ledger.mail_cursor:

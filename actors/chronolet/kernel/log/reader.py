@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 
 import structlog
 
-from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.log.loss import lacks_what_was_read
 from chronolet.kernel.step.ledger import Input
 from chronolet.kernel.step.routing import Router
@@ -43,7 +43,7 @@ class Reader:
         self._router = router
         self._reconnected = reconnected
         self._failed = failed
-        self._seats: dict[Shard, Seat] = {}
+        self._seats: dict[Shard, HostHandle] = {}
         self._at: Position | None = None
         self._furthest = START
         self.found_loss = False
@@ -62,7 +62,7 @@ class Reader:
         """Begin reading; waits as long as there is no host."""
         self._thread.start()
 
-    def attach(self, seat: Seat) -> None:
+    def attach(self, seat: HostHandle) -> None:
         """From now on read for this host too, from where its recovery stopped."""
         self._change(lambda: self._admit(seat))
 
@@ -164,7 +164,7 @@ class Reader:
         for change in changes:
             change()
 
-    def _admit(self, seat: Seat) -> None:
+    def _admit(self, seat: HostHandle) -> None:
         # If this seat is behind the others, all is read again from there on; each takes what is new to it.
         self._at = seat.read_to if self._at is None else min(self._at, seat.read_to)
         self._furthest = max(self._furthest, seat.read_to)

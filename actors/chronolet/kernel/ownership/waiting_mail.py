@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
-from chronolet.kernel.hosting.host_handle import Seat
+from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.ownership.claims import Claim
 from chronolet.kernel.storage.store import Store, StoreBroken
 from chronolet_schemas.envelope import Position
@@ -40,7 +40,7 @@ def with_mail(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Cla
     return found
 
 
-def let_read(seats: Iterable[Seat]) -> None:
+def let_read(seats: Iterable[HostHandle]) -> None:
     """Until these have decided what waited for them, or have failed; no longer than `MAIL_SECONDS`."""
     deadline = time.monotonic() + MAIL_SECONDS
     for seat in seats:

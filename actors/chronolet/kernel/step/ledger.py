@@ -1,7 +1,7 @@
-"""How messages become a step: the folded states of one shard, and what one turn makes of the messages that wait.
+"""Turns messages into a step: holds the folded states of one shard and decides the waiting messages of one turn.
 
-Comes in: inputs (log events, commands, signals, rings) and the store's answer to the step. Goes out: a `Turn` with
-records to commit, and after the commit the keys whose effects and timers changed. No I/O and no clock here. Next:
+Comes in: inputs (log events, commands, signals, due timers) and the store's reply to the step. Goes out: a `Turn` with
+records to commit and, after the commit, the keys whose effects and timers may have changed. No I/O, no clock. Next:
 `host`, `recovery`.
 """
 
@@ -25,24 +25,25 @@ from chronolet_schemas.keys import Shard
 S = TypeVar("S")
 
 TRIES = 3
+"""Attempts at a message, or at an effect that ends the process, before it goes to the dead letters."""
 ENDED_THE_PROCESS = "the process ended three times while it ran"
 SUBJECTS_KEPT = 128
-"""Of so many subjects of an entity the last event's position is kept; for any other the entity's last event counts."""
+"""Number of subjects per entity whose last event's position is kept. For others the entity's last event stands in."""
 
 
 class SilentMessage(Exception):  # noqa: N818 - the decider's omission, not the caller's
-    """A command or a `due` yielded no event: its sender would wait for ever, its timer would ring for ever."""
+    """A command or a `Due` yielded no event. Its sender would wait, or its timer would fire, permanently."""
 
 
 class StillDue(Exception):  # noqa: N818
-    """A `due` yielded events that leave it due: its timer would ring for ever."""
+    """A `Due` yielded events that leave the entity due. Its timer would fire permanently."""
 
 
 class Input(NamedTuple):
-    """One message on its way to a shard.
+    """One message for a shard.
 
-    `at` is its position in the log, its id in the mailbox, START for what lives in memory only. `undecodable` carries
-    the error of a message that could not be read; it is quarantined, not decided.
+    `at` is its position in the log, its id in the mailbox, or START if it exists in memory only. `undecodable` is the
+    error of a message that cannot be decoded; such a message is quarantined, not decided.
     """
 
     source: Literal["log", "mailbox", "signal", "due"]
@@ -56,7 +57,7 @@ class Input(NamedTuple):
     undecodable: str = ""
 
     def identity(self) -> str:
-        """What names this message when it comes again: its place, or what it is about."""
+        """Key of the message, the same on each redelivery: its place in log or mailbox, or else its content."""
         if self.source in ("log", "mailbox"):
             return f"{self.source}:{self.at}"
         about = ""
@@ -65,32 +66,34 @@ class Input(NamedTuple):
         elif isinstance(self.message, Due):
             about = str(self.message.at)
         elif self.source == "signal":
-            # By what it says: the success of another one of its type must not make its own failures forgotten.
+            # By content: the success of another signal of the same type must not reset this one's attempt count.
             about = f"{zlib.crc32(repr(self.message).encode()):08x}"
         return f"{self.source}:{self.type}:{self.keys[0]}:{about}"
 
 
 class Turn(Struct, Generic[S]):
-    """What one step is to commit, and the states that follow from it."""
+    """The content of one step to be committed, and the resulting states."""
 
     records: list[Record] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     owners: list[tuple[str, str]] = field(default_factory=list)
-    """(key, subject) of each record; an empty key for events of other kinds, which are no cause of what the kind does.
+    """(key, subject) of each record. The key is empty for events of other kinds: they never request this kind's
+    effects.
     """
     states: dict[str, S | None] = field(default_factory=dict)
     gone: dict[str, int] = field(default_factory=dict)
-    """Where an entity ended: how many records there were by then. One of the same key may have begun after it."""
+    """Entities that ended, with the number of records up to then. An entity with the same key may begin after that."""
     dead: list[DeadLetter] = field(default_factory=list)
     forget: list[str] = field(default_factory=list)
-    looked: list[str] = field(default_factory=list)
-    """Keys whose effects are to be looked at again though nothing changed."""
+    """Attempt counts to remove from the shard's hash, by message identity or effect mark."""
+    to_reconcile: list[str] = field(default_factory=list)
+    """Keys whose effects must be reconciled although their state did not change."""
     log_cursor: Position = START
     mail_cursor: Position = START
 
 
 class Ledger(Generic[S]):
-    """The states of one shard and where they stand in the log."""
+    """The states of one shard, with the positions in log and mailbox that they reflect."""
 
     def __init__(self, kind: Kind[S], shard: Shard, token: str, head: Head, schema: int) -> None:
         self.kind = kind
@@ -101,8 +104,8 @@ class Ledger(Generic[S]):
         self.log_cursor = head.log_cursor
         self.mail_cursor = head.mail_cursor
         self.decided_to = head.log_cursor
-        """How far the log was decided, committed or not: what led to no event is not worth a step of its own, but the
-        next one consumes it, so that it is never decided again after what came later."""
+        """Highest log position decided so far, whether or not its step is committed. Entries that led to no event are
+        not worth a step of their own. The next step consumes them, so none is decided again after later entries."""
         self.at = head.at
         self.states: dict[str, S] = dict.fromkeys(kind.at_start, kind.decider.initial)
         self.positions: dict[str, dict[str, Position]] = {}
@@ -113,14 +116,14 @@ class Ledger(Generic[S]):
 
     # -- recovery ------------------------------------------------------------------------------------------------
     def restore(self, images: Mapping[str, EntityImage[S]]) -> None:
-        """Begin from a snapshot. What was there at the start and is not in it has gone."""
+        """Load a snapshot. Entities of `Kind.at_start` that it lacks are gone."""
         self.states = {key: image.state for key, image in images.items()}
         for key, image in images.items():
             if image.positions:
                 self.positions[key] = {subject: Position.parse(at) for subject, at in image.positions.items()}
 
     def replay(self, key: str, event: Event, subject: str, at: Position) -> None:
-        """Fold one event of one's own from the log."""
+        """Fold one of the shard's own log entries into the states."""
         state = folded(self.kind.decider, self.states.get(key), event)
         if state is None:
             self._keep(key, None)
@@ -132,15 +135,17 @@ class Ledger(Generic[S]):
 
     # -- one turn ------------------------------------------------------------------------------------------------
     def begin(self) -> Turn[S]:
-        """An empty turn, with the cursors as they are."""
+        """Return an empty turn that starts at the current cursors."""
         return Turn(log_cursor=self.decided_to, mail_cursor=self.mail_cursor)
 
     def passed(self, turn: Turn[S]) -> None:
-        """The turn led to nothing that has to be committed."""
+        """Accept a turn that has nothing to commit: only `decided_to` advances."""
         self.decided_to = turn.log_cursor
 
     def decide(self, turn: Turn[S], item: Input, now: int) -> None:
-        """Decide one message for every entity it concerns and add what follows to the turn."""
+        """Decide one message for every entity it concerns, and add the events to the turn. Raises SilentMessage or
+        StillDue if the decider violates its contract.
+        """
         self._consume(turn, item)
         if item.undecodable:
             self._quarantine(turn, item)
@@ -149,11 +154,11 @@ class Ledger(Generic[S]):
         for key in item.keys:
             self._decide_for(turn, item, key, now)
         if isinstance(item.message, Command) and len(turn.records) == before:
-            raise SilentMessage(f"{item.type} {item.cause}: {self.kind.name} answered with no event")
+            raise SilentMessage(f"{item.type} {item.cause}: {self.kind.name} yielded no event, expected at least one")
 
     def give_up(self, turn: Turn[S], item: Input, tries: int, error: str, *, for_good: bool = False) -> None:
-        """Send a message that failed too often to the dead letters, with an event. Its tries are forgotten, unless it
-        is given up `for_good`.
+        """Send a message that failed too often to the dead letters, and record an event. Its attempt count is removed,
+        unless it is given up `for_good`.
         """
         self._consume(turn, item)
         where = item.cause if item.source == "mailbox" else item.identity()
@@ -168,22 +173,22 @@ class Ledger(Generic[S]):
         )
 
     def give_up_effect(self, turn: Turn[S], key: str, effect: Effect, at: str, cause: str) -> None:
-        """Send an effect that ended the process too often to the dead letters, with all its data and an event."""
+        """Send an effect that ended the process too often to the dead letters, with its data, and record an event."""
         name, error = f"{self.kind.name}.{type(effect).__name__}", ENDED_THE_PROCESS
         turn.dead.append(
             DeadLetter("signal", at, name, f"{self.kind.name}/{key}", msgspec.msgpack.encode(effect), error)
         )
-        told = kernel.MessageDeadLettered(message=name, source="signal", at=at, tries=TRIES, error=error)
-        self.note(turn, told, cause=cause)
+        dead_lettered = kernel.MessageDeadLettered(message=name, source="signal", at=at, tries=TRIES, error=error)
+        self.note(turn, dead_lettered, cause=cause)
 
     def note(self, turn: Turn[S], event: Event, cause: str = "") -> None:
-        """Add an event of the kernel's own, about this shard."""
+        """Add one of the kernel's own events, about this shard."""
         turn.records.append(self._record(event, f"shard/{self.shard}", cause))
         turn.events.append(event)
         turn.owners.append(("", ""))
 
     def committed(self, turn: Turn[S], answer: Committed) -> None:
-        """The turn stands in the log: its states are the states now."""
+        """Apply the turn's states, cursors and positions after its step was committed."""
         first = answer.at.n - len(turn.records) + 1
         for key in turn.gone:
             self.positions.pop(key, None)
@@ -197,15 +202,15 @@ class Ledger(Generic[S]):
         self.log_cursor, self.mail_cursor = turn.log_cursor, turn.mail_cursor
         self.decided_to = turn.log_cursor
 
-    # -- what follows from the states ----------------------------------------------------------------------------
+    # -- derived from the states ---------------------------------------------------------------------------------
     def cause_for(self, key: str, subject: str) -> str:
-        """The position of the entity's last event about a subject, else of its last event; empty if it has none."""
+        """Position of the entity's last event about a subject, or else of its last event; empty if it has none."""
         positions = self.positions.get(key, {})
         at = positions.get(subject) or next(reversed(positions.values()), None)
         return str(at) if at else ""
 
     def snapshot(self) -> bytes:
-        """All entities, encoded."""
+        """Encode all entities for a snapshot."""
         return encode_states(
             {
                 key: EntityImage(state=state, positions={s: str(at) for s, at in self.positions.get(key, {}).items()})
@@ -226,11 +231,11 @@ class Ledger(Generic[S]):
         if known is None and not self._may_create(item.message):
             return
         if isinstance(item.message, Due) and not self._is_due(known, item.message):
-            return  # a message before it in this very turn has moved the time
+            return  # an earlier message of this turn has moved the due time
+        entity = f"{self.kind.name}/{key}"
         events = decider.decide(decider.initial if known is None else known, item.message, now)
         if isinstance(item.message, Due) and not events:
-            raise SilentMessage(f"{self.kind.name}/{key}: due at {item.message.at} yielded no event")
-        entity = f"{self.kind.name}/{key}"
+            raise SilentMessage(f"{entity}: due at {item.message.at} yielded no event, expected at least one")
         for event in events:
             turn.records.append(self._record(event, entity, item.cause))
             turn.events.append(event)
@@ -241,21 +246,21 @@ class Ledger(Generic[S]):
         if isinstance(item.message, Due) and known is not None:
             due = decider.due(known)
             if due is not None and due <= item.message.at:
-                raise StillDue(f"{self.kind.name}/{key}: due at {item.message.at}, and at {due} still after its events")
+                raise StillDue(f"{entity}: due at {item.message.at}, and still due at {due} after its events")
 
     def _is_due(self, known: S | None, message: Due) -> bool:
         due = None if known is None else self.kind.decider.due(known)
         return due is not None and due <= message.at
 
     def _is_own(self, event: Event) -> bool:
-        """Of the kind itself, not a KubeEvent that goes with it: only such an event asks for an effect."""
+        """Whether the event is this kind's own and not a KubeEvent next to it. Only own events request effects."""
         own = self._own.get(type(event))
         if own is None:
             own = self._own[type(event)] = registry.type_of(type(event)).startswith(self._prefix)
         return own
 
     def _may_create(self, message: Message | None) -> bool:
-        # A command is always decided, be it only to be refused: its sender waits for the answer.
+        # Always decide a command, even if only to refuse it: its sender waits for the reply.
         return isinstance(message, Command) or type(message) in self.kind.creates
 
     def _record(self, event: Event, entity: str, cause: str) -> Record:
@@ -272,7 +277,9 @@ class Ledger(Generic[S]):
         )
 
     def _remember(self, key: str, subject: str, at: Position) -> None:
-        """The newest last: what is over, like each attempt of a container, must not pile up."""
+        """Move the subject to the end and drop the oldest beyond the limit: finished subjects, such as each attempt of
+        a container, must not pile up.
+        """
         positions = self.positions.get(key)
         if positions is None:  # not setdefault: this runs for every entry of the log
             positions = self.positions[key] = {}
@@ -290,5 +297,5 @@ class Ledger(Generic[S]):
 
 
 def touched(turn: Turn[Any]) -> Iterable[str]:
-    """The keys whose effects and timers may have changed by this turn."""
+    """Keys of the entities whose effects and timers this turn may have changed."""
     return turn.states.keys()

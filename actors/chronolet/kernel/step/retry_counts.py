@@ -1,11 +1,10 @@
-"""How a host steps after a failure, its own or of the process before: each message's tries are counted in the shard's
-hash (DESIGN 3.7, docs/adr/0021).
+"""Counts attempts per message after a failure of the host or of the previous process (docs/adr/0021).
 
-Comes in: whether the shard failed before, and the tries that its hash holds. Goes out: whether a message is decided in
-a step of its own, whether it may be tried once more, and which counts may be forgotten with the step. Next: `host`.
+Comes in: whether the shard failed before, and the attempt counts in its hash. Goes out: whether a message is decided in
+a step of its own, whether it may be retried, and which counts to remove with the step. Next: `host`.
 
     the shard's host failed in this process     each message alone
-    the process before ended uncleanly          each message alone, but answers of marked effects together
+    the previous process ended uncleanly        each message alone, but results of marked effects together
 """
 
 from __future__ import annotations
@@ -17,84 +16,84 @@ from chronolet.kernel.step.ledger import TRIES, Input
 from chronolet.kernel.step.suspects import PREFIX
 
 CAREFUL_MESSAGES = 300
-"""After so many messages without a failure, a host counts no tries any more."""
+"""After this many messages without a failure, a host stops counting attempts."""
 
 
-class Trials:
-    """The messages whose tries a host counts, until so many of them went well."""
+class RetryCounts:
+    """Attempt counts of one host's messages, kept until enough messages have succeeded."""
 
     def __init__(
         self, tried: Mapping[str, int], count_tries: Callable[[Mapping[str, int]], None], *, careful: bool
     ) -> None:
-        """`count_tries` notes, where a restart finds it, which try of each message begins now: in one round trip.
-        `careful`: the shard's host failed in this process.
+        """`tried`: the counts in the shard's hash. `count_tries` stores there, in one round trip, the number of the
+        attempt that each message begins now. `careful`: the shard's host failed in this process.
         """
         messages = {message: count for message, count in tried.items() if not message.startswith(PREFIX)}
         self._tried = {message: count for message, count in messages.items() if count <= TRIES}
         self._given_up = messages.keys() - self._tried.keys()
         self._counted: Mapping[str, int] = {}
         self._exhausted: AbstractSet[str] = set()
-        """Both of the turn at hand; the latter have had all tries."""
+        """Messages of the current turn; those in `_exhausted` have no attempt left."""
         self._count_tries = count_tries
         self._careful = careful
         self._left = CAREFUL_MESSAGES if careful or self._tried else 0
 
-    def take_care(self, messages: int) -> None:
-        """Count the tries of at least so many messages: one of them may have ended the process before this one."""
+    def count_next(self, messages: int) -> None:
+        """Count attempts for at least the next `messages` messages: one of them may have ended the previous process."""
         self._left = max(self._left, min(messages, CAREFUL_MESSAGES))
 
-    def going_on(self) -> bool:
-        """Whether the tries of the next message are to be counted."""
+    def counting(self) -> bool:
+        """Whether the next message's attempts are counted."""
         return self._left > 0
 
     def alone(self, *, covered: bool) -> bool:
-        """Whether the next message is to be counted and decided in a step of its own: what is noted next to others is
-        blamed for their end. `covered`: the mark of an effect counts the end of the process while it is decided.
+        """Whether to count the next message and decide it in a step of its own: if several share a step, a failure is
+        blamed on all of them. `covered`: the mark of an effect already counts an end of the process at this message.
         """
         return self._left > 0 and (self._careful or not covered)
 
     def begin(self, items: Sequence[Input], covered: int = 0) -> None:
-        """A turn begins: count in one round trip one more try of each message, unless it has had all. `covered`: so
-        many more messages of the turn are marked otherwise.
+        """Begin a turn: count one more attempt of each message that has one left, in one round trip. `covered`: number
+        of further messages in the turn that an effect's mark covers.
         """
         self._left = max(0, self._left - len(items) - covered)
-        tries = {message: self._tried.pop(message, 0) + 1 for message in {item.identity() for item in items}}
-        self._counted = {message: count for message, count in tries.items() if count <= TRIES}
-        self._exhausted = tries.keys() - self._counted.keys()
+        attempts = {message: self._tried.pop(message, 0) + 1 for message in {item.identity() for item in items}}
+        self._counted = {message: count for message, count in attempts.items() if count <= TRIES}
+        self._exhausted = attempts.keys() - self._counted.keys()
         if self._counted:
             self._count_tries(self._counted)
 
     def end(self) -> None:
-        """The turn is over."""
+        """End the turn."""
         self._counted, self._exhausted = {}, set()
 
     def is_exhausted(self, item: Input) -> bool:
-        """Whether a message of this turn has had all its tries before."""
+        """Whether a message of this turn already had all its attempts."""
         return bool(self._exhausted) and item.identity() in self._exhausted
 
     def was_given_up(self, item: Input) -> bool:
-        """Whether it was given up for good, here or by a process before."""
+        """Whether a message was given up permanently, by this process or a previous one."""
         return bool(self._given_up) and item.identity() in self._given_up
 
     def give_up(self, item: Input) -> str:
-        """Not to be tried again, by any process; the identity, to be noted as such."""
+        """Give up a message permanently: no process retries it. Returns its identity, to be stored as `GIVEN_UP`."""
         message = item.identity()
         self._given_up |= {message}
         return message
 
-    def drop(self, wanted: Container[str]) -> Sequence[str]:
-        """Counts of what was given up for good and cannot come again."""
-        gone = [message for message in self._given_up if message not in wanted]
+    def drop(self, outstanding: Container[str]) -> Sequence[str]:
+        """Drop messages that were given up permanently and cannot come again. Returns the counts to remove."""
+        gone = [message for message in self._given_up if message not in outstanding]
         self._given_up -= set(gone)
         return gone
 
     def forgotten(self, item: Input) -> Sequence[str]:
-        """The counts that go with the step in which a message of this turn goes well."""
+        """Return the counts to remove in the step in which a message of this turn succeeds."""
         if not self._counted or item.identity() not in self._counted:
             return ()
         forget = [item.identity()]
         if not self._left:
-            # Tries of signals that did not come again would make every later start a careful one.
+            # Counts of signals that never come again would make every later start a careful one.
             forget += self._tried
             self._tried = {}
         return forget

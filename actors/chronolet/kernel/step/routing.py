@@ -1,7 +1,7 @@
-"""Which shards an entry of the log or a mail concerns, and what they are told.
+"""Routes log entries and mails to the shards that they concern.
 
-Comes in: entries and mails as the store gives them. Goes out: `Input`s. Decodes only what somebody subscribed. Next:
-`host`.
+Comes in: entries and mails from the store. Goes out: `Input`s per shard. Decodes an entry only if a kind subscribes to
+its type. Next: `host`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ M = TypeVar("M", Event, Command)
 
 
 class Router:
-    """The subscriptions of all kinds of a process, and how many shards each has, as the log's first event fixed it."""
+    """The subscriptions of a process's kinds, and the shard count of each kind, which the log's first event fixes."""
 
     def __init__(self, kinds: Mapping[str, Kind[Any]], shards: Mapping[str, int]) -> None:
         unknown = sorted(kinds.keys() - shards.keys())
@@ -34,25 +34,25 @@ class Router:
                 self._subscribers.setdefault(name, []).append((kind, route))
 
     def shards_of(self, kind: str) -> tuple[Shard, ...]:
-        """All shards of a kind."""
+        """Return all shards of a kind."""
         return shards_of(kind, self._shards[kind])
 
     def of_other_kinds(self) -> tuple[Shard, ...]:
-        """The shards of all kinds that only other processes host."""
+        """Return the shards of all kinds that this process does not host."""
         others = {kind: count for kind, count in self._shards.items() if kind not in self._kinds}
         return tuple(shard for kind, count in others.items() for shard in shards_of(kind, count))
 
     def shard_for(self, kind: str, key: str) -> Shard:
-        """The shard of an entity."""
+        """Return the shard that owns the entity `key` of a kind."""
         return shard_for(kind, self._shards[kind], key)
 
     def owner(self, entity: str) -> Shard | None:
-        """The shard whose own an entity `pod/default/web` is; None for kinds that are not hosted here."""
+        """Return the shard that owns an entity such as `pod/default/web`; None for kinds that are not hosted here."""
         kind, _, key = entity.partition("/")
         return self.shard_for(kind, key) if kind in self._kinds else None
 
     def route(self, entry: Entry, among: Collection[Shard]) -> Iterable[tuple[Shard, Input]]:
-        """What an entry means for those of the shards `among` that subscribed to its type."""
+        """Yield the inputs of an entry for those shards of `among` that subscribe to its type."""
         subscribers = self._subscribers.get(entry.type.partition("@")[0])
         if subscribers:
             return self._routed(entry, subscribers, among)
@@ -64,7 +64,7 @@ class Router:
         event, unreadable = _decoded(entry.type, entry.data, Event)
         for kind, route in subscribers:
             keys, error = ((), unreadable) if event is None else _routed_to(route, event)
-            # Without a route the kind's first shard tells of it, so that it is told once.
+            # If decoding or routing fails, only the kind's first shard gets it, so that it is quarantined once.
             grouped = {self.shards_of(kind.name)[0]: ()} if error else self._by_shard(kind.name, keys)
             for shard, keys in grouped.items():
                 if shard in among:
@@ -72,26 +72,30 @@ class Router:
                     yield shard, Input("log", at, keys, event, str(at), entry.type, entry.entity, entry.data, error)
 
     def _foreign(self, entry: Entry, among: Collection[Shard]) -> Iterator[tuple[Shard, Input]]:
-        """Something that is no entry of ours was put into the log: whoever watches the clock tells of it."""
+        """Route foreign data, written to the log by another program, to the kind that watches the clock: it quarantines
+        the data and records that.
+        """
         for kind in self._kinds.values():
             shard = self.shards_of(kind.name)[0]
             if kind.watches_clock and shard in among:
-                at, error = entry.position, "it has not the fields of an entry"
+                at, error = entry.position, "it lacks the fields of a log entry: another program wrote it"
                 yield shard, Input("log", at, (), None, str(at), entry.type, entry.entity, entry.data, error)
 
     def mail(self, shard: Shard, mail: Mail) -> Input:
-        """A command as its shard's host is told it."""
+        """Turn a mail into the input for its shard's host. A command that is undecodable, unknown to the kind, or sent
+        to the wrong shard carries an error instead.
+        """
         kind = self._kinds[shard.kind]
         command, error = _decoded(mail.type, mail.data, Command)
         if command is not None and type(command) not in kind.commands:
-            error = f"{mail.type}: {kind.name} knows no such command"
+            error = f"{mail.type}: {kind.name} has no such command"
         elif command is not None and command.request != mail.request:
-            error = f"{mail.type}: the envelope says request {mail.request!r}, the command {command.request!r}"
+            error = f"{mail.type}: the envelope has request {mail.request!r}, but the command {command.request!r}"
         keys: tuple[str, ...] = ()
         if command is not None and not error:
             keys, error = _routed_to(kind.commands[type(command)], command)
         if any(self.shard_for(kind.name, key) != shard for key in keys):
-            error = f"{mail.type} about {', '.join(keys)}: sent to {shard}, whose entities these are not"
+            error = f"{mail.type} about {', '.join(keys)}: sent to {shard}, which does not own these entities"
         return Input("mailbox", mail.id, keys, command, mail.request, mail.type, mail.entity, mail.data, error)
 
     def _by_shard(self, kind: str, keys: Sequence[str]) -> dict[Shard, tuple[str, ...]]:
@@ -105,7 +109,7 @@ class Router:
 def _routed_to(route: EventRoute, message: Event | Command) -> tuple[tuple[str, ...], str]:
     try:
         return tuple(route(message)), ""
-    except Exception as error:  # noqa: BLE001 - one message that a route trips over must not silence the reader
+    except Exception as error:  # noqa: BLE001 - one message that its route fails on must not stop the reader
         return (), f"its route failed: {type(error).__name__}: {error}"
 
 

@@ -1,8 +1,8 @@
-"""What a host has the server write about its shard: steps, tries, snapshots.
+"""Writes a host's shard to the store: steps, attempt counts and snapshots.
 
-Comes in: turns as the ledger made them. Goes out: the store's calls under the owner's token, each sent again byte for
-byte until it is answered (DESIGN 3.3). Raises what ends a host: the shard is somebody else's, it is further than
-thought, or the server has lost a tail. Called by the host's own thread only. Next: `host`, `store`.
+Comes in: turns from the ledger. Goes out: store calls under the owner's fencing token. A step or count is retried with
+the same bytes until the store replies. Raises ShardLost, ShardDiverged or ServerBehind, each of which ends the host.
+Called only on the host's own thread. Next: `host`, `store`.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ T = TypeVar("T")
 
 
 class ShardLost(Exception):  # noqa: N818 - what happened to the host
-    """Somebody else owns the shard now."""
+    """The shard now has another owner, or none."""
 
     def __init__(self, token: str) -> None:
-        super().__init__(f"the shard now belongs to {token or 'nobody'}")
+        super().__init__(f"the shard's owner is now {token or 'nobody'}")
         self.token = token
 
 
 class ServerBehind(Exception):  # noqa: N818
-    """The server no longer knows what this host committed, or read from it: it has lost a tail of its data."""
+    """The server lacks data that this host committed to it or read from it: it has lost the tail of the log."""
 
 
 class ShardDiverged(Exception):  # noqa: N818
-    """The shard is further than the step expected: it must be loaded again."""
+    """The server's version of the shard is newer than the step expects: the shard must be reloaded."""
 
 
 class ShardWriter:
-    """Writes for one host, until that is told to stop: then a call that is not answered raises its own error."""
+    """Writes for one host. Once the host is stopping, an unanswered call raises its own error instead of retrying."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class ShardWriter:
         stopping: threading.Event,
         new_id: Callable[[], str],
     ) -> None:
-        """`snapshot_at`: of the snapshot that the ledger was restored from. `new_id` names each step."""
+        """`snapshot_at`: position of the snapshot that the ledger was restored from. `new_id` makes the step ids."""
         self._ledger = ledger
         self._store = store
         self._stopping = stopping
@@ -79,29 +79,29 @@ class ShardWriter:
 
     # -- steps ---------------------------------------------------------------------------------------------------
     def commit(self, turn: Turn[Any], faults: Faults, observer: Observer) -> Committed:
-        """Make the turn a step of the log, and the ledger's states those of the turn."""
+        """Commit the turn as one step, then update the ledger with it."""
         ledger, step = self._ledger, self._step(turn)
         types = "+".join(record.type.partition("@")[0] for record in turn.records)
         faults.point(f"step/before {ledger.shard} {types}")
         started = time.monotonic()
-        answer = self._send(step, observer)
+        committed = self._send(step, observer)
         self._last_step = time.monotonic()
         faults.point(f"step/after {ledger.shard} {types}")
-        ledger.committed(turn, answer)
+        ledger.committed(turn, committed)
         observer.step_done(ledger.shard, turn.events, self._last_step - started)
         self._events_since += len(turn.records)
-        return answer
+        return committed
 
     def seconds_since_step(self) -> float:
-        """Since the last commit, or since the host began."""
+        """Seconds since the last commit, or since the host started."""
         return time.monotonic() - self._last_step
 
     def count_tries(self, counts: Mapping[str, int]) -> None:
-        """Record in the shard's hash, before messages are decided, the attempt count of each, in one round trip."""
+        """Record attempt counts in the shard's hash, in one round trip, before the messages are decided."""
         ledger = self._ledger
-        answer = self._patiently(lambda: self._store.count_tries(ledger.shard, ledger.token, counts))
-        if isinstance(answer, Fenced):
-            raise self._lost(answer)
+        fenced = self._retried(lambda: self._store.count_tries(ledger.shard, ledger.token, counts))
+        if isinstance(fenced, Fenced):
+            raise self._lost(fenced)
 
     def _step(self, turn: Turn[Any]) -> Step:
         ledger = self._ledger
@@ -122,41 +122,43 @@ class ShardWriter:
         )
 
     def _send(self, step: Step, observer: Observer) -> Committed:
-        """Send until answered: the same bytes each time, never another step in its place."""
-        answer = self._patiently(lambda: self._store.step(step))
-        if isinstance(answer, Fenced):
+        """Retry until the store replies, with the same bytes each time: never replace the step by another one."""
+        reply = self._retried(lambda: self._store.step(step))
+        if isinstance(reply, Fenced):
             observer.step_refused(step.shard, "fenced")
-            raise self._lost(answer)
-        if isinstance(answer, Conflict):
+            raise self._lost(reply)
+        if isinstance(reply, Conflict):
             observer.step_refused(step.shard, "conflict")
-            text = f"{step.shard}: a step from version {step.version} on, but the server has version {answer.version}"
-            if answer.version > step.version:
+            text = f"{step.shard}: the step expects version {step.version}, the server has version {reply.version}"
+            if reply.version > step.version:
                 raise ShardDiverged(text)
-            raise ServerBehind(f"{text}, or lacks what was read from it")
-        return answer
+            raise ServerBehind(f"{text} or lacks an entry or command that was read from it")
+        return reply
 
-    def _patiently(self, call: Callable[[], T]) -> T:
-        """The answer of a call that may be repeated, however long the server is away or a key of it unusable."""
-        pause, said = FIRST_RETRY_SECONDS, ""
+    def _retried(self, call: Callable[[], T]) -> T:
+        """Retry an idempotent call with back-off while the server is unreachable or one of its keys is unusable."""
+        pause, logged = FIRST_RETRY_SECONDS, ""
         while True:
             try:
                 return call()
             except (StoreUnreachable, StoreBroken) as error:
-                if str(error) != said:  # once, however long it takes
-                    said = str(error)
-                    log.warning("not answered, asking again", shard=str(self._ledger.shard), error=said)
+                if str(error) != logged:  # log an error once, however long it lasts
+                    logged = str(error)
+                    log.warning("store call failed, retrying", shard=str(self._ledger.shard), error=logged)
                 if self._stopping.wait(pause):
                     raise
                 pause = min(pause * 2, LONGEST_RETRY_SECONDS)
 
-    def _lost(self, answer: Fenced) -> ShardLost | ServerBehind:
-        if epoch_of(answer.token) < epoch_of(self._ledger.token):
-            return ServerBehind(f"{self._ledger.shard}: the server's token {answer.token!r} is older than ours")
-        return ShardLost(answer.token)
+    def _lost(self, fenced: Fenced) -> ShardLost | ServerBehind:
+        if epoch_of(fenced.token) < epoch_of(self._ledger.token):
+            return ServerBehind(f"{self._ledger.shard}: the server's token {fenced.token!r} is older than ours")
+        return ShardLost(fenced.token)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
     def snapshot_if_due(self) -> None:
-        """Keep a snapshot after many events of one's own, much of the log, or a long time with news."""
+        """Store a snapshot after SNAPSHOT_EVENTS own events, after that many log entries, or after SNAPSHOT_SECONDS if
+        the position has advanced.
+        """
         ledger = self._ledger
         at = max(ledger.at, ledger.log_cursor)
         many = self._events_since >= SNAPSHOT_EVENTS or at.n - self._snapshot_at.n >= SNAPSHOT_EVENTS
@@ -168,11 +170,11 @@ class ShardWriter:
         ledger = self._ledger
         snapshot = Snapshot(position=at, format=ledger.kind.format, state=ledger.snapshot())
         try:
-            kept = self._store.snapshot(ledger.shard, ledger.token, snapshot)
+            stored = self._store.snapshot(ledger.shard, ledger.token, snapshot)
         except (StoreUnreachable, StoreBroken) as error:
-            log.warning("no snapshot this time", shard=str(ledger.shard), error=str(error))
+            log.warning("snapshot failed, retrying later", shard=str(ledger.shard), error=str(error))
         else:
-            if not kept:
-                log.warning("the snapshot was refused", shard=str(ledger.shard), at=str(at))
-        # Kept or not, the next one is due in its own time: encoding all states each turn would cost too much.
+            if not stored:
+                log.warning("snapshot refused", shard=str(ledger.shard), at=str(at))
+        # Even after a failure, wait until the next one is due: encoding all states each turn would cost too much.
         self._snapshot_at, self._snapshot_time, self._events_since = at, time.monotonic(), 0

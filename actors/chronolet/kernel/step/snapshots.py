@@ -1,7 +1,7 @@
-"""Bytes of a shard's folded states, for snapshots.
+"""Encodes and decodes snapshots: the folded states of a shard's entities.
 
-Comes in: the states of a shard's entities, and where each entity's last events stand. Goes out: msgpack. Next: `store`.
-Large tables in a state are `immutables.Map`; msgspec reads and writes them by the hooks here.
+Comes in: the state of each entity, and the positions of its last events. Goes out: msgpack. Next: `store`. Large tables
+in a state are `immutables.Map`; the hooks here let msgspec encode and decode them.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ import msgspec
 S = TypeVar("S")
 
 FORMAT = 1
-"""The format of this wrapping; each Kind has its own number for what is inside."""
+"""Version of the envelope written here. `Kind.format` is the version of the states inside."""
 
 
 class EntityImage(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
-    """One entity: its state, and the positions of its last event about each subject (causes of what follows)."""
+    """One entity: its state, and the position of its last event about each subject. Those become causes of effects."""
 
     state: S
     positions: dict[str, str] = {}
 
 
 def encode_states(entities: Mapping[str, EntityImage[Any]]) -> bytes:
-    """The msgpack map of key to image."""
+    """Encode a map of entity key to image as msgpack."""
     return msgspec.msgpack.encode(dict(entities), enc_hook=_to_plain)
 
 
 def decode_states(state: type[S], data: bytes) -> dict[str, EntityImage[S]]:
-    """The images that `encode_states` wrote; msgspec.ValidationError or DecodeError if they are of another form."""
+    """Decode the output of `encode_states`. Raises msgspec.ValidationError or DecodeError for any other data."""
     return msgspec.msgpack.decode(data, type=dict[str, EntityImage[state]], dec_hook=_from_plain)  # type: ignore[valid-type]
 
 
 def _to_plain(value: Any) -> Any:
     if isinstance(value, immutables.Map):
         return dict(value)
-    raise NotImplementedError(f"{type(value).__name__} cannot stand in a snapshot")
+    raise NotImplementedError(f"snapshots cannot hold a {type(value).__name__}")
 
 
 def _from_plain(expected: type, value: Any) -> Any:
     if get_origin(expected) is immutables.Map:
         return immutables.Map(msgspec.convert(value, dict[get_args(expected)], dec_hook=_from_plain))  # type: ignore[misc]
-    raise NotImplementedError(f"{expected} cannot stand in a snapshot")
+    raise NotImplementedError(f"snapshots cannot hold a {expected}")

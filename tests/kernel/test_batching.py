@@ -1,11 +1,11 @@
-"""Entries that a kind wants to have together: neighbours as one input, nothing else moved, nothing lost."""
+"""Batches of log entries: adjacent entries become one input, nothing else moves, nothing is lost."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from chronolet.kernel.effects.runner import LookAgain
-from chronolet.kernel.step.gathering import gathered
+from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import Input
 from chronolet_schemas.envelope import START, Event, Position, Signal
 
@@ -19,10 +19,10 @@ class Single(Event, frozen=True, kw_only=True):
 
 
 class Floods(Signal, frozen=True, kw_only=True):
-    told: tuple[tuple[Position, Flood], ...]
+    events: tuple[tuple[Position, Flood], ...]
 
 
-GATHERS: Any = {Flood: lambda told: Floods(told=tuple(told))}
+BATCHES: Any = {Flood: lambda events: Floods(events=tuple(events))}
 
 
 def entry(number: int, kind: type[Event] = Flood, keys: tuple[str, ...] = ("node",), source: Any = "log") -> Input:
@@ -32,33 +32,31 @@ def entry(number: int, kind: type[Event] = Flood, keys: tuple[str, ...] = ("node
 
 def numbers(item: Input) -> list[int]:
     assert isinstance(item.message, Floods)
-    assert all(at.n == event.number for at, event in item.message.told)
-    return [event.number for _, event in item.message.told]
+    assert all(at.n == event.number for at, event in item.message.events)
+    return [event.number for _, event in item.message.events]
 
 
-def test_neighbours_become_one_that_is_consumed_as_the_last() -> None:
-    (one,) = gathered(GATHERS, [entry(n) for n in (1, 2, 3)], START)
+def test_adjacent_entries_become_one_input_consumed_as_the_last() -> None:
+    (one,) = batched(BATCHES, [entry(n) for n in (1, 2, 3)], START)
     assert numbers(one) == [1, 2, 3]
     assert (one.at, one.cause, one.data, one.identity()) == (Position(1_003, 3), "1003-3", b"\3", "log:1003-3")
 
 
-def test_what_stands_between_parts_them_and_stays_where_it_is() -> None:
-    ring = LookAgain("node", "sink/web")
-    found = gathered(
-        GATHERS, [entry(1), entry(2), entry(3, Single), ring, ring, entry(4), entry(5, keys=("b",))], START
-    )
-    assert [numbers(found[0]), found[1], found[2], found[3]] == [[1, 2], entry(3, Single), ring, ring]
+def test_other_items_split_a_batch_and_keep_their_place() -> None:
+    look = LookAgain("node", "sink/web")
+    found = batched(BATCHES, [entry(1), entry(2), entry(3, Single), look, look, entry(4), entry(5, keys=("b",))], START)
+    assert [numbers(found[0]), found[1], found[2], found[3]] == [[1, 2], entry(3, Single), look, look]
     assert [numbers(one) for one in found[4:]] == [[4], [5]]
 
 
-def test_what_was_decided_before_and_what_is_no_entry_stays_as_it_is() -> None:
+def test_decided_entries_and_other_items_are_not_batched() -> None:
     items = [entry(1), entry(2), entry(3), entry(4, source="signal")]
-    found = gathered(GATHERS, items, Position(1_002, 2))
+    found = batched(BATCHES, items, Position(1_002, 2))
     assert found[:2] == items[:2]
     assert numbers(found[2]) == [3]
     assert found[3] == items[3]
 
 
-def test_a_kind_that_gathers_nothing_is_told_one_by_one() -> None:
+def test_a_kind_without_batches_gets_entries_one_by_one() -> None:
     items = [entry(1), entry(2)]
-    assert gathered({}, items, START) == items
+    assert batched({}, items, START) == items
