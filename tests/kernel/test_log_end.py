@@ -153,7 +153,7 @@ def test_a_log_that_others_keep_is_refused_by_name_and_not_written_to(rig: Rig, 
     with pytest.raises(StoreUnreachable) as refused:
         watching(rig, path, adopt=adopting)
     assert not refused.value.healing
-    for words in ("named n too", rig.store.run(), "our run", str(remembered), str(path), "correct --redis"):
+    for words in ("another node named n", rig.store.run(), "our run", str(remembered), str(path), "correct --redis"):
         assert words in str(refused.value)
     assert adopting.runs == []
     assert list(rig.log()) == theirs
@@ -193,7 +193,9 @@ def test_a_server_that_is_replaced_by_that_of_others_under_an_idle_process(rig: 
     ours = rig.remember()
     with capture_logs() as said:
         rig.forget(theirs)
-        scratch.wait_until(lambda: any("named n too" in str(line.get("error")) for line in said), "the refusal")
+        scratch.wait_until(
+            lambda: any("another node named n" in str(line.get("error")) for line in said), "the refusal"
+        )
     assert [entry.type for entry in rig.log()].count("chore.Told@1") == 2
     rig.forget(ours)
     tell(rig, 1)
@@ -214,7 +216,7 @@ def test_a_file_that_says_nothing_about_this_log(rig: Rig, tmp_path: Path, conte
     assert str(rig.log()[-1].position) in path.read_text()
 
 
-def test_a_disk_that_takes_nothing_is_said_once(tmp_path: Path) -> None:
+def test_a_disk_that_refuses_writes_is_logged_once(tmp_path: Path) -> None:
     memory = LogMemory("n", tmp_path / "no-such-folder" / "log-end")
     with capture_logs() as said:
         memory.start()
@@ -222,4 +224,4 @@ def test_a_disk_that_takes_nothing_is_said_once(tmp_path: Path) -> None:
         scratch.wait_until(lambda: bool(said), "the complaint")
         memory.keep("r", Position(1, 2))
         memory.stop()
-    assert [line["event"] for line in said] == ["the log's end is not remembered"]
+    assert [line["event"] for line in said] == ["cannot write the end of the log"]

@@ -266,12 +266,12 @@ def test_a_shard_that_a_newer_schema_wrote_is_left_alone(rig: Rig) -> None:
     with capture_logs() as said:
         process.start()
         line = process._setup.store.line  # type: ignore[attr-defined]
-        scratch.wait_until(lambda: line.calls.count("acquire") >= 3, "three tries")
+        scratch.wait_until(lambda: line.calls.count("acquire") >= 3, "three attempts")
     assert owner(rig) == ""
-    assert [entry["event"] for entry in said] == ["shard left alone", "no free shard, standing by"]
+    assert [entry["event"] for entry in said] == ["shard quarantined", "no free shard, standing by"]
 
 
-def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
+def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "HISTORY_AGAIN_SECONDS", 3600.0)
@@ -307,8 +307,8 @@ def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
         monkeypatch.setattr(supervisor, "HISTORY_AGAIN_SECONDS", 0.05)
         assert process._supervisor is not None
         process._supervisor.tell(notices.Again(CHORE))
-        scratch.wait_until(lambda: line.calls.count("acquire") >= before + 3, "tries, two by itself")
-    assert [entry["shard"] for entry in said if entry["event"] == "shard left alone"] == ["chore"]
+        scratch.wait_until(lambda: line.calls.count("acquire") >= before + 3, "attempts, two of them unprompted")
+    assert [entry["shard"] for entry in said if entry["event"] == "shard quarantined"] == ["chore"]
     there.set()
     scratch.wait_until(lambda: owner(rig) == process.id, "the shard, once its history is here")
     scratch.wait_until(lambda: not process.left_alone(), "nothing to be left alone any more")
