@@ -1,4 +1,4 @@
-"""The agent's own redis-server and its ballast, with real servers, real kills and a disk that is really full."""
+"""The agent's own redis-server and its disk reserve, with real servers, real kills and a disk that is really full."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.redis_server import binary, identity
-from chronolet.adapters.redis_server.disk_reserve import Ballast
+from chronolet.adapters.redis_server.disk_reserve import DiskReserve
 from chronolet.adapters.redis_server.server import OwnServer, ServerFailed
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.store import RedisStore
@@ -262,13 +262,13 @@ def fill(store: RedisStore, token: str) -> int:
     raise AssertionError("the disk never was full")
 
 
-def test_a_full_disk_and_the_ballast(folder: Path) -> None:
-    """Redis ends when its disk is full; with the ballast's room it starts again and has every acknowledged step."""
+def test_a_full_disk_and_the_disk_reserve(folder: Path) -> None:
+    """Redis ends when its disk is full; once the reserve is released it restarts with every acknowledged step."""
     disk = folder / "redis"
     disk.mkdir(mode=0o700)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", disk], check=True)
-    ballast = Ballast(disk / "ballast", 1 << 20)
-    assert ballast.restore()
+    reserve = DiskReserve(disk / "ballast", 1 << 20)
+    assert reserve.restore()
     server = OwnServer(folder)
     server.ensure()
     store = connect(server.url, patience_seconds=0)
@@ -277,7 +277,7 @@ def test_a_full_disk_and_the_ballast(folder: Path) -> None:
     assert acknowledged > 10
     scratch.wait_until(lambda: server.pid() is None, "the server's end")
     assert server.disk_full()
-    assert ballast.give_up() >= 1 << 20
+    assert reserve.release() >= 1 << 20
     assert server.ensure() == "started"
     version = store.heads([SHARD])[SHARD].version
     assert version in (acknowledged, acknowledged + 1)
@@ -349,29 +349,29 @@ def test_the_one_in_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert binary.find(str(tmp_path)) == binary.Program(program, "9.1.2")
 
 
-# -- ballast ---------------------------------------------------------------------------------------------------------
+# -- disk reserve ---------------------------------------------------------------------------------------------------
 
 
-def test_ballast_takes_real_blocks(tmp_path: Path) -> None:
-    ballast = Ballast(tmp_path / "new" / "ballast", 3 << 20)
-    assert not ballast.present()
-    assert ballast.give_up() == 0
-    assert ballast.restore()
-    assert ballast.present()
-    assert ballast.path.stat().st_blocks * 512 >= 3 << 20
-    assert ballast.restore()
-    assert ballast.give_up() >= 3 << 20
-    assert not ballast.present()
+def test_a_disk_reserve_takes_real_blocks(tmp_path: Path) -> None:
+    reserve = DiskReserve(tmp_path / "new" / "ballast", 3 << 20)
+    assert not reserve.present()
+    assert reserve.release() == 0
+    assert reserve.restore()
+    assert reserve.present()
+    assert reserve.path.stat().st_blocks * 512 >= 3 << 20
+    assert reserve.restore()
+    assert reserve.release() >= 3 << 20
+    assert not reserve.present()
 
 
-def test_ballast_leaves_room(tmp_path: Path) -> None:
-    assert not Ballast(tmp_path / "ballast", 1 << 60).restore()
+def test_a_disk_reserve_leaves_room(tmp_path: Path) -> None:
+    assert not DiskReserve(tmp_path / "ballast", 1 << 60).restore()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ballast_that_is_too_small_is_written_anew(tmp_path: Path) -> None:
+def test_a_disk_reserve_that_is_too_small_is_written_anew(tmp_path: Path) -> None:
     (tmp_path / "ballast").write_bytes(b"small")
-    ballast = Ballast(tmp_path / "ballast", 1 << 20)
-    assert not ballast.present()
-    assert ballast.restore()
-    assert ballast.present()
+    reserve = DiskReserve(tmp_path / "ballast", 1 << 20)
+    assert not reserve.present()
+    assert reserve.restore()
+    assert reserve.present()
