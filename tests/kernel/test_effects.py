@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.effects import runner
-from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.hosting import host
 from chronolet.kernel.kind import EffectContext, Ended, Job, Kind, Tended
@@ -127,7 +127,7 @@ def test_a_standing_effect_is_cancelled_when_nobody_wants_it(rig: Rig) -> None:
     def run(_effect: Effect, context: EffectContext) -> None:
         begun.set()
         context.cancelled.wait()
-        with pytest.raises(Fenced):
+        with pytest.raises(LostOwnership):
             context.fence("anything")
         ended.set()
 
@@ -389,7 +389,7 @@ def test_no_effect_without_a_valid_lease_and_all_of_them_after(rig: Rig) -> None
             scratch.wait_until(lambda: not process.lease.valid(), "the end of the lease")
         try:
             context.fence("look")
-        except Fenced:
+        except LostOwnership:
             fenced.set()
             raise
         assert not line.away, "allowed to act without a lease"

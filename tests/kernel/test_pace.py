@@ -38,7 +38,7 @@ class Server:
         seconds = self.alone * self.chance.uniform(1.0, self.spread) * max(1.0, at_once / self.carries)
         self.now += seconds / at_once
         self.pace.waits(waiting=waiting)
-        self.pace.ended("start", seconds, beside=at_once - 1)
+        self.pace.ended("start", seconds, concurrent=at_once - 1)
 
 
 @pytest.mark.parametrize("carries", [2, 5, 12])
@@ -114,7 +114,7 @@ def test_a_server_that_has_become_slower_for_good_is_measured_anew_however_busy_
 def test_jobs_of_another_name_are_measured_by_their_own_time() -> None:
     server = Server(4)
     for _ in range(10):
-        server.pace.ended("quick", 0.001, beside=0)
+        server.pace.ended("quick", 0.001, concurrent=0)
     server.idles()
     assert server.works(500) == round(4 * GAIN)
 
@@ -156,7 +156,7 @@ def test_a_name_that_nobody_knows_disturbs_nothing() -> None:
     server.idles()
     for _ in range(500):
         server.works(3)
-        server.pace.ended("rare", server.alone, beside=server.pace.limit - 1)
+        server.pace.ended("rare", server.alone, concurrent=server.pace.limit - 1)
     assert server.pace.limit > 20
 
 
@@ -165,8 +165,8 @@ def test_a_rare_name_does_not_end_a_measurement() -> None:
     server.idles()
     server.works(1000)
     server.now += MEMORY_SECONDS
-    server.pace.ended("rare", 0.2, beside=0)
+    server.pace.ended("rare", 0.2, concurrent=0)
     assert server.pace.limit == 1
     for _ in range(ENOUGH):
-        server.pace.ended("start", 0.2, beside=0)
+        server.pace.ended("start", 0.2, concurrent=0)
     assert server.pace.limit > 1

@@ -41,7 +41,7 @@ class Clock:
 
 
 class Piece:
-    """A one-shot that only says when it is launched."""
+    """A one-shot that only records its launch."""
 
     def __init__(self, name: str, launched: list[str], *, at_once: int | Pace | None = 1, rank: Any = ()) -> None:
         self.name = self.key = name
@@ -49,7 +49,7 @@ class Piece:
         self.lane = ("pod", "start")
         self.at_once = at_once
         self.rank = rank
-        self.beside = 0
+        self.concurrent = 0
         self._launched = launched
 
     def queued(self, queue: Queue) -> None:
@@ -60,15 +60,15 @@ class Piece:
 
 
 class Noted(Pace):
-    """Notes how many were at work beside each that ended."""
+    """Notes how many ran concurrently with each one that ended."""
 
     def __init__(self, most: int, first: int) -> None:
         super().__init__(most, first)
-        self.beside: list[int] = []
+        self.concurrent: list[int] = []
 
-    def ended(self, what: str, seconds: float, *, beside: int) -> None:
-        self.beside.append(beside)
-        super().ended(what, seconds, beside=beside)
+    def ended(self, name: str, seconds: float, *, concurrent: int) -> None:
+        self.concurrent.append(concurrent)
+        super().ended(name, seconds, concurrent=concurrent)
 
 
 def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> None:
@@ -153,7 +153,7 @@ def test_what_may_hang_does_not_count_against_a_high_limit_either(most: int, lau
     assert len(launched) == launches, "eight more, as long as that is not more than may be at work in all"
 
 
-def test_what_may_hang_is_not_beside_the_others() -> None:
+def test_one_shots_that_may_hang_do_not_count_as_concurrent() -> None:
     launched: list[str] = []
     clock, pace = Clock(), Noted(32, first=2)
     workshop = Workshop(clock.after)
@@ -163,10 +163,10 @@ def test_what_may_hang_is_not_beside_the_others() -> None:
     workshop.submit(other)
     workshop.took(other, "start", 1.0)
     workshop.took(hangs, "start", 60.0)
-    assert pace.beside == [0, 1]
+    assert pace.concurrent == [0, 1]
 
 
-def test_only_what_had_nothing_beside_it_all_the_time_ran_alone() -> None:
+def test_only_a_one_shot_without_any_concurrent_one_ran_alone() -> None:
     pace = Noted(32, first=3)
     workshop = Workshop(Clock().after)
     outer, inner, other = (Piece(name, [], at_once=pace) for name in ("outer", "inner", "other"))
@@ -179,7 +179,7 @@ def test_only_what_had_nothing_beside_it_all_the_time_ran_alone() -> None:
     workshop.left(outer)
     workshop.submit(other)
     workshop.took(other, "start", 1.0)
-    assert pace.beside == [2, 0]
+    assert pace.concurrent == [2, 0]
 
 
 def test_the_end_of_one_whose_turn_was_taken_back_is_no_failure() -> None:

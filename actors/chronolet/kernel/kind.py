@@ -43,8 +43,8 @@ class EffectContext(Protocol):
     def fence(self, point: str) -> None:
         """To be called before every outside call, with the call's name.
 
-        Raises `Fenced` if the process's lease is not known to be valid by its own monotonic clock, or if the effect was
-        cancelled. Also the crash point `point` of the Faults port.
+        Raises `LostOwnership` if the process's lease is not known to be valid by its own monotonic clock, or if the
+        effect was cancelled. Also the crash point `point` of the Faults port.
         """
 
     def done(self, point: str) -> None:

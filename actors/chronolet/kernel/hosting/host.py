@@ -22,9 +22,9 @@ from chronolet.kernel.effects.runner import (
     EffectRunner,
     LookAgain,
     Outlived,
+    RunnerDependencies,
     Slot,
     SlotFreed,
-    Surroundings,
 )
 from chronolet.kernel.hosting.entity_timers import Alarms
 from chronolet.kernel.hosting.host_handle import Item, Seat, is_far_behind, message_of
@@ -57,7 +57,7 @@ class Services(NamedTuple):
 
     store: Store
     clock: Clock
-    around: Surroundings
+    around: RunnerDependencies
     """Without `deliver`: each host puts its own in."""
     new_id: Callable[[], str]
     failed: Callable[[Seat, BaseException], None]
