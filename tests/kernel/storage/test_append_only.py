@@ -95,7 +95,7 @@ def test_what_is_no_torn_end_is_left_as_it_is(server: OwnServer) -> None:
     folder, content = server.folder / "appendonlydir", bytearray(file_of(server).read_bytes())
     content[sizes[1] + 1 : sizes[1] + 3] = b"xx"
     file_of(server).write_bytes(content)
-    with pytest.raises(RepairError, match=r"incr.aof: damaged behind command \d+: "):
+    with pytest.raises(RepairError, match=r"incr.aof: damaged after command \d+: "):
         cut_torn_end(folder)
     file_of(server).write_bytes(b"+OK\r\n")
     with pytest.raises(RepairError, match=r"command 1 is b'OK', expected a list of words"):

@@ -239,7 +239,7 @@ def test_a_damaged_file_is_told(folder: Path) -> None:
     content = bytearray(log.read_bytes())
     content[40:60] = b"garbage in the midst"
     log.write_bytes(content)
-    with pytest.raises(ServerFailed, match=r"did not come up.*Bad file format") as caught:
+    with pytest.raises(ServerFailed, match=r"did not start.*Bad file format") as caught:
         server.ensure()
     assert not caught.value.disk_full
     assert "\n" not in str(caught.value)
@@ -331,12 +331,12 @@ def test_an_old_one_is_passed_over(tmp_path: Path) -> None:
 
 def test_none_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(StoreUnreachable, match=r"none was found on PATH.*apt-get install redis-server") as caught:
+    with pytest.raises(StoreUnreachable, match=r"none found on PATH.*apt-get install redis-server") as caught:
         binary.find(str(tmp_path))
     assert not caught.value.healing
     script(tmp_path / "redis-server", "echo 'Redis server v=6.0.16 sha=0'")
     script(tmp_path / "valkey-server", "exit 1")
-    with pytest.raises(StoreUnreachable, match=r"redis-server is version 6\.0\.16; .*valkey-server is no server"):
+    with pytest.raises(StoreUnreachable, match=r"redis-server is version 6\.0\.16; .*valkey-server does not start"):
         binary.find(str(tmp_path))
 
 
