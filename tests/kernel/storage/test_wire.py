@@ -13,10 +13,10 @@ from redis.connection import parse_url
 from chronolet.kernel.storage.redis import urls
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.errors import (
-    AnswerLate,
     ConnectionLost,
     LoginRefused,
     RedisError,
+    ReplyLate,
     ResponseError,
     replied,
 )
@@ -143,7 +143,7 @@ def test_a_refusal_among_replies_is_raised_when_all_are_read(doors: Doors) -> No
 def test_a_late_answer_is_never_taken_for_another_calls(doors: Doors) -> None:
     wire = Wire(urls.target(doors.server.url), HANG_SECONDS)
     wire.send(wire.pack("BLPOP", "none", "0"))
-    with pytest.raises(AnswerLate):
+    with pytest.raises(ReplyLate):
         wire.receive(0.01)
     assert not wire.connected
     wire.send(wire.pack("ECHO", "next"))
