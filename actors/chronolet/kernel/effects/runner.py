@@ -265,14 +265,14 @@ class Slot:
             return
         name = self._job.measure(self.effect, result)
         if name and self._has_turn:
-            self._shared.workshop.took(self, name, seconds)
+            self._shared.workshop.record_duration(self, name, seconds)
 
     def leave(self) -> None:
         """Give the turn back; idempotent. Call it once the effects that follow from the result are queued for it."""
         with self._turn:
             had, self._has_turn = self._has_turn, False
         if had:
-            self._shared.workshop.left(self)
+            self._shared.workshop.release(self)
 
     def abandon(self) -> None:
         """Note that the host is gone: its result will not be decided."""

@@ -41,7 +41,7 @@ class OneShot(Protocol):
         """
 
     def launch(self) -> None:
-        """Start it; raises nothing. It calls `Workshop.left` once when its turn is over, even if it cannot start."""
+        """Start it; raises nothing. It calls `Workshop.release` once when its turn is over, even if it cannot start."""
 
 
 class Lane:
@@ -145,7 +145,7 @@ class Workshop:
             lane.update_pace()
             return True
 
-    def took(self, slot: OneShot, name: str, seconds: float) -> None:
+    def record_duration(self, slot: OneShot, name: str, seconds: float) -> None:
         """Report the duration of the slot's work to a lane with a Pace; call it before the slot's turn is over."""
         if isinstance(slot.at_once, Pace):
             with self._lock:
@@ -153,7 +153,7 @@ class Workshop:
                     return  # its host has failed meanwhile, and its turn was given back
                 slot.at_once.ended(name, seconds, concurrent=slot.concurrent)
 
-    def left(self, slot: OneShot) -> None:
+    def release(self, slot: OneShot) -> None:
         """End the slot's turn, and launch the next ones."""
         with self._lock:
             lane = self._lanes[slot.lane]
