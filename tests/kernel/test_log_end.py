@@ -1,4 +1,4 @@
-"""The log's end is remembered outside of the server: what the server lost while nobody looked is found at the start."""
+"""The log's end is remembered outside the server: a loss while no process ran is found at the next start."""
 
 import threading
 from pathlib import Path
@@ -78,7 +78,9 @@ def test_a_tail_that_is_gone_at_the_start_is_an_error_and_an_event(rig: Rig, tmp
     kept, found = rig.remember(), rig.log()[-1].position
     tell(rig, 3)
     had = rig.log()[-1].position
-    scratch.wait_until(lambda: path.exists() and str(had) in path.read_text(), "the end remembered, while at work")
+    scratch.wait_until(
+        lambda: path.exists() and str(had) in path.read_text(), "the end in the file, while the process runs"
+    )
     first.retire()
     rig.forget(kept)
     with capture_logs() as said:
@@ -91,10 +93,10 @@ def test_a_tail_that_is_gone_at_the_start_is_an_error_and_an_event(rig: Rig, tmp
     second.retire()
     watching(rig, path)
     tell(rig, 1)
-    assert rig.events(kernel.LogLost) == [lost], "it was told twice"
+    assert rig.events(kernel.LogLost) == [lost], "reported twice"
 
 
-def test_what_others_have_added_since_does_not_hide_the_gap(rig: Rig, tmp_path: Path) -> None:
+def test_entries_added_by_others_since_do_not_hide_the_gap(rig: Rig, tmp_path: Path) -> None:
     path = tmp_path / "log-end"
     watching(rig, path).retire()
     kept = rig.remember()
@@ -139,7 +141,7 @@ def test_without_a_file_nothing_is_remembered_beyond_the_process(rig: Rig) -> No
 
 
 def test_a_log_that_others_keep_is_refused_by_name_and_not_written_to(rig: Rig, tmp_path: Path) -> None:
-    """As of a node of the same name on another machine: its pods are not ours, and ours are not to be told to it."""
+    """For example of a node with the same name on another machine: its pods are not ours, nor ours its."""
     watching(rig, tmp_path / "theirs")
     tell(rig, 3)
     rig.retire()
@@ -206,7 +208,7 @@ def test_a_server_that_is_replaced_by_that_of_others_under_an_idle_process(rig: 
 @pytest.mark.parametrize(
     "content", [b"", b"garbage", b'{"node":"n","run":"r","at":"x"}', b'{"node":"m","run":"r","at":"1-1"}']
 )
-def test_a_file_that_says_nothing_about_this_log(rig: Rig, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_does_not_match_this_log_is_ignored(rig: Rig, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "log-end"
     path.write_bytes(content)
     process = watching(rig, path)
@@ -221,7 +223,7 @@ def test_a_disk_that_refuses_writes_is_logged_once(tmp_path: Path) -> None:
     with capture_logs() as said:
         memory.start()
         memory.keep("r", Position(1, 1))
-        scratch.wait_until(lambda: bool(said), "the complaint")
+        scratch.wait_until(lambda: bool(said), "the warning")
         memory.keep("r", Position(1, 2))
         memory.stop()
     assert [line["event"] for line in said] == ["cannot write the end of the log"]

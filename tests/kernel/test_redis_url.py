@@ -1,4 +1,4 @@
-"""URLs of Redis servers: what is taken, what is refused, and that no error shows a password."""
+"""URLs of Redis servers: which are accepted, which are refused, and that no error shows a password."""
 
 import pytest
 
@@ -52,14 +52,14 @@ BAD = {
 
 
 @pytest.mark.parametrize("url", BAD)
-def test_what_is_refused_is_refused_without_its_text(url: str) -> None:
+def test_a_refusal_does_not_show_the_url(url: str) -> None:
     with pytest.raises(urls.RedisUrlError) as caught:
         RedisStore(url, "n")
     assert BAD[url] in str(caught.value)
     assert "S3C" not in str(caught.value)
 
 
-def test_a_password_from_elsewhere_is_put_into_the_url() -> None:
+def test_a_password_from_another_setting_is_put_into_the_url() -> None:
     assert urls.with_password("rediss://h:1/2?ssl_cert_reqs=none", "a/b") == (
         "rediss://:a%2Fb@h:1/2?ssl_cert_reqs=none"
     )

@@ -1,4 +1,4 @@
-"""Turns: the order in which they come, and that each is given back."""
+"""Queues of one-shots: their order, their limits, and that each turn is given back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chronolet.kernel.observer import Queue
 
 
 class Clock:
-    """Rings when it is told to."""
+    """Timers that fire when the test calls them."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -27,11 +27,11 @@ class Clock:
         return timer
 
     def running(self, after: float) -> int:
-        """How many are still to ring after so many seconds."""
+        """The number of pending timers with this delay."""
         return sum(seconds == after and timer.action is not None for seconds, timer in self._timers)
 
     def ring(self, after: float = PATIENCE_SECONDS) -> None:
-        """What was to ring after so many seconds."""
+        """Fire the timers with this delay."""
         timers, self._timers = self._timers, []
         for seconds, timer in timers:
             if seconds != after:
@@ -84,7 +84,7 @@ def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> 
     assert launched == ["now", "first", "second", "third", "late"]
 
 
-def test_one_that_has_to_wait_learns_what_stands_before_it() -> None:
+def test_a_queued_one_shot_learns_its_place_in_the_queue() -> None:
     launched: list[str] = []
     workshop = Workshop(Clock().after)
     pieces = [
@@ -105,7 +105,7 @@ def test_one_that_has_to_wait_learns_what_stands_before_it() -> None:
     assert last.queues == [Queue(at_work=2, allowed=2, holders=("e", "c"))]
 
 
-def test_what_is_withdrawn_is_never_launched() -> None:
+def test_a_withdrawn_one_shot_is_never_launched() -> None:
     launched: list[str] = []
     workshop = Workshop(Clock().after)
     pieces = [Piece(name, launched) for name in ("a", "b", "c")]
@@ -118,7 +118,7 @@ def test_what_is_withdrawn_is_never_launched() -> None:
     assert launched == ["a", "c"]
 
 
-def test_what_may_hang_keeps_nobody_waiting() -> None:
+def test_a_one_shot_that_may_hang_keeps_no_other_waiting() -> None:
     launched: list[str] = []
     clock, pace = Clock(), Pace(32, first=2)
     workshop = Workshop(clock.after)
@@ -142,7 +142,7 @@ def test_what_may_hang_keeps_nobody_waiting() -> None:
 
 
 @pytest.mark.parametrize(("most", "launches"), [(32, 24), (16, 16), (14, 14)])
-def test_what_may_hang_does_not_count_against_a_high_limit_either(most: int, launches: int) -> None:
+def test_a_one_shot_that_may_hang_does_not_count_against_a_high_limit_either(most: int, launches: int) -> None:
     launched: list[str] = []
     clock, pace = Clock(), Pace(most, first=16)
     workshop = Workshop(clock.after)

@@ -1,4 +1,4 @@
-"""A connection to a real server by each kind of URL, and what is said when it cannot be had or is lost."""
+"""Connections to a real server by each kind of URL, and the errors when one fails or is lost."""
 
 import subprocess
 import threading
@@ -43,7 +43,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Doors(NamedTuple):
-    """How a server is reached that knows the user `me`; TLS wants a certificate of the client."""
+    """Addresses of a server with the user `me`; TLS requires a client certificate."""
 
     server: PrivateRedis
     port: int
@@ -120,7 +120,7 @@ def test_urls_mean_what_they_mean_to_redis_py(url: str) -> None:
     "command", [("SET", "k", b"\x00\r\n"), ("XADD", "s", "*", "f", -12), ("ECHO", ""), ("ECHO", "\u00fc" * 70_000)]
 )
 def test_any_command_and_any_reply_come_whole(doors: Doors, command: tuple[str | bytes | int, ...]) -> None:
-    """The last reply is longer than what is read at once."""
+    """The last reply is longer than one read."""
     channel = Channel(Address(doors.server.url), HANG_SECONDS)
     replies = channel.calls([command, command, ("LRANGE", "none", 0, -1), ("GET", "none"), ("DBSIZE",)])
     channel.disconnect()
@@ -177,7 +177,7 @@ def test_a_wait_ends_when_the_connection_is_closed_here(doors: Doors) -> None:
     "url",
     ["unix:///nowhere/sock", "unix:///" + "x" * 200, "unix:///a%00b", "redis://127.0.0.1:1", "redis://" + "x" * 70],
 )
-def test_what_cannot_be_reached_is_said_so(url: str) -> None:
+def test_an_unreachable_server_is_reported(url: str) -> None:
     with pytest.raises(StoreUnreachable, match="cannot be reached") as caught:
         asked(url, "PING")
     assert caught.value.healing
