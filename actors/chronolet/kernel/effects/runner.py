@@ -34,7 +34,7 @@ STEADY_SECONDS = 60.0
 
 
 class LostOwnership(Exception):  # noqa: N818 - the state of the caller
-    """The effect may no longer touch the outside: it is cancelled, or the process's lease is not known to be valid."""
+    """The effect may no longer act: it is cancelled, or the process's lease is not known to be valid."""
 
 
 class Permit(Protocol):

@@ -1,6 +1,6 @@
 """The process's lease `alive:<process>`, renewed each second by its own thread, also during recovery.
 
-Comes in: a store. Goes out: `valid`, by this machine's clock since boot, checked before every outside call; and a file
+Comes in: a store. Goes out: `valid`, by this machine's clock since boot, checked before every external call; and a file
 lock in the state folder that shows other processes on the machine immediately when this one is dead (DESIGN 3.5).
 
     valid -> lapsed (not renewed in time: another may have taken over) -> renewed, ownership checked -> valid
@@ -62,11 +62,11 @@ class Lease:
         return self._ttl / 1000 / RENEWALS_IN_TTL
 
     def valid(self) -> bool:
-        """Whether this process may act on the outside: no lapse since ownership was last checked."""
+        """Whether this process may run effects: renewed in time, with no lapse since ownership was last checked."""
         return self._confirmed == self.lapses and _now() < self._good_until
 
     def answered(self) -> bool:
-        """Whether the last renewal was in time, regardless of who owns the shards by now."""
+        """Whether the last renewal has not expired, regardless of who owns the shards by now."""
         return _now() < self._good_until
 
     def confirm(self, lapses: int) -> None:

@@ -115,9 +115,7 @@ class Committed(Struct, frozen=True):
 
 
 class Fenced(Struct, frozen=True):
-    """The caller's token is stale: another process, or none (empty token), owns the shard. The host must stop
-    immediately.
-    """
+    """The caller's token is stale: `token` owns the shard now (empty: no owner). The host must stop immediately."""
 
     token: str
 

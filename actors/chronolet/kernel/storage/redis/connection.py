@@ -102,8 +102,7 @@ class Channel:
     def exchange(self, packed: bytes, replies: int, *, timeout: float | None = None) -> list[Any]:
         """Send these bytes once and read the given number of replies; for callers that handle retries themselves.
 
-        Raises errors of `errors`. ConnectionLost closes the connection: a late reply must never be taken for the next
-        call's.
+        Raises RedisError. ConnectionLost closes the connection: a late reply must never be taken for the next call's.
         """
         self.send(packed)
         return self.read(replies, timeout=timeout)
@@ -115,7 +114,7 @@ class Channel:
         The first caller leads: it makes the round trip for all calls that wait by then, and hands the lead to the first
         call that arrived meanwhile. So no caller that has its reply waits for another round trip.
 
-        Raises errors of `errors`, as `exchange` does. If the connection is lost, each call without a reply raises.
+        Raises RedisError, as `exchange` does. If the connection is lost, each call without a reply raises.
         """
         call = _Call(packed)
         with self._queue:
