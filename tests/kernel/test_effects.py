@@ -139,14 +139,14 @@ def test_a_standing_effect_is_cancelled_when_it_is_no_longer_wanted(rig: Rig) ->
 
 
 def test_an_event_driven_effect_has_no_thread_and_is_ended_once(rig: Rig) -> None:
-    said: list[str] = []
+    ended: list[str] = []
     threads: list[threading.Thread] = []
 
     def begin(effect: Effect, context: EffectContext, _ended: Ended) -> Callable[[], None]:
         threads.extend(threading.enumerate())
         context.fence("tended")
         context.send(chore.Word(word=f"begun {effect.intent}"))
-        return lambda: said.append(f"ended {effect.intent}, cancelled: {context.cancelled.is_set()}")
+        return lambda: ended.append(f"ended {effect.intent}, cancelled: {context.cancelled.is_set()}")
 
     rig.process(chore.kind(standing={chore.Standing: Tended(begin)}))
     before = threading.enumerate()
@@ -158,7 +158,7 @@ def test_an_event_driven_effect_has_no_thread_and_is_ended_once(rig: Rig) -> Non
                 lambda wish=wish: rig.events(chore.Heard)[-1:] == [chore.Heard(word=f"begun {wish}")], wish
             )
     assert [heard.word for heard in rig.events(chore.Heard)] == ["begun one", "begun two", "begun three"]
-    assert said == ["ended one, cancelled: True", "ended two, cancelled: True"]
+    assert ended == ["ended one, cancelled: True", "ended two, cancelled: True"]
     assert set(threads) <= set(before)
 
 

@@ -83,12 +83,12 @@ def test_a_tail_that_is_gone_at_the_start_is_an_error_and_an_event(rig: Rig, tmp
     )
     first.retire()
     rig.forget(kept)
-    with capture_logs() as said:
+    with capture_logs() as logged:
         second = watching(rig, path, adopt=adopting)
         (lost,) = rig.wait(kernel.LogLost)
     assert lost == kernel.LogLost(node="n", former_run=first.run, had=str(had), found=str(found), entries=3)
     assert adopting.lost == [lost]
-    (line,) = [line for line in said if line["event"].startswith("the end of the log was lost")]
+    (line,) = [line for line in logged if line["event"].startswith("the end of the log was lost")]
     assert (line["log_level"], line["entries"]) == ("error", 3)
     second.retire()
     watching(rig, path)
@@ -117,12 +117,12 @@ def test_a_server_that_is_emptied_under_an_idle_process_is_noticed_within_a_tick
     process = watching(rig, tmp_path / "log-end")
     tell(rig, 2)
     before, entries = process.run, len(rig.log())
-    with capture_logs() as said:
+    with capture_logs() as logged:
         rig.forget(empty)
         (lost,) = rig.wait(kernel.LogLost)
     assert (lost.former_run, lost.found, lost.entries) == (before, "0-0", entries)
     assert process.run != before
-    (line,) = [line for line in said if line["event"].startswith("the whole log was lost")]
+    (line,) = [line for line in logged if line["event"].startswith("the whole log was lost")]
     assert line["log_level"] == "error"
     assert "state folder" in line["kept"]
     tell(rig, 1)
@@ -193,10 +193,10 @@ def test_a_server_that_is_replaced_by_that_of_others_under_an_idle_process(rig: 
     process = watching(rig, tmp_path / "log-end")
     tell(rig, 2)
     ours = rig.remember()
-    with capture_logs() as said:
+    with capture_logs() as logged:
         rig.forget(theirs)
         scratch.wait_until(
-            lambda: any("another node named n" in str(line.get("error")) for line in said), "the refusal"
+            lambda: any("another node named n" in str(line.get("error")) for line in logged), "the refusal"
         )
     assert [entry.type for entry in rig.log()].count("chore.Told@1") == 2
     rig.forget(ours)
@@ -220,10 +220,10 @@ def test_a_file_that_does_not_match_this_log_is_ignored(rig: Rig, tmp_path: Path
 
 def test_a_disk_that_refuses_writes_is_logged_once(tmp_path: Path) -> None:
     memory = LogMemory("n", tmp_path / "no-such-folder" / "log-end")
-    with capture_logs() as said:
+    with capture_logs() as logged:
         memory.start()
         memory.keep("r", Position(1, 1))
-        scratch.wait_until(lambda: bool(said), "the warning")
+        scratch.wait_until(lambda: bool(logged), "the warning")
         memory.keep("r", Position(1, 2))
         memory.stop()
-    assert [line["event"] for line in said] == ["cannot write the end of the log"]
+    assert [line["event"] for line in logged] == ["cannot write the end of the log"]

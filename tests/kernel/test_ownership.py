@@ -263,12 +263,12 @@ def test_a_shard_written_by_a_newer_schema_is_quarantined(rig: Rig) -> None:
     assert isinstance(rig.store.step(step), Committed)
     rig.store.retire("newer", [(CHORE, token)])
     process = rig.process(chore.kind(), begin=False)
-    with capture_logs() as said:
+    with capture_logs() as logged:
         process.start()
         line = process._setup.store.line  # type: ignore[attr-defined]
         scratch.wait_until(lambda: line.calls.count("acquire") >= 3, "three attempts")
     assert owner(rig) == ""
-    assert [entry["event"] for entry in said] == ["shard quarantined", "no free shard, standing by"]
+    assert [entry["event"] for entry in logged] == ["shard quarantined", "no free shard, standing by"]
 
 
 def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
@@ -295,7 +295,7 @@ def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
     lone.start()
     scratch.wait_until(lambda: lone.phase == "without its history", "a process that cannot go on, and says so")
     lone.retire()
-    with capture_logs() as said:
+    with capture_logs() as logged:
         process = rig.process(tally.kind(1), chore.kind(), history=history)
         rig.send(tally.Add(request="2", key="a", number=2), "tally")
         rig.wait(tally.Added, 2)
@@ -308,7 +308,7 @@ def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
         assert process._supervisor is not None
         process._supervisor.tell(notices.Again(CHORE))
         scratch.wait_until(lambda: line.calls.count("acquire") >= before + 3, "attempts, two of them unprompted")
-    assert [entry["shard"] for entry in said if entry["event"] == "shard quarantined"] == ["chore"]
+    assert [entry["shard"] for entry in logged if entry["event"] == "shard quarantined"] == ["chore"]
     there.set()
     scratch.wait_until(lambda: owner(rig) == process.id, "the shard, once its history is here")
     scratch.wait_until(lambda: not process.left_alone(), "nothing to be left alone any more")

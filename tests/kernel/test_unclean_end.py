@@ -1,5 +1,5 @@
-"""After an end without handing over, what may have ended the process is noted in few round trips, and found all the
-same. The store's calls are counted here; docs/adr/0021 has durations.
+"""After an end without a handover, the suspected effects are marked in few round trips, and the cause is still found.
+The store's calls are counted here; docs/adr/0021 has durations.
 """
 
 import threading
@@ -24,7 +24,7 @@ EFFECTS = 35
 
 
 def begun_effects(rig: Rig, count: int) -> None:
-    """A process with so many effects at work that ends without handing over: as by kill -9."""
+    """Run a process with the given number of effects, and end it without a handover, as by kill -9."""
     begun = threading.Semaphore(0)
 
     def run(effect: Effect, context: EffectContext) -> Signal:

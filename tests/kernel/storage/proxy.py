@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 class Proxy:
-    """Passes bytes between a unix socket of its own and the server's."""
+    """Relays bytes between its own unix socket and the server's."""
 
     def __init__(self, folder: Path, target: Path) -> None:
         self.path = folder / "proxy"

@@ -166,7 +166,7 @@ def test_size_of_typical_events(archive: Archive) -> None:
 
 
 def typical(n: int, chance: random.Random) -> Entry:
-    """One of many pods' containers that start and die, each told by an event whose cause is a recent one."""
+    """An event of one of many pods' containers that start and die; its cause is a recent event."""
     cls = chance.choice((pleg.ContainerStarted, pleg.ContainerDied, pod.ContainerStarted, pod.ContainerExited))
     name = f"default/web-{chance.randrange(30)}"
     at = Position(1_700_000_000_000 + n * 137 + chance.randrange(100), n)

@@ -94,22 +94,22 @@ def use(url: str, *, timeout: float = scratch.HANG_SECONDS) -> tuple[str, "weakr
 )
 def test_a_dropped_connection_is_freed(no_collector: None, folder: Path, answers: list[bytes], outcome: str) -> None:
     server = Answering(folder / "socket", iter(answers))
-    told, wire = use(server.url)
+    result, wire = use(server.url)
     server.close()
-    assert (told, wire()) == (outcome, None)
+    assert (result, wire()) == (outcome, None)
 
 
 def test_a_connection_that_timed_out_is_freed(no_collector: None, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(folder / "socket"))
         silent.listen(5)
-        told, wire = use(f"unix://{folder / 'socket'}", timeout=0.05)
-    assert (told, wire()) == ("StoreUnreachable", None)
+        result, wire = use(f"unix://{folder / 'socket'}", timeout=0.05)
+    assert (result, wire()) == ("StoreUnreachable", None)
 
 
 def test_a_connection_that_found_no_server_is_freed(no_collector: None, folder: Path) -> None:
-    told, wire = use(f"unix://{folder / 'socket'}")
-    assert (told, wire()) == ("StoreUnreachable", None)
+    result, wire = use(f"unix://{folder / 'socket'}")
+    assert (result, wire()) == ("StoreUnreachable", None)
 
 
 def test_a_server_that_loads_is_asked_by_one_connection(
@@ -193,7 +193,7 @@ def test_who_has_an_answer_waits_for_no_further_round_trip(folder: Path) -> None
     with ThreadPoolExecutor(4) as threads:
 
         def joining(waiting: int) -> Future[bytes]:
-            """A call that waits, among so many, for the trip under way."""
+            """One of several calls that wait for the current round trip to end."""
             joined = threads.submit(channel.join, call)
             scratch.wait_until(lambda: len(channel._waiting) == waiting and channel._lock.locked(), "the call")
             return joined

@@ -1,5 +1,4 @@
-"""What a bad wire and a killed or stuck server do to calls: each is done once, or its caller knows that it does not
-know.
+"""Calls over a bad connection, or to a killed or stuck server: each is done once, or raises that it may have happened.
 """
 
 import threading

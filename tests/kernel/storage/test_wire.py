@@ -93,12 +93,12 @@ def test_tls(doors: Doors, certificates: Path) -> None:
     assert asked(f"rediss://{place}?{known}&ssl_cert_reqs=none", "PING") == b"PONG"
     by_name = f"rediss://localhost:{doors.tls_port}?{known}&{trusted}"
     assert asked(f"{by_name}&ssl_check_hostname=no", "PING") == b"PONG"
-    for url, said in {
+    for url, text in {
         f"rediss://{place}?{known}": "certificate that is not trusted",
         by_name: "certificate that is not trusted",
         f"rediss://{place}?{trusted}": "cannot be reached",
     }.items():
-        with pytest.raises(StoreUnreachable, match=said):
+        with pytest.raises(StoreUnreachable, match=text):
             asked(url, "PING")
 
 
