@@ -1,5 +1,4 @@
-"""Calls over a bad connection, or to a killed or stuck server: each is done once, or raises that it may have happened.
-"""
+"""Calls to a bad, killed or stuck server: each is done once, or the caller learns that it may have happened."""
 
 import threading
 from collections.abc import Iterator
