@@ -20,7 +20,7 @@ from chronolet.kernel.storage.redis.errors import (
     ResponseError,
     replied,
 )
-from chronolet.kernel.storage.redis.wire import Wire
+from chronolet.kernel.storage.redis.wire import Wire, pack
 from chronolet.kernel.storage.store import StoreUnreachable
 from tests.kernel.test_redis_url import GOOD
 from tests.support.ports import free_port
@@ -142,20 +142,20 @@ def test_a_refusal_among_replies_is_raised_when_all_are_read(doors: Doors) -> No
 
 def test_a_late_answer_is_never_taken_for_another_calls(doors: Doors) -> None:
     wire = Wire(urls.target(doors.server.url), HANG_SECONDS)
-    wire.send(wire.pack("BLPOP", "none", "0"))
+    wire.send(pack("BLPOP", "none", "0"))
     with pytest.raises(ReplyLate):
         wire.receive(0.01)
     assert not wire.connected
-    wire.send(wire.pack("ECHO", "next"))
+    wire.send(pack("ECHO", "next"))
     assert wire.receive() == b"next"
     wire.close()
 
 
 def test_a_wait_ends_when_the_connection_is_closed_here(doors: Doors) -> None:
     wire = Wire(urls.target(doors.server.url), HANG_SECONDS)
-    wire.send(wire.pack("CLIENT", "ID"))
+    wire.send(pack("CLIENT", "ID"))
     number = wire.receive()
-    wire.send(wire.pack("BLPOP", "none", "0"))
+    wire.send(pack("BLPOP", "none", "0"))
     ended: list[RedisError] = []
 
     def wait() -> None:
