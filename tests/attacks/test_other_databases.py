@@ -59,7 +59,7 @@ def check_same_name(node: Node, server: PrivateRedis) -> None:
     end.write_text(json.dumps(another).ljust(BLOCK_BYTES))
     node.start()
     assert node.wait_for_end() != 0
-    (said,) = [line for line in node.log.splitlines() if f"named {node.name} too" in line]
+    (said,) = [line for line in node.log.splitlines() if f"another node named {node.name}" in line]
     assert "f" * 32 in said
     assert keys_of(server, node.name)[log] == before
     end.write_bytes(right)

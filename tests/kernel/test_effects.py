@@ -1,4 +1,4 @@
-"""Effects: one a subject, bounded in time, again with back-off, never for a wish that is over."""
+"""Effects: one per subject, with a time-out, retried with back-off, never for an intent that is over."""
 
 import dataclasses
 import threading
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.effects import runner
-from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.hosting import host
 from chronolet.kernel.kind import EffectContext, Ended, Job, Kind, Tended
@@ -48,7 +48,7 @@ def test_an_effect_out_of_time_fails(rig: Rig) -> None:
     assert not rig.events(chore.Answered), "what comes after the time-out is nobody's answer"
 
 
-def test_what_a_worker_raises_is_told_to_the_decider(rig: Rig) -> None:
+def test_a_workers_exception_reaches_the_decider(rig: Rig) -> None:
     def run(_effect: Effect, _context: EffectContext) -> Signal:
         raise RuntimeError("no such engine")
 
@@ -60,7 +60,7 @@ def test_what_a_worker_raises_is_told_to_the_decider(rig: Rig) -> None:
     assert next(e for e in rig.log() if e.type == "chore.GaveUp@1").cause == str(told.position)
 
 
-def test_one_effect_for_a_subject_and_an_answer_to_an_old_wish_is_ignored(rig: Rig) -> None:
+def test_one_effect_per_subject_and_a_result_for_an_old_intent_is_ignored(rig: Rig) -> None:
     running: list[str] = []
     release = threading.Event()
 
@@ -104,7 +104,7 @@ def test_a_standing_effect_that_fails_is_started_again_with_back_off_and_an_even
     }
 
 
-def test_another_wish_does_not_wait_for_the_pause_of_the_one_before(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_intent_does_not_wait_for_the_pause_of_the_former_one(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "FIRST_PAUSE_SECONDS", 3600.0)
     monkeypatch.setattr(runner, "LONGEST_PAUSE_SECONDS", 3600.0)
 
@@ -121,13 +121,13 @@ def test_another_wish_does_not_wait_for_the_pause_of_the_one_before(rig: Rig, mo
     assert rig.wait(chore.Heard)[0].word == "good"
 
 
-def test_a_standing_effect_is_cancelled_when_nobody_wants_it(rig: Rig) -> None:
+def test_a_standing_effect_is_cancelled_when_it_is_no_longer_wanted(rig: Rig) -> None:
     begun, ended = threading.Event(), threading.Event()
 
     def run(_effect: Effect, context: EffectContext) -> None:
         begun.set()
         context.cancelled.wait()
-        with pytest.raises(Fenced):
+        with pytest.raises(LostOwnership):
             context.fence("anything")
         ended.set()
 
@@ -138,15 +138,15 @@ def test_a_standing_effect_is_cancelled_when_nobody_wants_it(rig: Rig) -> None:
     assert ended.wait(HANG_SECONDS)
 
 
-def test_a_tended_effect_has_no_thread_and_is_ended_once(rig: Rig) -> None:
-    said: list[str] = []
+def test_an_event_driven_effect_has_no_thread_and_is_ended_once(rig: Rig) -> None:
+    ended: list[str] = []
     threads: list[threading.Thread] = []
 
     def begin(effect: Effect, context: EffectContext, _ended: Ended) -> Callable[[], None]:
         threads.extend(threading.enumerate())
         context.fence("tended")
         context.send(chore.Word(word=f"begun {effect.intent}"))
-        return lambda: said.append(f"ended {effect.intent}, cancelled: {context.cancelled.is_set()}")
+        return lambda: ended.append(f"ended {effect.intent}, cancelled: {context.cancelled.is_set()}")
 
     rig.process(chore.kind(standing={chore.Standing: Tended(begin)}))
     before = threading.enumerate()
@@ -158,11 +158,11 @@ def test_a_tended_effect_has_no_thread_and_is_ended_once(rig: Rig) -> None:
                 lambda wish=wish: rig.events(chore.Heard)[-1:] == [chore.Heard(word=f"begun {wish}")], wish
             )
     assert [heard.word for heard in rig.events(chore.Heard)] == ["begun one", "begun two", "begun three"]
-    assert said == ["ended one, cancelled: True", "ended two, cancelled: True"]
+    assert ended == ["ended one, cancelled: True", "ended two, cancelled: True"]
     assert set(threads) <= set(before)
 
 
-def test_a_tended_effect_that_fails_is_begun_again_with_back_off_and_an_event(rig: Rig) -> None:
+def test_an_event_driven_effect_that_fails_is_restarted_with_back_off_and_an_event(rig: Rig) -> None:
     begun: list[str] = []
 
     def begin(effect: Effect, context: EffectContext, ended: Ended) -> Callable[[], None]:
@@ -245,13 +245,13 @@ def test_workers_of_one_lane_or_kind_do_not_wait_for_those_of_another(rig: Rig) 
 def test_a_lane_has_a_limit_of_its_own_served_in_order_and_freed_however_an_effect_ends(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Starts of pods: one that ends well, fails, runs out of time or is not wanted any more makes room for the next."""
+    """Starts of pods: one that succeeds, fails, times out or is cancelled makes room for the next."""
     begun: list[str] = []
     out_of_time: list[Callable[[], None]] = []
     after = Timers.after
 
     def noted(timers: Timers, seconds: float, action: Callable[[], None]) -> Timer:
-        """Rings when the test says so, where it is to run out of time: not before it has begun."""
+        """A time-out that the test triggers, once the effect has begun."""
         if seconds == LATE:
             out_of_time.append(action)
         return after(timers, seconds, action)
@@ -299,7 +299,7 @@ def test_a_lane_has_a_limit_of_its_own_served_in_order_and_freed_however_an_effe
 
 
 def test_a_turn_goes_to_what_follows_from_its_answer_if_that_comes_first(rig: Rig) -> None:
-    """A pod's container, before the sandbox of the pod that came next."""
+    """A pod's container starts before the sandbox of the next pod."""
     begun: list[str] = []
     release = threading.Event()
 
@@ -347,7 +347,7 @@ def test_a_host_that_fails_keeps_no_turn(rig: Rig) -> None:
 
 
 def test_starts_that_a_killed_process_left_begin_again_no_more_at_once_than_allowed(rig: Rig) -> None:
-    """A process that takes over knows of no slot, and needs none: what is still wanted gets one of its own."""
+    """After a takeover no slots exist: each effect that is still wanted gets a new one."""
     at_work: set[str] = set()
     most: list[int] = []
     dead, release = threading.Event(), threading.Event()
@@ -389,7 +389,7 @@ def test_no_effect_without_a_valid_lease_and_all_of_them_after(rig: Rig) -> None
             scratch.wait_until(lambda: not process.lease.valid(), "the end of the lease")
         try:
             context.fence("look")
-        except Fenced:
+        except LostOwnership:
             fenced.set()
             raise
         assert not line.away, "allowed to act without a lease"
@@ -403,7 +403,7 @@ def test_no_effect_without_a_valid_lease_and_all_of_them_after(rig: Rig) -> None
 
 
 class Points:
-    """A Faults port that remembers."""
+    """A Faults port that records its points."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []
@@ -442,7 +442,7 @@ def test_what_waits_is_folded_into_one_step(rig: Rig) -> None:
 
 
 def no_thread_for(monkeypatch: pytest.MonkeyPatch, key: str, tries: int) -> list[str]:
-    """So many threads of an entity's effects cannot be started; which could not."""
+    """Makes the given number of thread starts of an entity's effects fail; records which."""
     real, failed = threading.Thread.start, []
 
     def start(thread: threading.Thread) -> None:

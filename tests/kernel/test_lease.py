@@ -1,4 +1,4 @@
-"""The lease, on a clock moved by hand: what it allows is never more than what others see of it."""
+"""The lease, on a manual clock: it is never valid for longer than other processes see it."""
 
 import subprocess
 import sys
@@ -12,11 +12,11 @@ from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
 
 TTL = 3_600_000
-"""So long that the lease's own thread, whose clock nobody moves, renews nothing while a test lasts."""
+"""So long that the lease's thread, which uses the real clock, renews nothing during a test."""
 
 
 class Hands:
-    """A clock that a test moves, in place of the lease's own."""
+    """A manual clock that replaces the lease's own."""
 
     def __init__(self) -> None:
         self.at = 100.0
@@ -26,7 +26,7 @@ class Hands:
 
 
 class SlowStore(MemoryStore):
-    """The twin at the end of a long line: each renewal takes `delay` seconds to get there."""
+    """The in-memory twin with latency: each renewal takes `delay` seconds to arrive."""
 
     def __init__(self, hands: Hands, clock: Callable[[], int]) -> None:
         super().__init__(MemoryServer(clock=clock))
@@ -42,7 +42,7 @@ class SlowStore(MemoryStore):
 def test_a_renewal_that_arrives_too_late_is_a_lapse(
     monkeypatch: pytest.MonkeyPatch, arrives_after: float, valid: bool
 ) -> None:
-    """It was asked for in time; but when it arrived somebody else may have taken the shards over."""
+    """It was sent in time; but another process may have taken over the shards before it arrived."""
     hands = Hands()
     monkeypatch.setattr(lease_module, "_now", hands.now)
     store = SlowStore(hands, lambda: int(hands.at * 1000))
@@ -60,7 +60,7 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(
 
 
 def test_a_machine_that_slept_has_lost_its_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its processes slept, too, but the server's clock went on: nothing may be done before it is asked again."""
+    """Its processes slept too, but the server's clock went on: they must check ownership before they act."""
     hands = Hands()
     monkeypatch.setattr(lease_module, "_now", hands.now)
     lease = Lease(SlowStore(hands, lambda: int(hands.at * 1000)), "p", "", ttl_milliseconds=TTL)
@@ -69,14 +69,14 @@ def test_a_machine_that_slept_has_lost_its_leases(monkeypatch: pytest.MonkeyPatc
     hands.at += 2 * TTL / 1000
     assert not lease.valid()
     lease._renew()
-    assert not lease.valid(), "not before a look at who owns the shards"
+    assert not lease.valid(), "valid before ownership was checked"
     lease.confirm(lease.lapses)
     assert lease.valid()
     lease.stop()
 
 
-def test_the_leases_clock_counts_what_the_machine_slept() -> None:
-    """In a time namespace in which the machine has slept for 5000 s since it was booted."""
+def test_the_leases_clock_counts_time_asleep() -> None:
+    """Runs in a time namespace in which the machine has slept for 5000 s since boot."""
     asked = "import time; from chronolet.kernel.ownership import lease; print(lease._now() - time.monotonic())"
     words = ["unshare", "--time", "--boottime", "5000", sys.executable, "-c", asked]
     slept = subprocess.run(words, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""The log's end is remembered outside of the server: what the server lost while nobody looked is found at the start."""
+"""The log's end is remembered outside the server: a loss while no process ran is found at the next start."""
 
 import threading
 from pathlib import Path
@@ -80,23 +80,25 @@ def test_a_tail_that_is_gone_at_the_start_is_an_error_and_an_event(rig: Rig, tmp
     kept, found = rig.remember(), rig.log()[-1].position
     tell(rig, 3)
     had = rig.log()[-1].position
-    scratch.wait_until(lambda: path.exists() and str(had) in path.read_text(), "the end remembered, while at work")
+    scratch.wait_until(
+        lambda: path.exists() and str(had) in path.read_text(), "the end in the file, while the process runs"
+    )
     first.retire()
     rig.forget(kept)
-    with capture_logs() as said:
+    with capture_logs() as logged:
         second = watching(rig, path, adopt=adopting)
         (lost,) = rig.wait(kernel.LogLost)
     assert lost == kernel.LogLost(node="n", former_run=first.run, had=str(had), found=str(found), entries=3)
     assert adopting.lost == [lost]
-    (line,) = [line for line in said if line["event"].startswith("the end of the log was lost")]
+    (line,) = [line for line in logged if line["event"].startswith("the end of the log was lost")]
     assert (line["log_level"], line["entries"]) == ("error", 3)
     second.retire()
     watching(rig, path)
     tell(rig, 1)
-    assert rig.events(kernel.LogLost) == [lost], "it was told twice"
+    assert rig.events(kernel.LogLost) == [lost], "reported twice"
 
 
-def test_what_others_have_added_since_does_not_hide_the_gap(rig: Rig, tmp_path: Path) -> None:
+def test_entries_added_by_others_since_do_not_hide_the_gap(rig: Rig, tmp_path: Path) -> None:
     path = tmp_path / "log-end"
     watching(rig, path).retire()
     kept = rig.remember()
@@ -117,12 +119,12 @@ def test_a_server_that_is_emptied_under_an_idle_process_is_noticed_within_a_tick
     process = watching(rig, tmp_path / "log-end")
     tell(rig, 2)
     before, entries = process.run, len(rig.log())
-    with capture_logs() as said:
+    with capture_logs() as logged:
         rig.forget(empty)
         (lost,) = rig.wait(kernel.LogLost)
     assert (lost.former_run, lost.found, lost.entries) == (before, "0-0", entries)
     assert process.run != before
-    (line,) = [line for line in said if line["event"].startswith("the whole log was lost")]
+    (line,) = [line for line in logged if line["event"].startswith("the whole log was lost")]
     assert line["log_level"] == "error"
     assert "state folder" in line["kept"]
     tell(rig, 1)
@@ -141,7 +143,7 @@ def test_without_a_file_nothing_is_remembered_beyond_the_process(rig: Rig) -> No
 
 
 def test_a_log_that_others_keep_is_refused_by_name_and_not_written_to(rig: Rig, tmp_path: Path) -> None:
-    """As of a node of the same name on another machine: its pods are not ours, and ours are not to be told to it."""
+    """For example of a node with the same name on another machine: its pods are not ours, nor ours its."""
     watching(rig, tmp_path / "theirs")
     tell(rig, 3)
     rig.retire()
@@ -155,7 +157,7 @@ def test_a_log_that_others_keep_is_refused_by_name_and_not_written_to(rig: Rig, 
     with pytest.raises(StoreUnreachable) as refused:
         watching(rig, path, adopt=adopting)
     assert not refused.value.healing
-    for words in ("named n too", rig.store.run(), "our run", str(remembered), str(path), "correct --redis"):
+    for words in ("another node named n", rig.store.run(), "our run", str(remembered), str(path), "correct --redis"):
         assert words in str(refused.value)
     assert adopting.runs == []
     assert list(rig.log()) == theirs
@@ -193,9 +195,11 @@ def test_a_server_that_is_replaced_by_that_of_others_under_an_idle_process(rig: 
     process = watching(rig, tmp_path / "log-end")
     tell(rig, 2)
     ours = rig.remember()
-    with capture_logs() as said:
+    with capture_logs() as logged:
         rig.forget(theirs)
-        scratch.wait_until(lambda: any("named n too" in str(line.get("error")) for line in said), "the refusal")
+        scratch.wait_until(
+            lambda: any("another node named n" in str(line.get("error")) for line in logged), "the refusal"
+        )
     assert [entry.type for entry in rig.log()].count("chore.Told@1") == 2
     rig.forget(ours)
     tell(rig, 1)
@@ -206,7 +210,7 @@ def test_a_server_that_is_replaced_by_that_of_others_under_an_idle_process(rig: 
 @pytest.mark.parametrize(
     "content", [b"", b"garbage", b'{"node":"n","run":"r","at":"x"}', b'{"node":"m","run":"r","at":"1-1"}']
 )
-def test_a_file_that_says_nothing_about_this_log(rig: Rig, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_does_not_match_this_log_is_ignored(rig: Rig, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "log-end"
     path.write_bytes(content)
     process = watching(rig, path)
@@ -216,12 +220,12 @@ def test_a_file_that_says_nothing_about_this_log(rig: Rig, tmp_path: Path, conte
     assert str(rig.log()[-1].position) in path.read_text()
 
 
-def test_a_disk_that_takes_nothing_is_said_once(tmp_path: Path) -> None:
+def test_a_disk_that_refuses_writes_is_logged_once(tmp_path: Path) -> None:
     memory = LogMemory("n", tmp_path / "no-such-folder" / "log-end")
-    with capture_logs() as said:
+    with capture_logs() as logged:
         memory.start()
         memory.keep("r", Position(1, 1))
-        scratch.wait_until(lambda: bool(said), "the complaint")
+        scratch.wait_until(lambda: bool(logged), "the warning")
         memory.keep("r", Position(1, 2))
         memory.stop()
-    assert [line["event"] for line in said] == ["the log's end is not remembered"]
+    assert [line["event"] for line in logged] == ["cannot write the end of the log"]

@@ -1,4 +1,4 @@
-"""A server that has lost the end of what it knew: nobody acts on it, owners say so, everything is loaded again."""
+"""A server that has lost the end of its data: no host acts on lost entries, owners report it, all is reloaded."""
 
 import dataclasses
 import threading
@@ -21,7 +21,7 @@ from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 
 
-def test_an_owner_ahead_of_its_server_says_so_and_goes_on_from_what_is_left(rig: Rig) -> None:
+def test_an_owner_ahead_of_its_server_reports_it_and_continues_from_the_remaining_data(rig: Rig) -> None:
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", due=1))
     rig.wait(chore.Rang)
@@ -41,7 +41,7 @@ def test_an_owner_ahead_of_its_server_says_so_and_goes_on_from_what_is_left(rig:
 
 
 class Stubborn:
-    """A kind that is deciding one message for as long as a test wants."""
+    """A kind whose decider blocks until the test releases it."""
 
     def __init__(self) -> None:
         self.deciding = threading.Event()
@@ -58,8 +58,8 @@ class Stubborn:
         return dataclasses.replace(made, decider=dataclasses.replace(made.decider, decide=decide))
 
 
-def test_nobody_acts_on_an_entry_that_the_server_has_lost(rig: Rig) -> None:
-    """The mirror has read an entry, and decides it; the server loses it and nothing of the mirror's own."""
+def test_no_host_acts_on_a_lost_entry(rig: Rig) -> None:
+    """The mirror has read an entry and is deciding it; the server loses that entry, but nothing of the mirror's."""
     line, stubborn = Line(), Stubborn()
     rig.process(tally.kind(1), line=Line())
     rig.process(stubborn.kind(mirror.kind(1)), line=line)
@@ -80,9 +80,9 @@ def test_nobody_acts_on_an_entry_that_the_server_has_lost(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("noticed", [True, False])
-def test_nobody_steps_over_a_lost_entry_to_one_that_was_written_in_its_place(rig: Rig, noticed: bool) -> None:
-    """It waits behind the one that the mirror decides. The owner of the log's end has gone on by then, and the mirror's
-    process has noticed that the server was away, or has not.
+def test_no_host_skips_a_lost_entry_for_one_written_in_its_place(rig: Rig, noticed: bool) -> None:
+    """The lost entry waits behind the one being decided. By then the owner of the lost entry has continued, and the
+    mirror's process has noticed the server's outage, or has not.
     """
     line, stubborn = Line(), Stubborn()
     rig.process(tally.kind(1), line=Line())
@@ -113,7 +113,7 @@ def test_nobody_steps_over_a_lost_entry_to_one_that_was_written_in_its_place(rig
     assert [each.number for each in rig.events(tally.Added)] == [1, 2, 3, 4]
 
 
-def test_nobody_steps_over_a_lost_command_to_one_that_was_sent_in_its_place(rig: Rig) -> None:
+def test_no_host_skips_a_lost_command_for_one_sent_in_its_place(rig: Rig) -> None:
     line, stubborn = Line(), Stubborn()
     process = rig.process(stubborn.kind(tally.kind(1)), line=line)
     _add(rig, 1)
@@ -137,13 +137,13 @@ def test_nobody_steps_over_a_lost_command_to_one_that_was_sent_in_its_place(rig:
 
 
 def _add(rig: Rig, number: int) -> None:
-    """The tally's entry of this number is in the log when this returns."""
+    """Add a number; returns once the tally's entry is in the log."""
     rig.send(tally.Add(request=str(number), key="a", number=number), "tally")
     scratch.wait_until(lambda: number in [each.number for each in rig.events(tally.Added)], f"number {number}")
 
 
 def _lose(rig: Rig, kept: Mapping[str, Any]) -> None:
-    """What is written from now on has another position than what is lost."""
+    """Restore the server's earlier data; later entries get other positions than the lost ones."""
     lost = rig.store.last().milliseconds
     scratch.wait_until(lambda: rig.server.clock() > lost, "the next millisecond")
     rig.forget(kept)
@@ -154,7 +154,7 @@ def _handle(process: Process, shard: Shard) -> HostHandle:
     return supervisor._hosted[shard][0]  # type: ignore[union-attr,no-any-return]
 
 
-def test_nobody_acts_on_a_command_that_the_server_has_lost(rig: Rig) -> None:
+def test_no_host_acts_on_a_lost_command(rig: Rig) -> None:
     line = Line()
     process = rig.process(chore.kind(), line=line)
     rig.send(Tell(request="1", key="a"))
@@ -173,7 +173,7 @@ def test_nobody_acts_on_a_command_that_the_server_has_lost(rig: Rig) -> None:
     assert process.error is None
 
 
-def test_a_snapshot_of_what_the_server_has_lost_is_refused(rig: Rig) -> None:
+def test_a_snapshot_of_lost_entries_is_refused(rig: Rig) -> None:
     rig.process(chore.kind())
     rig.send(Tell(request="1", key="a"))
     rig.wait(chore.Told)
@@ -186,7 +186,7 @@ def test_a_snapshot_of_what_the_server_has_lost_is_refused(rig: Rig) -> None:
     assert not rig.store.snapshot(shard, token, ahead)
 
 
-def test_a_return_without_a_loss_is_no_reason_to_load_again(rig: Rig) -> None:
+def test_a_reconnect_without_a_loss_reloads_nothing(rig: Rig) -> None:
     line = Line()
     rig.process(chore.kind(), line=line)
     for turn in range(3):
@@ -216,7 +216,7 @@ def test_an_emptied_server_begins_a_new_run(rig: Rig) -> None:
 
 
 def test_an_emptied_server_is_noticed_though_the_reader_comes_back_last(rig: Rig) -> None:
-    """The lease is renewed and shards are looked for before anything is read: there is no log to go on with."""
+    """The lease is renewed and shards are looked for before the first read: there is no log to continue."""
     line = Line()
     process = rig.process(chore.kind(), line=line)
     empty = {**rig.remember(), "run": "", "log": [], "last": START, "leases": {}, "_shards": {}}

@@ -1,4 +1,4 @@
-"""The twin in memory, where only a clock that a test makes tells it from the real thing."""
+"""Behaviour of the in-memory twin that a test can only observe with a manual clock."""
 
 import itertools
 

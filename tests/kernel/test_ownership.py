@@ -1,4 +1,4 @@
-"""Who owns a shard: take-over by lock and by lease, a lapse, a hand-over, a newer schema, the same process again."""
+"""Shard ownership: takeover by lock and by lease, lapse, handover, newer schema, reacquisition by the same process."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 
 def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
-    """A process that has come and gone: it has the shard, and a lease for so long. Its token."""
+    """Let a process acquire the shard and end; its lease lasts for the given time. Returns its token."""
     rig.store.begin("r", {"chore": 1}, STARTED)
     if lease_milliseconds:
         rig.store.renew(process, "chore", lease_milliseconds)
@@ -40,7 +40,7 @@ def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
 
 
 def abandon(lock: LifeLock) -> None:
-    """Let go of the lock as the end of a process does: its file stays."""
+    """Release the lock as the death of a process does: its file stays."""
     os.close(lock._file)
 
 
@@ -48,7 +48,7 @@ def owner(rig: Rig) -> str:
     return rig.store.heads([CHORE])[CHORE].token.partition(":")[2]
 
 
-def test_a_dead_neighbour_is_followed_at_once(rig: Rig, tmp_path: Path) -> None:
+def test_a_dead_neighbours_shards_are_taken_over_immediately(rig: Rig, tmp_path: Path) -> None:
     own(rig, "dead", lease_milliseconds=3_600_000)
     abandon(LifeLock(tmp_path / "locks", "dead"))
     process = rig.process(chore.kind(), locks=tmp_path / "locks")
@@ -81,7 +81,7 @@ def test_elsewhere_the_lease_has_to_run_out(rig: Rig) -> None:
 def test_a_shard_is_taken_a_moment_after_its_owners_lease_has_run_out(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not a renewal's time later, which would add a third to the lease."""
+    """And not a renewal interval later, which would add a third to the lease."""
     # The first renewal comes after 20 minutes, which is longer than this test waits; the looks in between are many.
     monkeypatch.setattr(supervisor, "LOOKS_IN_RENEWAL", 2_000)
     own(rig, "elsewhere", lease_milliseconds=1_500)
@@ -93,7 +93,7 @@ def test_a_shard_is_taken_a_moment_after_its_owners_lease_has_run_out(
 
 
 def test_a_server_that_has_just_started_knows_of_nobodys_death(rig: Rig) -> None:
-    """Its leases ran out while it was away, or were lost with its last second; their owners may act meanwhile."""
+    """Leases expired while it was down, or were lost with its last second; their owners may still act."""
     own(rig, "elsewhere")
     rig.server.up_since = rig.server.clock()
     process = rig.process(chore.kind(), lease_milliseconds=900, begin=False)
@@ -134,8 +134,8 @@ def test_a_clean_end_hands_over_at_once(rig: Rig) -> None:
     assert not rig.events(kernel.ShardTakenOver), "a shard that was freed was not taken over"
 
 
-def test_who_has_retired_takes_nothing_again(rig: Rig) -> None:
-    """Notices of passing time may wait behind the one of the end."""
+def test_a_retired_process_acquires_nothing(rig: Rig) -> None:
+    """Ticks may be queued behind the stop message."""
     first = rig.process(chore.kind(), lease_milliseconds=3000)
     supervised = first._supervisor
     assert supervised is not None
@@ -156,8 +156,8 @@ class Losses(Observer):
         self.told.append((shard, sorted(keys)))
 
 
-def test_who_lost_his_shards_during_a_lapse_drops_them(rig: Rig) -> None:
-    """And runs none of their effects: his standing effect has ended before the lease is good again."""
+def test_a_process_that_lost_its_shards_during_a_lapse_drops_them(rig: Rig) -> None:
+    """And runs none of their effects: its standing effect has ended before the lease is valid again."""
     line, cancelled, losses = Line(), threading.Event(), Losses()
 
     def stand(_effect: Effect, context: EffectContext) -> None:
@@ -184,7 +184,7 @@ def test_who_lost_his_shards_during_a_lapse_drops_them(rig: Rig) -> None:
     assert {entry.actor for entry in rig.log() if entry.type == "chore.Told@1"} == {"chore#1", "chore#2"}
 
 
-def test_who_stands_by_does_so_again_after_the_server_was_emptied(rig: Rig) -> None:
+def test_a_standby_process_stands_by_again_after_the_server_was_emptied(rig: Rig) -> None:
     empty = rig.remember()
     rig.process(chore.kind(), lease_milliseconds=3_600_000)
     second = rig.process(chore.kind(), begin=False)
@@ -209,7 +209,7 @@ class Recoveries(Observer):
         self.counted.append((shards, events))
 
 
-def test_a_recovery_is_told_with_what_it_read(rig: Rig) -> None:
+def test_a_recovery_is_reported_with_the_number_of_entries_read(rig: Rig) -> None:
     first = rig.process(tally.kind(1), chore.kind())
     for _ in range(5):
         rig.send(Tell(request=request(), key="a"))
@@ -246,7 +246,7 @@ def test_a_fenced_host_stops_and_its_process_goes_on(rig: Rig, monkeypatch: pyte
     assert refusals.reasons == ["fenced"]
 
 
-def test_a_shard_that_a_newer_schema_wrote_is_left_alone(rig: Rig) -> None:
+def test_a_shard_written_by_a_newer_schema_is_quarantined(rig: Rig) -> None:
     token = own(rig, "newer", lease_milliseconds=3_600_000)
     step = Step(
         shard=CHORE,
@@ -263,15 +263,15 @@ def test_a_shard_that_a_newer_schema_wrote_is_left_alone(rig: Rig) -> None:
     assert isinstance(rig.store.step(step), Committed)
     rig.store.retire("newer", [(CHORE, token)])
     process = rig.process(chore.kind(), begin=False)
-    with capture_logs() as said:
+    with capture_logs() as logged:
         process.start()
         line = process._setup.store.line  # type: ignore[attr-defined]
-        scratch.wait_until(lambda: line.calls.count("acquire") >= 3, "three tries")
+        scratch.wait_until(lambda: line.calls.count("acquire") >= 3, "three attempts")
     assert owner(rig) == ""
-    assert [entry["event"] for entry in said] == ["shard left alone", "no free shard, standing by"]
+    assert [entry["event"] for entry in logged] == ["shard quarantined", "no free shard, standing by"]
 
 
-def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
+def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "HISTORY_RETRY_SECONDS", 3600.0)
@@ -295,7 +295,7 @@ def test_a_shard_whose_history_is_not_here_is_left_alone_and_the_others_go_on(
     lone.start()
     scratch.wait_until(lambda: lone.phase == "without its history", "a process that cannot go on, and says so")
     lone.retire()
-    with capture_logs() as said:
+    with capture_logs() as logged:
         process = rig.process(tally.kind(1), chore.kind(), history=history)
         rig.send(tally.Add(request="2", key="a", number=2), "tally")
         rig.wait(tally.Added, 2)
@@ -367,7 +367,7 @@ def test_a_process_ends_while_its_server_is_away(rig: Rig) -> None:
 
 
 def test_a_host_that_waits_for_an_answer_is_stopped_all_the_same(rig: Rig) -> None:
-    """Its step stays unanswered; the shard is taken by another; the former owner's host ends and its step is void."""
+    """Its step gets no reply; another process takes over the shard; the former owner's host ends, its step is void."""
     line = Line()
     first = rig.process(chore.kind(), line=line, lease_milliseconds=300)
     rig.send(Tell(request=request(), key="a"))
@@ -404,7 +404,7 @@ def test_a_failing_reader_ends_the_process_with_its_error(rig: Rig) -> None:
 
 
 def test_a_shard_is_hosted_once_though_the_notice_of_its_restart_comes_late(rig: Rig) -> None:
-    """The server was away when the back-off ended; a tick was the first to take the shard when it was back."""
+    """The server was unreachable when the back-off ended; a tick then acquired the shard first."""
     process = rig.process(chore.kind(), lease_milliseconds=3000)
     before = rig.store.heads([CHORE])[CHORE].token
     assert process._supervisor is not None

@@ -1,4 +1,4 @@
-"""How many jobs a lane runs at a time, by what the server was measured to carry."""
+"""The concurrency limit that a lane derives from the measured capacity of the server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from chronolet.kernel.effects.pace import ENOUGH, GAIN, LEAST, MEASURING_SECONDS
 
 
 class Server:
-    """Serves `carries` jobs at once at full speed, and more of them more slowly; `alone` seconds for one by itself,
-    and up to `spread` times as long by chance.
+    """Simulated server: `carries` jobs run concurrently at full speed, more of them more slowly. A job that runs alone
+    takes `alone` seconds, and at random up to `spread` times as long.
     """
 
     def __init__(self, carries: float, *, most: int = 64, first: int = 4, least: int = LEAST) -> None:
@@ -24,12 +24,12 @@ class Server:
         self.pace = Pace(most, first, least=least, clock=lambda: self.now)
 
     def idles(self, jobs: int = ENOUGH) -> None:
-        """Jobs one after the other."""
+        """Run jobs one after the other."""
         for _ in range(jobs):
             self._job(1, waiting=False)
 
     def works(self, jobs: int, *, waiting: bool = True) -> int:
-        """Jobs as many at a time as may be; the limit after them."""
+        """Run jobs up to the limit; returns the limit after them."""
         for _ in range(jobs):
             self._job(self.pace.limit, waiting=waiting)
         return self.pace.limit
@@ -38,11 +38,11 @@ class Server:
         seconds = self.alone * self.chance.uniform(1.0, self.spread) * max(1.0, at_once / self.carries)
         self.now += seconds / at_once
         self.pace.waits(waiting=waiting)
-        self.pace.ended("start", seconds, beside=at_once - 1)
+        self.pace.ended("start", seconds, concurrent=at_once - 1)
 
 
 @pytest.mark.parametrize("carries", [2, 5, 12])
-def test_the_limit_comes_to_rest_at_a_multiple_of_what_the_server_carries(carries: int) -> None:
+def test_the_limit_settles_at_a_multiple_of_the_servers_capacity(carries: int) -> None:
     server = Server(carries)
     server.idles()
     assert math.floor(carries * GAIN) <= server.works(1000) <= math.ceil(carries * GAIN)
@@ -61,8 +61,8 @@ def test_a_first_batch_goes_by_the_first_limit() -> None:
     assert untried(2) == 2 * GAIN
 
 
-def test_jobs_that_wait_for_one_another_do_not_keep_the_limit_down() -> None:
-    """The more run at a time, the more the server carries, but each less than the one before."""
+def test_jobs_that_wait_for_each_other_do_not_keep_the_limit_down() -> None:
+    """Each further concurrent job adds to the throughput, but less than the one before."""
     server = Server(1)
     server.idles()
     for _ in range(200):
@@ -99,7 +99,7 @@ def test_it_shrinks_when_the_server_slows_down_and_grows_again() -> None:
     assert server.works(1000) == round(8 * GAIN)
 
 
-def test_a_server_that_has_become_slower_for_good_is_measured_anew_however_busy_it_is() -> None:
+def test_a_server_that_stays_slower_is_measured_again_however_busy_it_is() -> None:
     server = Server(4)
     server.idles()
     server.works(200)
@@ -114,7 +114,7 @@ def test_a_server_that_has_become_slower_for_good_is_measured_anew_however_busy_
 def test_jobs_of_another_name_are_measured_by_their_own_time() -> None:
     server = Server(4)
     for _ in range(10):
-        server.pace.ended("quick", 0.001, beside=0)
+        server.pace.ended("quick", 0.001, concurrent=0)
     server.idles()
     assert server.works(500) == round(4 * GAIN)
 
@@ -128,7 +128,7 @@ def test_quiet_minutes_cost_the_next_batch_nothing() -> None:
     assert {server.works(1) for _ in range(200)} <= {learned, learned - 1, learned + 1}
 
 
-def test_it_measures_anew_no_longer_than_jobs_wait() -> None:
+def test_it_measures_again_only_while_jobs_wait() -> None:
     server = Server(8)
     server.idles()
     learned = server.works(1000)
@@ -151,12 +151,12 @@ def test_jobs_of_which_none_is_measured_wait_for_a_measurement_for_a_while_only(
     assert limits == [4, 1, 4, 1]
 
 
-def test_a_name_that_nobody_knows_disturbs_nothing() -> None:
+def test_an_unknown_name_has_no_effect() -> None:
     server = Server(20)
     server.idles()
     for _ in range(500):
         server.works(3)
-        server.pace.ended("rare", server.alone, beside=server.pace.limit - 1)
+        server.pace.ended("rare", server.alone, concurrent=server.pace.limit - 1)
     assert server.pace.limit > 20
 
 
@@ -165,8 +165,8 @@ def test_a_rare_name_does_not_end_a_measurement() -> None:
     server.idles()
     server.works(1000)
     server.now += MEMORY_SECONDS
-    server.pace.ended("rare", 0.2, beside=0)
+    server.pace.ended("rare", 0.2, concurrent=0)
     assert server.pace.limit == 1
     for _ in range(ENOUGH):
-        server.pace.ended("start", 0.2, beside=0)
+        server.pace.ended("start", 0.2, concurrent=0)
     assert server.pace.limit > 1

@@ -1,4 +1,4 @@
-"""The one reader of a process: whoever joins it, whenever, is told each entry once and in order."""
+"""The reader of a process: each host gets each entry once and in order, whenever it is attached."""
 
 import dataclasses
 from typing import Any
@@ -33,7 +33,7 @@ KIND = mirror.kind(1)
 
 
 class Listener:
-    """A host handle, and the positions put into its inbox."""
+    """A host handle, and the inputs delivered to it."""
 
     def __init__(self, read_to: Position, shard: int | None = None, kind: Kind[Any] = KIND) -> None:
         ledger: Ledger[Any] = Ledger(kind, Shard("mirror", shard), "1:p", NEVER_OWNED, 1)
@@ -53,7 +53,7 @@ ACTS = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ACTS, min_size=3, max_size=15))
-def test_whoever_joins_whenever_is_told_everything_once_and_in_order(acts: list[tuple[str, int]]) -> None:
+def test_each_host_gets_everything_once_and_in_order_whenever_attached(acts: list[tuple[str, int]]) -> None:
     server, line = MemoryServer(), Line()
     store = LineStore(server, line)
     store.begin("r", {"mirror": 1}, STARTED)

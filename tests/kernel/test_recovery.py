@@ -1,4 +1,4 @@
-"""What is replayed is what was lived: states, causes, what is left to do; whatever the messages, wherever it ends."""
+"""Replay equals history: states, causes and outstanding work, for any messages and any point of death."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,8 +33,7 @@ KEYS = st.sampled_from(["a", "b", "node"])
 
 
 def listening(format_: int = 1) -> Kind[chore.Chore]:
-    """The chore, which also hears what the tally adds, but only where it knows the entity; and one that is there from
-    the beginning."""
+    """The chore, subscribed to the tally's additions for known entities; one entity exists from the start."""
 
     def decide(state: chore.Chore, message: object, now: int) -> Any:
         if isinstance(message, tally.Added):
@@ -121,7 +120,7 @@ class Life:
 
     # -- what must hold ------------------------------------------------------------------------------------------
     def die(self) -> None:
-        """What comes to life again is what died, with its snapshot or without."""
+        """Recovery restores the state before the death, with a snapshot and without."""
         lived, mails = self.ledger, self.store.read_mail(SHARD, self.ledger.mail_cursor, 50)
         waiting = [*(mail.id for mail in mails), *(item.at for item in self.backlog if item.source == "log")]
         for format_ in (2, 1):  # a snapshot of another format is ignored: everything is folded again
@@ -151,7 +150,7 @@ MESSAGES = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(MESSAGES, max_size=25))
-def test_what_is_replayed_is_what_was_lived(messages: list[Any]) -> None:
+def test_replay_equals_history(messages: list[Any]) -> None:
     life = Life()
     for message in messages:
         match message:
@@ -169,7 +168,7 @@ def test_what_is_replayed_is_what_was_lived(messages: list[Any]) -> None:
 
 
 class Snapshots(MemoryStore):
-    """Notes which snapshots are asked for at a time; those of `broken` shards are in nobody's reach."""
+    """Records which snapshots each call reads; those of `broken` shards are unreadable."""
 
     def __init__(self, server: MemoryServer, broken: frozenset[Shard] = frozenset()) -> None:
         super().__init__(server)
@@ -184,7 +183,7 @@ class Snapshots(MemoryStore):
 
 
 @pytest.mark.parametrize("broken", [None, 2])
-def test_all_snapshots_come_in_one_round_trip_but_for_what_is_in_the_way(broken: int | None) -> None:
+def test_all_snapshots_are_read_in_one_round_trip_unless_one_is_unreadable(broken: int | None) -> None:
     shards = [Shard("chore", number) for number in range(4)]
     store = Snapshots(MemoryServer(), frozenset(shard for shard in shards if shard.index == broken))
     store.begin("r", {"chore": 4}, STARTED)
@@ -220,8 +219,8 @@ def _says_so(effect: Any, context: Any) -> None:
     context.cancelled.wait()
 
 
-def test_what_was_under_way_goes_on_after_a_restart(rig: Rig) -> None:
-    """Timers are armed again, effects started again, though the process that wanted them died without a word."""
+def test_outstanding_work_continues_after_a_restart(rig: Rig) -> None:
+    """Timers are set and effects started again, although the process died without a handover."""
     token = _die_after(rig, Tell(request="r", key="a", wish="w", standing="s", due=99))
     rig.process(chore.kind(standing=_says_so))
     rig.wait(chore.Answered)
@@ -235,7 +234,7 @@ def test_what_was_under_way_goes_on_after_a_restart(rig: Rig) -> None:
 
 
 def _die_after(rig: Rig, tell: Tell) -> str:
-    """A host has committed a command's events and nothing more. Its token."""
+    """Let a host commit a command's events and die. Returns its token."""
     life = Life()
     life.server, life.store = rig.server, rig.store
     life.store.begin("r", {"chore": 1, "tally": 1, "mirror": 1}, STARTED)
@@ -245,8 +244,8 @@ def _die_after(rig: Rig, tell: Tell) -> str:
     return life.ledger.token
 
 
-def test_an_entry_that_cannot_be_read_is_passed_over_with_an_event(rig: Rig) -> None:
-    """Another's, that somebody has subscribed to, and one's own. Told once, however often it is read."""
+def test_an_unreadable_entry_is_quarantined_with_an_event(rig: Rig) -> None:
+    """One of another shard with a subscriber, and one of its own. Reported once, however often it is read."""
     first = rig.process(tally.kind(1), mirror.kind(1))
     with rig.server.changed:
         rig.server.append(Record("tally.Added@1", "tally/a", "", "tally#1", "", b"\xc1"))

@@ -1,4 +1,4 @@
-"""URLs of Redis servers: what is taken, what is refused, and that no error shows a password."""
+"""URLs of Redis servers: which are accepted, which are refused, and that no error shows a password."""
 
 import pytest
 
@@ -25,41 +25,41 @@ def test_the_place_is_shown_without_password_and_options(url: str) -> None:
 
 
 BAD = {
-    "x:S3CRET@h": "no URL of a Redis server",
-    "http://S3CRET@h": "no URL of a Redis server",
-    "redis://x:S3CRET@[::1": "no URL of a Redis server",
-    "redis://:S3C/RET@h": "no URL of a Redis server",
-    "redis://:S3C#RET@h": "no URL of a Redis server",
-    "redis://:12?S3CRET@h": "no URL of a Redis server",
-    "redis://u/S3CRET@h": "no URL of a Redis server",
-    "redis://h:x": "no URL of a Redis server",
-    "redis://h:0": "no URL of a Redis server",
+    "x:S3CRET@h": "not a URL of a Redis server",
+    "http://S3CRET@h": "not a URL of a Redis server",
+    "redis://x:S3CRET@[::1": "not a URL of a Redis server",
+    "redis://:S3C/RET@h": "not a URL of a Redis server",
+    "redis://:S3C#RET@h": "not a URL of a Redis server",
+    "redis://:12?S3CRET@h": "not a URL of a Redis server",
+    "redis://u/S3CRET@h": "not a URL of a Redis server",
+    "redis://h:x": "not a URL of a Redis server",
+    "redis://h:0": "not a URL of a Redis server",
     "redis://": "names no host",
     "redis://:S3CRET@": "names no host",
-    "redis://:S3CRET@h/name": "names a database that is no number",
+    "redis://:S3CRET@h/name": "names a database that is not a number",
     "unix://:S3CRET@": "does not name a socket",
     "unix://run/redis.sock": "does not name a socket by its absolute path",
-    "redis://:S3CRET@h?foo=bar": "the unknown option 'foo', expected some of db, username, password",
+    "redis://:S3CRET@h?foo=bar": "the unknown option 'foo', expected one of db, username, password",
     "redis://:S3CRET@h?foo": "the unknown option 'foo'",
     "redis://h:12?S3CRET": "an unknown option, expected",
     "redis://h?socket_timeout=1": "the unknown option 'socket_timeout'",
     "redis://h?ssl_ca_certs=/ca": "the unknown option 'ssl_ca_certs'",
-    "rediss://h?ssl_cert_reqs=S3CRET": "the option 'ssl_cert_reqs' with a value that it cannot have",
-    "redis://h?db=S3CRET": "the option 'db' with a value",
-    "redis://h?password=": "the option 'password' with a value",
+    "rediss://h?ssl_cert_reqs=S3CRET": "the option 'ssl_cert_reqs' with an invalid value",
+    "redis://h?db=S3CRET": "the option 'db' with an invalid value",
+    "redis://h?password=": "the option 'password' with an invalid value",
     "redis://h?password=S3CRET&password=x": "the same option twice",
 }
 
 
 @pytest.mark.parametrize("url", BAD)
-def test_what_is_refused_is_refused_without_its_text(url: str) -> None:
+def test_a_refusal_does_not_show_the_url(url: str) -> None:
     with pytest.raises(urls.RedisUrlError) as caught:
         RedisStore(url, "n")
     assert BAD[url] in str(caught.value)
     assert "S3C" not in str(caught.value)
 
 
-def test_a_password_from_elsewhere_is_put_into_the_url() -> None:
+def test_a_password_from_another_setting_is_put_into_the_url() -> None:
     assert urls.with_password("rediss://h:1/2?ssl_cert_reqs=none", "a/b") == (
         "rediss://:a%2Fb@h:1/2?ssl_cert_reqs=none"
     )

@@ -1,4 +1,4 @@
-"""What was sent while no process ran is decided before any effect of the recovered states begins."""
+"""Commands sent while no process ran are decided before any effect of the recovered states begins."""
 
 import dataclasses
 import threading
@@ -18,7 +18,7 @@ from tests.support.scratch import HANG_SECONDS
 
 
 class Work:
-    """The worker of the chore's wish: remembers which wishes it began, and ends none but `done`."""
+    """The worker of the chore's intents: records those it began, and completes only `done`."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -31,7 +31,7 @@ class Work:
 
 
 def obedient(work: Work) -> Kind[chore.Chore]:
-    """The chore, which drops its wish when the tally has added something to its entity."""
+    """The chore, which drops its intent when the tally has added a number to its entity."""
 
     def decide(state: chore.Chore, message: object, now: int) -> Any:
         return (chore.Told(),) if isinstance(message, tally.Added) else chore.decide(state, message, now)
@@ -40,19 +40,19 @@ def obedient(work: Work) -> Kind[chore.Chore]:
     return chore.kind(work, decider=decider, subscribes={tally.Added: lambda added: (added.key,)})
 
 
-def begin_wishes(rig: Rig, count: int) -> None:
-    """A process that has begun so many wishes, of the entities 0, 1, ..., and has ended before any was done."""
+def begin_effects(rig: Rig, count: int) -> None:
+    """Run a process that begins `count` effects, of entities 0, 1, ..., and ends before any is done."""
     before = Work()
     rig.process(obedient(before), tally.kind(1))
     for key in range(count):
         rig.send(Tell(request=request(), key=str(key), wish=f"w{key}"))
-    scratch.wait_until(lambda: len(before.begun) == count, "the wishes' begin")
+    scratch.wait_until(lambda: len(before.begun) == count, "all effects")
     rig.retire()
     assert not rig.events(chore.Answered)
 
 
-def test_a_command_of_its_own_comes_before_a_recovered_wish(rig: Rig) -> None:
-    begin_wishes(rig, 1)
+def test_a_command_of_its_own_comes_before_a_recovered_effect(rig: Rig) -> None:
+    begin_effects(rig, 1)
     rig.send(Tell(request=request(), key="0"))
     after = Work()
     rig.process(obedient(after), tally.kind(1))
@@ -61,40 +61,38 @@ def test_a_command_of_its_own_comes_before_a_recovered_wish(rig: Rig) -> None:
     assert after.begun == ["done"]
 
 
-def test_a_command_to_another_kind_comes_before_a_recovered_wish(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_to_another_kind_comes_before_a_recovered_effect(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a pod's deletion, which is sent to `manifests`, comes before the start of its container."""
     monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
-    begin_wishes(rig, 3)
+    begin_effects(rig, 3)
     for key in ("0", "2"):
         rig.send(tally.Add(request=request(), key=key, number=1), "tally")
     after = Work()
     rig.process(obedient(after), tally.kind(1))
     rig.send(Tell(request=request(), key="last", wish="done"))
     rig.wait(chore.Answered)
-    scratch.wait_until(lambda: "w1" in after.begun, "the wish that nobody took back")
+    scratch.wait_until(lambda: "w1" in after.begun, "the effect that is still wanted")
     assert sorted(after.begun) == ["done", "w1"]
 
 
-def test_a_command_that_cannot_be_decided_holds_nobody_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_cannot_be_decided_blocks_no_other_shard(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
-    begin_wishes(rig, 1)
+    begin_effects(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1, poison=True), "tally")
     after = Work()
     rig.process(obedient(after), tally.kind(1))
-    scratch.wait_until(lambda: after.begun == ["w0"], "the wish", seconds=60)
+    scratch.wait_until(lambda: after.begun == ["w0"], "the effect", seconds=60)
 
 
-def test_a_command_to_a_kind_of_another_process_comes_before_a_recovered_wish(
+def test_a_command_to_a_kind_of_another_process_comes_before_a_recovered_effect(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
-    begin_wishes(rig, 1)
+    begin_effects(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1), "tally")
     after, line = Work(), Line()
     rig.process(obedient(after), line=line, begin=False).start()
-    scratch.wait_until(
-        lambda: line.calls.count("heads") > 3 or bool(after.begun), "the other's cursor, asked for again"
-    )
+    scratch.wait_until(lambda: line.calls.count("heads") > 3 or bool(after.begun), "another look at the other's cursor")
     rig.process(tally.kind(1))
     rig.wait(chore.Told, 2)
     rig.send(Tell(request=request(), key="last", wish="done"))
@@ -102,18 +100,20 @@ def test_a_command_to_a_kind_of_another_process_comes_before_a_recovered_wish(
     assert after.begun == ["done"]
 
 
-def test_a_command_that_no_process_reads_holds_nobody_up_for_long(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_no_process_reads_blocks_others_only_briefly(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 0.2)
-    begin_wishes(rig, 1)
+    begin_effects(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1), "tally")
     after = Work()
     rig.process(obedient(after))
-    scratch.wait_until(lambda: after.begun == ["w0"], "the wish")
+    scratch.wait_until(lambda: after.begun == ["w0"], "the effect")
 
 
-def test_nobody_else_is_hosted_before_a_waiting_command_is_decided(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_shard_is_hosted_before_a_waiting_command_is_decided(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
-    begin_wishes(rig, 1)
+    begin_effects(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1), "tally")
     deciding, release = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Turns: the order in which they come, and that each is given back."""
+"""Queues of one-shots: their order, their limits, and that each turn is given back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chronolet.kernel.observer import Queue
 
 
 class Clock:
-    """Rings when it is told to."""
+    """Timers that fire when the test calls them."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -27,11 +27,11 @@ class Clock:
         return timer
 
     def running(self, after: float) -> int:
-        """How many are still to ring after so many seconds."""
+        """The number of pending timers with this delay."""
         return sum(seconds == after and timer.action is not None for seconds, timer in self._timers)
 
     def ring(self, after: float = PATIENCE_SECONDS) -> None:
-        """What was to ring after so many seconds."""
+        """Fire the timers with this delay."""
         timers, self._timers = self._timers, []
         for seconds, timer in timers:
             if seconds != after:
@@ -41,7 +41,7 @@ class Clock:
 
 
 class Piece:
-    """A one-shot that only says when it is launched."""
+    """A one-shot that only records its launch."""
 
     def __init__(self, name: str, launched: list[str], *, at_once: int | Pace | None = 1, rank: Any = ()) -> None:
         self.name = self.key = name
@@ -49,7 +49,7 @@ class Piece:
         self.lane = ("pod", "start")
         self.at_once = at_once
         self.rank = rank
-        self.beside = 0
+        self.concurrent = 0
         self._launched = launched
 
     def queued(self, queue: Queue) -> None:
@@ -60,15 +60,15 @@ class Piece:
 
 
 class Noted(Pace):
-    """Notes how many were at work beside each that ended."""
+    """Notes how many ran concurrently with each one that ended."""
 
     def __init__(self, most: int, first: int) -> None:
         super().__init__(most, first)
-        self.beside: list[int] = []
+        self.concurrent: list[int] = []
 
-    def ended(self, what: str, seconds: float, *, beside: int) -> None:
-        self.beside.append(beside)
-        super().ended(what, seconds, beside=beside)
+    def ended(self, name: str, seconds: float, *, concurrent: int) -> None:
+        self.concurrent.append(concurrent)
+        super().ended(name, seconds, concurrent=concurrent)
 
 
 def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> None:
@@ -80,11 +80,11 @@ def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> 
         workshop.submit(piece)
     assert launched == ["now"]
     for _ in range(4):
-        workshop.left(next(piece for piece in pieces if piece.name == launched[-1]))
+        workshop.release(next(piece for piece in pieces if piece.name == launched[-1]))
     assert launched == ["now", "first", "second", "third", "late"]
 
 
-def test_one_that_has_to_wait_learns_what_stands_before_it() -> None:
+def test_a_queued_one_shot_learns_its_place_in_the_queue() -> None:
     launched: list[str] = []
     workshop = Workshop(Clock().after)
     pieces = [
@@ -95,9 +95,9 @@ def test_one_that_has_to_wait_learns_what_stands_before_it() -> None:
     assert [piece.queues for piece in pieces[:2]] == [[], []]
     before = {"at_work": 2, "allowed": 2, "holders": ("a", "b")}
     assert [piece.queues for piece in pieces[2:]] == [[Queue(ahead=ahead, **before)] for ahead in (0, 0, 1)]
-    workshop.left(pieces[0])
-    workshop.left(pieces[1])
-    workshop.left(pieces[3])
+    workshop.release(pieces[0])
+    workshop.release(pieces[1])
+    workshop.release(pieces[3])
     assert launched == ["a", "b", "d", "e", "c"]
     assert [piece.queues[1:] for piece in pieces[2:]] == [[Queue(ahead=ahead, **before)] for ahead in (2, 0, 1)]
     last = Piece("f", launched, at_once=2, rank=(9,))
@@ -105,7 +105,7 @@ def test_one_that_has_to_wait_learns_what_stands_before_it() -> None:
     assert last.queues == [Queue(at_work=2, allowed=2, holders=("e", "c"))]
 
 
-def test_what_is_withdrawn_is_never_launched() -> None:
+def test_a_withdrawn_one_shot_is_never_launched() -> None:
     launched: list[str] = []
     workshop = Workshop(Clock().after)
     pieces = [Piece(name, launched) for name in ("a", "b", "c")]
@@ -114,11 +114,11 @@ def test_what_is_withdrawn_is_never_launched() -> None:
     assert workshop.withdraw(pieces[1])
     assert not workshop.withdraw(pieces[1])
     assert not workshop.withdraw(pieces[0])
-    workshop.left(pieces[0])
+    workshop.release(pieces[0])
     assert launched == ["a", "c"]
 
 
-def test_what_may_hang_keeps_nobody_waiting() -> None:
+def test_a_one_shot_that_may_hang_keeps_no_other_waiting() -> None:
     launched: list[str] = []
     clock, pace = Clock(), Pace(32, first=2)
     workshop = Workshop(clock.after)
@@ -131,10 +131,10 @@ def test_what_may_hang_keeps_nobody_waiting() -> None:
     for _ in range(MOST_LATE):
         clock.ring()
     assert len(launched) == 2 + MOST_LATE, "but not ever more of them"
-    workshop.left(pieces[0])
+    workshop.release(pieces[0])
     assert len(launched) == 2 + MOST_LATE + 1
     for piece in pieces[1:]:
-        workshop.left(piece)
+        workshop.release(piece)
     assert launched == [piece.name for piece in pieces]
     clock.ring()
     workshop.submit(Piece("next", launched, at_once=pace))
@@ -142,7 +142,7 @@ def test_what_may_hang_keeps_nobody_waiting() -> None:
 
 
 @pytest.mark.parametrize(("most", "launches"), [(32, 24), (16, 16), (14, 14)])
-def test_what_may_hang_does_not_count_against_a_high_limit_either(most: int, launches: int) -> None:
+def test_a_one_shot_that_may_hang_does_not_count_against_a_high_limit_either(most: int, launches: int) -> None:
     launched: list[str] = []
     clock, pace = Clock(), Pace(most, first=16)
     workshop = Workshop(clock.after)
@@ -153,7 +153,7 @@ def test_what_may_hang_does_not_count_against_a_high_limit_either(most: int, lau
     assert len(launched) == launches, "eight more, as long as that is not more than may be at work in all"
 
 
-def test_what_may_hang_is_not_beside_the_others() -> None:
+def test_one_shots_that_may_hang_do_not_count_as_concurrent() -> None:
     launched: list[str] = []
     clock, pace = Clock(), Noted(32, first=2)
     workshop = Workshop(clock.after)
@@ -161,12 +161,12 @@ def test_what_may_hang_is_not_beside_the_others() -> None:
     workshop.submit(hangs)
     clock.ring()
     workshop.submit(other)
-    workshop.took(other, "start", 1.0)
-    workshop.took(hangs, "start", 60.0)
-    assert pace.beside == [0, 1]
+    workshop.record_duration(other, "start", 1.0)
+    workshop.record_duration(hangs, "start", 60.0)
+    assert pace.concurrent == [0, 1]
 
 
-def test_only_what_had_nothing_beside_it_all_the_time_ran_alone() -> None:
+def test_only_a_one_shot_without_any_concurrent_one_ran_alone() -> None:
     pace = Noted(32, first=3)
     workshop = Workshop(Clock().after)
     outer, inner, other = (Piece(name, [], at_once=pace) for name in ("outer", "inner", "other"))
@@ -174,20 +174,20 @@ def test_only_what_had_nothing_beside_it_all_the_time_ran_alone() -> None:
     for piece in (inner, other):
         workshop.submit(piece)
     for piece in (inner, other):
-        workshop.left(piece)
-    workshop.took(outer, "start", 1.0)
-    workshop.left(outer)
+        workshop.release(piece)
+    workshop.record_duration(outer, "start", 1.0)
+    workshop.release(outer)
     workshop.submit(other)
-    workshop.took(other, "start", 1.0)
-    assert pace.beside == [2, 0]
+    workshop.record_duration(other, "start", 1.0)
+    assert pace.concurrent == [2, 0]
 
 
 def test_the_end_of_one_whose_turn_was_taken_back_is_no_failure() -> None:
     piece = Piece("a", [], at_once=Pace(8, first=1))
     workshop = Workshop(Clock().after)
     workshop.submit(piece)
-    workshop.left(piece)
-    workshop.took(piece, "start", 1.0)
+    workshop.release(piece)
+    workshop.record_duration(piece, "start", 1.0)
 
 
 def test_a_limit_that_grows_lets_several_begin() -> None:
@@ -198,16 +198,16 @@ def test_a_limit_that_grows_lets_several_begin() -> None:
     for _ in range(3):
         alone = Piece("alone", [], at_once=pace)
         workshop.submit(alone)
-        workshop.took(alone, "start", 0.4)
-        workshop.left(alone)
+        workshop.record_duration(alone, "start", 0.4)
+        workshop.release(alone)
     pieces = [Piece(str(number), launched, at_once=pace) for number in range(40)]
     for piece in pieces:
         workshop.submit(piece)
     assert len(launched) == 2
     for piece in pieces[:20]:
         now[0] += 0.1
-        workshop.took(piece, "start", 0.4)
-        workshop.left(piece)
+        workshop.record_duration(piece, "start", 0.4)
+        workshop.release(piece)
     assert len(launched) == 20 + pace.limit
     assert pace.limit == 4 * GAIN, "four were carried at once"
 
@@ -224,7 +224,7 @@ def test_the_first_of_a_batch_has_a_head_start() -> None:
     assert clock.seconds.count(0.5) == 1
     clock.ring(0.5)
     assert launched == ["0", "1"]
-    workshop.left(pieces[0])
+    workshop.release(pieces[0])
     assert launched == ["0", "1", "2"]
 
 
@@ -243,9 +243,9 @@ def test_during_a_head_start_each_job_that_ends_makes_room_for_two() -> None:
     pieces = [Piece(str(number), launched, at_once=Pace(8, first=4, head_start_seconds=0.5)) for number in range(9)]
     for piece in pieces:
         workshop.submit(piece)
-    workshop.left(pieces[0])
+    workshop.release(pieces[0])
     assert launched == list("012")
-    workshop.left(pieces[1])
+    workshop.release(pieces[1])
     assert launched == list("01234")
     clock.ring(0.5)
     assert launched == list("012345")
@@ -258,7 +258,7 @@ def test_a_head_start_leads_to_the_limit_and_no_further() -> None:
     for piece in pieces:
         workshop.submit(piece)
     for piece in pieces[:5]:
-        workshop.left(piece)
+        workshop.release(piece)
     assert launched == list("01234567")
 
 
@@ -268,7 +268,7 @@ def test_a_head_start_is_over_when_nothing_is_at_work() -> None:
     piece = Piece("a", [], at_once=Pace(8, first=3, head_start_seconds=0.5))
     workshop.submit(piece)
     assert clock.running(0.5) == 1
-    workshop.left(piece)
+    workshop.release(piece)
     assert not clock.running(0.5)
 
 
@@ -282,8 +282,8 @@ def test_only_a_lane_that_was_idle_gives_a_head_start() -> None:
     clock.ring(0.5)
     workshop.submit(second)
     assert launched == ["0", "1"]
-    workshop.left(first)
-    workshop.left(second)
+    workshop.release(first)
+    workshop.release(second)
     workshop.submit(third)
     assert clock.seconds.count(0.5) == 2
 
@@ -302,7 +302,7 @@ def test_a_pace_learns_when_the_waiting_ends() -> None:
             workshop.withdraw(pieces[2])
         else:
             for piece in pieces[:2]:
-                workshop.left(piece)
+                workshop.release(piece)
         assert pace.limit == 2
         for piece in pieces[: 2 if withdrawn else 0]:
-            workshop.left(piece)
+            workshop.release(piece)

@@ -91,7 +91,7 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ({"port": "x"}, "--port: found 'x', expected a whole number from 0 to 65535"),
         (
             {"redis": "localhost:6379"},
-            "--redis: the URL is no URL of a Redis server, expected unix://SOCKET",
+            "--redis: the URL is not a URL of a Redis server, expected unix://SOCKET",
         ),
         ({"actors": "pod,cook"}, f"--actors: found 'pod,cook', expected some of {', '.join(known.ALL_ACTORS)}"),
         ({"pleg_relist_period": "10"}, "--pleg-relist-period: found '10', expected a duration above zero"),
@@ -121,7 +121,7 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ({"docker": "ssh://me:S3CRET@[::1"}, "--docker: found a URL that cannot be read, expected a URL such as"),
         (
             {"redis": "redis://h?foo=bar"},
-            "--redis: the URL has the unknown option 'foo', expected some of db",
+            "--redis: the URL has the unknown option 'foo', expected one of db",
         ),
         ({"redis": "redis://:pw@h"}, "--redis: every user of this machine may read a password among a process's"),
         ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec"),

@@ -2,7 +2,7 @@
 disk is full (DESIGN 4, last line).
 
 Comes in: settings. Goes out: a running server; how the disk stands, for the keeper, who writes it into the log. It
-works without the log, for the log may be what is down. Next: `kernel.server`, `kernel.ballast`, `keeper.disk`.
+works without the log, for the log may be what is down. Next: `kernel.server`, `kernel.disk_reserve`, `keeper.disk`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 
 import structlog
 
-from chronolet.adapters.redis_server.disk_reserve import Ballast
+from chronolet.adapters.redis_server.disk_reserve import DiskReserve
 from chronolet.adapters.redis_server.server import OwnServer, ServerFailed
 from chronolet.keeper.disk import Disk
 from chronolet.keeper.signals import BallastBack, BallastGone
@@ -45,7 +45,7 @@ class RedisGuard:
         most_bytes: int = 0,
     ) -> None:
         self._server = OwnServer(root, appendfsync=appendfsync, most_bytes=most_bytes)
-        self._ballast = Ballast(root / "ballast", ballast_bytes)
+        self._ballast = DiskReserve(root / "ballast", ballast_bytes)
         self._rest_seconds = ballast_rest_seconds
         self._disk = disk
         self._hold_again_at = 0.0
@@ -125,7 +125,7 @@ class RedisGuard:
         return self._server.ensure()
 
     def _give_up(self, error: str) -> None:
-        freed = self._ballast.give_up()
+        freed = self._ballast.release()
         self._hold_again_at = time.monotonic() + self._rest_seconds
         log.error("disk full: the ballast was given up", freed_bytes=freed, error=error)
         self._disk.tell(BallastGone(freed_bytes=freed, error=error))

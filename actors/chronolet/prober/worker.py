@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.kernel.hosting.shared_actors import SharedActor
 from chronolet.kernel.kind import EffectContext, Ended
 from chronolet.ports.pods.probes import Attempt, Prober, Reading, Target, Timer
@@ -139,7 +139,7 @@ class ProbeWorker(SharedActor):
         """On any thread, before every call."""
         try:
             self._context.fence("probe")
-        except Fenced:
+        except LostOwnership:
             return False
         return True
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chronolet.adapters.fakes.runtime import FakeRuntime
-from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.ports.machine.cgroups import CgroupRefusal
 from chronolet.rules.resources.cgroups import Values
 from chronolet.rules.resources.container_limits import Holding
@@ -60,7 +60,7 @@ def test_it_is_held_once_it_runs(place: Place) -> None:
 def test_it_is_held_though_others_told_first_that_it_runs(place: Place) -> None:
     context = Context()
     context.at["after docker.start"] = context.cancelled.set
-    with pytest.raises(Fenced):
+    with pytest.raises(LostOwnership):
         place.start(context)
     assert [values for _, values in place.notes.held] == [HELD]
 

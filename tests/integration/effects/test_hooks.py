@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.pod import signals, wanted
 from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, ResourceRequirements
 from tests.integration.effects.support import (
@@ -128,7 +128,7 @@ def test_a_hook_that_goes_on_while_its_agent_dies_is_waited_for(world: World) ->
 
 
 def _run_until_fenced(world: World, effect: wanted.RunHook, context: Context) -> None:
-    with pytest.raises(Fenced):
+    with pytest.raises(LostOwnership):
         world.run(effect, context)
 
 
@@ -289,7 +289,7 @@ def test_a_request_that_is_no_longer_wanted_ends(world: World, port: int) -> Non
     context = Context()
     timer = threading.Timer(0.3, context.cancelled.set)
     timer.start()
-    with pytest.raises(Fenced):
+    with pytest.raises(LostOwnership):
         world.run(request(port, "/held"), context)
     timer.join()
 

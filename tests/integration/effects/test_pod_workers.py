@@ -11,7 +11,7 @@ import pytest
 
 from chronolet.adapters.machine.processes import HostProcesses
 from chronolet.adapters.state_folder.specs import SpecFiles
-from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import specs
 from chronolet.pod.workers import patience, stopping
@@ -415,7 +415,7 @@ def test_a_stop_that_is_no_longer_wanted_ends_in_the_middle_of_its_grace(world: 
     def stop() -> None:
         try:
             world.run(stop_container(up.id, grace=600, deadline=now() + 600_000), context)
-        except Fenced as fenced:
+        except LostOwnership as fenced:
             ended.append(fenced)
 
     thread = threading.Thread(target=stop)

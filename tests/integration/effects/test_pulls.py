@@ -11,7 +11,7 @@ import pytest
 
 from chronolet.adapters.images.registry_keys import HostKeyring
 from chronolet.adapters.state_folder.secrets import SecretFiles
-from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.pod import signals
 from chronolet.pod.workers import pulling
 from chronolet.pod.workers.images import Pulls
@@ -83,7 +83,7 @@ def test_a_pull_that_is_no_longer_wanted_ends_although_the_registry_is_silent(
         def run() -> None:
             try:
                 world.run(ensure(registry.reference, "Always"), context)
-            except Fenced as fenced:
+            except LostOwnership as fenced:
                 ends.append(fenced)
 
         thread = threading.Thread(target=run)

@@ -265,7 +265,7 @@ def test_a_file_damaged_after_the_trim_is_named_to_readers(archived: tuple[Desk,
 def test_another_nodes_archive_is_not_taken_for_ours(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
     Archive(at_desk.folder, "other", "run-1").write(at_desk.written[: first.n], START)
-    assert "its header says node 'other', expected 'n'" in refused(at_desk.trim(first))
+    assert "header has node 'other', expected 'n'" in refused(at_desk.trim(first))
 
 
 def test_the_list_of_nodes(at_desk: Desk, redis_server: PrivateRedis) -> None:

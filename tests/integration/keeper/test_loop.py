@@ -149,7 +149,7 @@ def _damage_is_named(here: Place, store: RedisStore) -> None:
     # The agent, too, says so in one clear line for each shard, and does not act on half a history.
     version = store.heads([MANIFESTS])[MANIFESTS].version
     agent = here.start(measure=600, port=free_port())
-    here.wait_until(lambda: agent.log.count("shard left alone") == 2, "both shards")
+    here.wait_until(lambda: agent.log.count("shard quarantined") == 2, "both shards")
     assert str(path) in agent.log
     assert "Traceback" not in agent.log
     here.wait_until(lambda: "the process is without its history" in agent.get("/readyz")[1], "its state")

@@ -134,7 +134,7 @@ OLD = "#!/bin/sh\necho 'Redis server v=6.0.16 sha=00000000:0 malloc=libc bits=64
 ODD = "#!/bin/sh\nexit 3\n"
 
 
-@pytest.mark.parametrize(("script", "finding"), [(OLD, "is version 6.0.16"), (ODD, "is no server that starts")])
+@pytest.mark.parametrize(("script", "finding"), [(OLD, "is version 6.0.16"), (ODD, "does not start")])
 def test_a_wrong_server_on_path_is_one_clear_line(here: Place, script: str, finding: str) -> None:
     programs = here.disk / "bin"
     programs.mkdir()

@@ -1,4 +1,4 @@
-"""A node with one owned shard on a real server, and the steps that fit it. For the tests beside this file."""
+"""A node with one owned shard on a real server, and the steps that fit it. For the tests in this folder."""
 
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Acquired, Step, Store
@@ -23,7 +23,7 @@ def connect(url: str, **options: object) -> RedisStore:
 
 
 def begin(store: Store) -> str:
-    """Start the log and take the shard; its token."""
+    """Begin the log and acquire the shard; returns its token."""
     store.begin("run-1", {"pod": 2, "keeper": 1}, STARTED)
     store.renew("p", "info", 3_600_000)
     return take(store, SHARD)

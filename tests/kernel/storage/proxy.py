@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 class Proxy:
-    """Passes bytes between a unix socket of its own and the server's."""
+    """Relays bytes between its own unix socket and the server's."""
 
     def __init__(self, folder: Path, target: Path) -> None:
         self.path = folder / "proxy"
@@ -36,7 +36,7 @@ class Proxy:
         self._keep = marker
 
     def deliver(self) -> bytes:
-        """Let the kept call arrive, late; the server's reply, which nobody waits for."""
+        """Deliver the held call late; returns the server's reply, which no client awaits."""
         server, data = self._kept.pop()
         server.sendall(data)
         return server.recv(65536)
@@ -74,7 +74,7 @@ class Proxy:
         client.shutdown(socket.SHUT_RDWR)
 
     def _swallow(self, client: socket.socket, data: bytes) -> None:
-        """Do the call on a connection of its own, and let the client never hear of it."""
+        """Make the call on a separate connection, and withhold the reply from the client."""
         with socket.socket(socket.AF_UNIX) as server:
             server.connect(str(self._target))
             server.sendall(data)

@@ -1,4 +1,4 @@
-"""What a kill in the middle of a write leaves of it: nothing comes back, now or later."""
+"""A kill in the middle of a write: no part of that write is loaded, now or later."""
 
 import os
 import shutil
@@ -55,7 +55,7 @@ def begun(server: OwnServer) -> tuple[RedisStore, str, list[int]]:
 
 
 def test_the_file_ends_with_a_whole_transaction_wherever_it_was_cut(server: OwnServer, tmp_path: Path) -> None:
-    """What is whole is known from the sizes that the file had when each step was acknowledged."""
+    """The file's sizes after each acknowledged step show how much of it is whole."""
     store, _, sizes = begun(server)
     store.close()
     folder = server.folder / "appendonlydir"
@@ -95,7 +95,7 @@ def test_what_is_no_torn_end_is_left_as_it_is(server: OwnServer) -> None:
     folder, content = server.folder / "appendonlydir", bytearray(file_of(server).read_bytes())
     content[sizes[1] + 1 : sizes[1] + 3] = b"xx"
     file_of(server).write_bytes(content)
-    with pytest.raises(RepairError, match=r"incr.aof: damaged behind command \d+: "):
+    with pytest.raises(RepairError, match=r"incr.aof: damaged after command \d+: "):
         cut_torn_end(folder)
     file_of(server).write_bytes(b"+OK\r\n")
     with pytest.raises(RepairError, match=r"command 1 is b'OK', expected a list of words"):
@@ -107,7 +107,7 @@ def test_what_is_no_torn_end_is_left_as_it_is(server: OwnServer) -> None:
 
 
 def test_a_file_that_cannot_be_cut_is_told(server: OwnServer) -> None:
-    """The end is torn, and what is before it is not what Redis writes: who repairs it has to know what goes."""
+    """The end is incomplete and the data before it is not Redis's: only a person may repair it."""
     store, _, sizes = begun(server)
     store.close()
     killed(server, sizes[3] - 3)

@@ -1,4 +1,4 @@
-"""Archive files: what goes in comes out, over files and ranges, and damage is told."""
+"""Archive files: entries round-trip across files and ranges, and damage is reported."""
 
 import hashlib
 import random
@@ -142,7 +142,7 @@ def test_damage_is_told(name: str, archive: Archive) -> None:
 
 
 def test_any_changed_byte_is_told_or_harmless(archive: Archive) -> None:
-    """Every place of the file in turn: never other entries without an error."""
+    """Damage at any byte of the file raises an error or changes no entry."""
     written = entries(1, 40)
     path = archive.write(written, START).path
     content = path.read_bytes()
@@ -166,7 +166,7 @@ def test_size_of_typical_events(archive: Archive) -> None:
 
 
 def typical(n: int, chance: random.Random) -> Entry:
-    """One of many pods' containers that start and die, each told by an event whose cause is a recent one."""
+    """An event of one of many pods' containers that start and die; its cause is a recent event."""
     cls = chance.choice((pleg.ContainerStarted, pleg.ContainerDied, pod.ContainerStarted, pod.ContainerExited))
     name = f"default/web-{chance.randrange(30)}"
     at = Position(1_700_000_000_000 + n * 137 + chance.randrange(100), n)

@@ -1,4 +1,4 @@
-"""A connection that is dropped is freed at once, whatever became of it: none waits for Python's search for cycles."""
+"""A dropped connection is freed immediately, after any kind of failure, without Python's cycle collector."""
 
 import contextlib
 import gc
@@ -60,7 +60,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def no_collector() -> Iterator[None]:
-    """Without the search for cycles, what is freed is freed because nothing refers to it."""
+    """Disable the cycle collector: an object is freed only when nothing refers to it."""
     gc.collect()
     gc.disable()
     yield
@@ -68,7 +68,7 @@ def no_collector() -> Iterator[None]:
 
 
 def use(url: str, *, timeout: float = scratch.HANG_SECONDS) -> tuple[str, "weakref.ref[object]"]:
-    """What a call on a new connection comes to; and the connection, with its buffer, as long as it exists."""
+    """The result of a call on a new connection, and a weak reference to the connection with its buffer."""
     channel = Channel(Address(url), timeout)
     wire = weakref.ref(channel._connection)
     try:
@@ -94,28 +94,28 @@ def use(url: str, *, timeout: float = scratch.HANG_SECONDS) -> tuple[str, "weakr
 )
 def test_a_dropped_connection_is_freed(no_collector: None, folder: Path, answers: list[bytes], outcome: str) -> None:
     server = Answering(folder / "socket", iter(answers))
-    told, wire = use(server.url)
+    result, wire = use(server.url)
     server.close()
-    assert (told, wire()) == (outcome, None)
+    assert (result, wire()) == (outcome, None)
 
 
 def test_a_connection_that_timed_out_is_freed(no_collector: None, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(folder / "socket"))
         silent.listen(5)
-        told, wire = use(f"unix://{folder / 'socket'}", timeout=0.05)
-    assert (told, wire()) == ("StoreUnreachable", None)
+        result, wire = use(f"unix://{folder / 'socket'}", timeout=0.05)
+    assert (result, wire()) == ("StoreUnreachable", None)
 
 
 def test_a_connection_that_found_no_server_is_freed(no_collector: None, folder: Path) -> None:
-    told, wire = use(f"unix://{folder / 'socket'}")
-    assert (told, wire()) == ("StoreUnreachable", None)
+    result, wire = use(f"unix://{folder / 'socket'}")
+    assert (result, wire()) == ("StoreUnreachable", None)
 
 
 def test_a_server_that_loads_is_asked_by_one_connection(
     no_collector: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its server answers LOADING thirty times. Each of those made a connection with a buffer of its own."""
+    """Its server replies LOADING thirty times. Each reply used a connection with its own buffer."""
     made = 0
     connection = Address.connection
 
@@ -137,7 +137,7 @@ def test_a_server_that_loads_is_asked_by_one_connection(
 
 
 def join_at_once(channel: Channel, calls: list[bytes]) -> list[str]:
-    """What each call comes to, where all wait while another one has the connection; in the order of the calls."""
+    """The result of each call, in order; all of them wait while another call has the connection."""
     outcomes = [""] * len(calls)
 
     def join(number: int) -> None:
@@ -193,7 +193,7 @@ def test_who_has_an_answer_waits_for_no_further_round_trip(folder: Path) -> None
     with ThreadPoolExecutor(4) as threads:
 
         def joining(waiting: int) -> Future[bytes]:
-            """A call that waits, among so many, for the trip under way."""
+            """One of several calls that wait for the current round trip to end."""
             joined = threads.submit(channel.join, call)
             scratch.wait_until(lambda: len(channel._waiting) == waiting and channel._lock.locked(), "the call")
             return joined

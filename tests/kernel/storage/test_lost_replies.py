@@ -1,6 +1,4 @@
-"""What a bad wire and a killed or stuck server do to calls: each is done once, or its caller knows that it does not
-know.
-"""
+"""Calls to a bad, killed or stuck server: each is done once, or the caller learns that it may have happened."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Who is entered as a process of the node: the living, and nobody for good."""
+"""The node's list of processes: live ones are listed, dead ones are removed."""
 
 from chronolet.kernel.storage.redis.store import RedisStore
 from tests.support import scratch

@@ -1,4 +1,4 @@
-"""What the store says of servers and data that cannot serve: one clear line, and nothing written."""
+"""Errors of the store for unsuitable servers and invalid data: one clear line, and nothing written."""
 
 import socket
 import threading
@@ -169,7 +169,7 @@ def test_a_clock_that_went_back_does_no_harm(store: RedisStore, redis_server: Pr
 
 
 def test_what_a_step_consumes_from_an_emptied_log(store: RedisStore, redis_server: PrivateRedis) -> None:
-    """Trimmed is as good as there; what the log never had is not."""
+    """A trimmed entry counts as present; one that the log never had does not."""
     token = begin(store)
     last = store.last()
     redis_server.client().xtrim(KEYS.log, maxlen=0, approximate=False)
@@ -211,7 +211,7 @@ def test_a_foreign_entry_comes_out_for_quarantine(
 
 
 def test_a_full_server(store: RedisStore, redis_server: PrivateRedis) -> None:
-    """What adds to the log waits; what leads to less, and what keeps the node alive, goes on."""
+    """Calls that add to the log fail; calls that free memory or keep the node alive work."""
     token, client = begin(store), redis_server.client()
     for turn in range(3):
         store.step(fitting(store, token, 100, step_id=f"before {turn}"))
@@ -291,7 +291,7 @@ def test_no_append_only_file_is_a_warning_or_a_refusal() -> None:
 
 
 def test_a_server_that_repairs_its_file_by_halves_is_a_warning() -> None:
-    """Redis's default; who may not ask for the settings is not warned."""
+    """Redis's default; a user without permission to read the settings gets no warning."""
     with private_redis(more=("--aof-load-truncated", "yes")) as server:
         (warning,) = RedisStore(server.url, "n").check()
         assert "aof-load-truncated yes" in warning
@@ -310,7 +310,7 @@ def free_port() -> int:
 
 
 def listen(server: PrivateRedis) -> int:
-    """Give a server a port. One that was free a moment ago may be somebody's by now: then another."""
+    """Give a server a port; retries with another if it has been taken meanwhile."""
     while True:
         port = free_port()
         try:
@@ -339,7 +339,7 @@ def test_a_replica(redis_server: PrivateRedis) -> None:
 
 
 def test_a_server_that_is_too_old() -> None:
-    """No such server is at hand: a socket that answers INFO as one would."""
+    """Simulated by a socket that answers INFO like such a server."""
     text = b"# Server\r\nredis_version:6.2.14\r\nrole:master\r\n"
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

@@ -1,4 +1,4 @@
-"""The agent's own redis-server and its ballast, with real servers, real kills and a disk that is really full."""
+"""The agent's own redis-server and its disk reserve, with real servers, real kills and a disk that is really full."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.redis_server import binary, identity
-from chronolet.adapters.redis_server.disk_reserve import Ballast
+from chronolet.adapters.redis_server.disk_reserve import DiskReserve
 from chronolet.adapters.redis_server.server import OwnServer, ServerFailed
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.store import RedisStore
@@ -26,7 +26,7 @@ from tests.support.scratch import HANG_SECONDS
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A state folder with a path short enough for sockets; whatever runs in it ends with the test."""
+    """A state folder with a path short enough for sockets; its servers end with the test."""
     made = scratch.create("state")
     yield made
     scratch.kill(scratch.pids_naming(str(made)))
@@ -65,7 +65,7 @@ def test_starting_using_stopping(folder: Path) -> None:
 
 
 def filled(store: RedisStore, token: str) -> str:
-    """What is said when it takes no more."""
+    """Commit until the server is full; returns the error text."""
     try:
         for turn in range(1000):
             store.step(fitting(store, token, 200, step_id=f"{turn}"))
@@ -74,7 +74,7 @@ def filled(store: RedisStore, token: str) -> str:
     return ""
 
 
-def test_one_that_holds_all_it_may_keeps_that_and_goes_on_when_it_may_hold_more(folder: Path) -> None:
+def test_a_full_server_keeps_its_data_and_continues_once_its_limit_is_raised(folder: Path) -> None:
     server = OwnServer(folder, most_bytes=4 << 20)
     server.ensure()
     store = connect(server.url, strict=True)
@@ -172,7 +172,7 @@ def test_a_pid_file_of_another_process_is_no_server(folder: Path) -> None:
 
 @contextlib.contextmanager
 def fake_server(folder: Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that calls itself redis-server and names the folder's socket, as whoever likes."""
+    """A process that calls itself redis-server and names the folder's socket, as any user can."""
     program = folder.with_name(f"{folder.name}-fake") / "redis-server"
     program.parent.mkdir()
     shutil.copy("/bin/sleep", program)
@@ -189,7 +189,7 @@ def fake_server(folder: Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize("user", ["nobody", "root"])
-def test_a_process_that_only_calls_itself_our_server_is_left_alone(folder: Path, user: str) -> None:
+def test_a_process_that_only_calls_itself_our_server_gets_no_signal(folder: Path, user: str) -> None:
     server = OwnServer(folder, patience_seconds=HANG_SECONDS)
     with fake_server(folder, user=user, cwd="/") as fake:
         server.folder.mkdir(mode=0o700)
@@ -228,7 +228,7 @@ def test_a_socket_that_another_user_serves_is_refused(folder: Path) -> None:
         other.wait()
 
 
-def test_a_damaged_file_is_told(folder: Path) -> None:
+def test_a_damaged_file_is_reported(folder: Path) -> None:
     server = OwnServer(folder)
     server.ensure()
     store = connect(server.url)
@@ -239,7 +239,7 @@ def test_a_damaged_file_is_told(folder: Path) -> None:
     content = bytearray(log.read_bytes())
     content[40:60] = b"garbage in the midst"
     log.write_bytes(content)
-    with pytest.raises(ServerFailed, match=r"did not come up.*Bad file format") as caught:
+    with pytest.raises(ServerFailed, match=r"did not start.*Bad file format") as caught:
         server.ensure()
     assert not caught.value.disk_full
     assert "\n" not in str(caught.value)
@@ -253,7 +253,7 @@ def test_a_damaged_file_is_told(folder: Path) -> None:
 
 
 def fill(store: RedisStore, token: str) -> int:
-    """Commit until the server gives up; how many steps were acknowledged."""
+    """Commit until the server fails; returns the number of acknowledged steps."""
     for turn in range(10_000):
         try:
             store.step(fitting(store, token, 100, step_id=str(turn)))
@@ -262,13 +262,13 @@ def fill(store: RedisStore, token: str) -> int:
     raise AssertionError("the disk never was full")
 
 
-def test_a_full_disk_and_the_ballast(folder: Path) -> None:
-    """Redis ends when its disk is full; with the ballast's room it starts again and has every acknowledged step."""
+def test_a_full_disk_and_the_disk_reserve(folder: Path) -> None:
+    """Redis ends when its disk is full; once the reserve is released it restarts with every acknowledged step."""
     disk = folder / "redis"
     disk.mkdir(mode=0o700)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", disk], check=True)
-    ballast = Ballast(disk / "ballast", 1 << 20)
-    assert ballast.restore()
+    reserve = DiskReserve(disk / "ballast", 1 << 20)
+    assert reserve.restore()
     server = OwnServer(folder)
     server.ensure()
     store = connect(server.url, patience_seconds=0)
@@ -277,7 +277,7 @@ def test_a_full_disk_and_the_ballast(folder: Path) -> None:
     assert acknowledged > 10
     scratch.wait_until(lambda: server.pid() is None, "the server's end")
     assert server.disk_full()
-    assert ballast.give_up() >= 1 << 20
+    assert reserve.release() >= 1 << 20
     assert server.ensure() == "started"
     version = store.heads([SHARD])[SHARD].version
     assert version in (acknowledged, acknowledged + 1)
@@ -286,7 +286,7 @@ def test_a_full_disk_and_the_ballast(folder: Path) -> None:
     store.close()
 
 
-def test_a_disk_without_any_room_is_told(folder: Path) -> None:
+def test_a_disk_without_any_room_is_reported(folder: Path) -> None:
     disk = folder / "redis"
     disk.mkdir(mode=0o700)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", disk], check=True)
@@ -323,7 +323,7 @@ def test_the_program_on_path() -> None:
     assert tuple(map(int, program.version.split(".")))[:2] >= (7, 0)
 
 
-def test_an_old_one_is_passed_over(tmp_path: Path) -> None:
+def test_an_old_version_is_skipped(tmp_path: Path) -> None:
     script(tmp_path / "redis-server", "echo 'Redis server v=6.0.16 sha=00000000:0 malloc=jemalloc-5.2.1 bits=64'")
     newer = script(tmp_path / "valkey-server", "echo 'Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc bits=64'")
     assert binary.find(str(tmp_path)) == binary.Program(newer, "8.0.1")
@@ -331,12 +331,12 @@ def test_an_old_one_is_passed_over(tmp_path: Path) -> None:
 
 def test_none_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(StoreUnreachable, match=r"none was found on PATH.*apt-get install redis-server") as caught:
+    with pytest.raises(StoreUnreachable, match=r"none found on PATH.*apt-get install redis-server") as caught:
         binary.find(str(tmp_path))
     assert not caught.value.healing
     script(tmp_path / "redis-server", "echo 'Redis server v=6.0.16 sha=0'")
     script(tmp_path / "valkey-server", "exit 1")
-    with pytest.raises(StoreUnreachable, match=r"redis-server is version 6\.0\.16; .*valkey-server is no server"):
+    with pytest.raises(StoreUnreachable, match=r"redis-server is version 6\.0\.16; .*valkey-server does not start"):
         binary.find(str(tmp_path))
 
 
@@ -349,29 +349,29 @@ def test_the_one_in_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert binary.find(str(tmp_path)) == binary.Program(program, "9.1.2")
 
 
-# -- ballast ---------------------------------------------------------------------------------------------------------
+# -- disk reserve ---------------------------------------------------------------------------------------------------
 
 
-def test_ballast_takes_real_blocks(tmp_path: Path) -> None:
-    ballast = Ballast(tmp_path / "new" / "ballast", 3 << 20)
-    assert not ballast.present()
-    assert ballast.give_up() == 0
-    assert ballast.restore()
-    assert ballast.present()
-    assert ballast.path.stat().st_blocks * 512 >= 3 << 20
-    assert ballast.restore()
-    assert ballast.give_up() >= 3 << 20
-    assert not ballast.present()
+def test_a_disk_reserve_takes_real_blocks(tmp_path: Path) -> None:
+    reserve = DiskReserve(tmp_path / "new" / "ballast", 3 << 20)
+    assert not reserve.present()
+    assert reserve.release() == 0
+    assert reserve.restore()
+    assert reserve.present()
+    assert reserve.path.stat().st_blocks * 512 >= 3 << 20
+    assert reserve.restore()
+    assert reserve.release() >= 3 << 20
+    assert not reserve.present()
 
 
-def test_ballast_leaves_room(tmp_path: Path) -> None:
-    assert not Ballast(tmp_path / "ballast", 1 << 60).restore()
+def test_a_disk_reserve_leaves_room(tmp_path: Path) -> None:
+    assert not DiskReserve(tmp_path / "ballast", 1 << 60).restore()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ballast_that_is_too_small_is_written_anew(tmp_path: Path) -> None:
+def test_a_disk_reserve_that_is_too_small_is_rewritten(tmp_path: Path) -> None:
     (tmp_path / "ballast").write_bytes(b"small")
-    ballast = Ballast(tmp_path / "ballast", 1 << 20)
-    assert not ballast.present()
-    assert ballast.restore()
-    assert ballast.present()
+    reserve = DiskReserve(tmp_path / "ballast", 1 << 20)
+    assert not reserve.present()
+    assert reserve.restore()
+    assert reserve.present()

@@ -1,4 +1,4 @@
-"""A connection to a real server by each kind of URL, and what is said when it cannot be had or is lost."""
+"""Connections to a real server by each kind of URL, and the errors when one fails or is lost."""
 
 import subprocess
 import threading
@@ -13,14 +13,14 @@ from redis.connection import parse_url
 from chronolet.kernel.storage.redis import urls
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.errors import (
-    AnswerLate,
     ConnectionLost,
     LoginRefused,
     RedisError,
+    ReplyLate,
     ResponseError,
     replied,
 )
-from chronolet.kernel.storage.redis.wire import Wire
+from chronolet.kernel.storage.redis.wire import Wire, pack
 from chronolet.kernel.storage.store import StoreUnreachable
 from tests.kernel.test_redis_url import GOOD
 from tests.support.ports import free_port
@@ -43,7 +43,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Doors(NamedTuple):
-    """How a server is reached that knows the user `me`; TLS wants a certificate of the client."""
+    """Addresses of a server with the user `me`; TLS requires a client certificate."""
 
     server: PrivateRedis
     port: int
@@ -93,12 +93,12 @@ def test_tls(doors: Doors, certificates: Path) -> None:
     assert asked(f"rediss://{place}?{known}&ssl_cert_reqs=none", "PING") == b"PONG"
     by_name = f"rediss://localhost:{doors.tls_port}?{known}&{trusted}"
     assert asked(f"{by_name}&ssl_check_hostname=no", "PING") == b"PONG"
-    for url, said in {
+    for url, text in {
         f"rediss://{place}?{known}": "certificate that is not trusted",
         by_name: "certificate that is not trusted",
         f"rediss://{place}?{trusted}": "cannot be reached",
     }.items():
-        with pytest.raises(StoreUnreachable, match=said):
+        with pytest.raises(StoreUnreachable, match=text):
             asked(url, "PING")
 
 
@@ -120,7 +120,7 @@ def test_urls_mean_what_they_mean_to_redis_py(url: str) -> None:
     "command", [("SET", "k", b"\x00\r\n"), ("XADD", "s", "*", "f", -12), ("ECHO", ""), ("ECHO", "\u00fc" * 70_000)]
 )
 def test_any_command_and_any_reply_come_whole(doors: Doors, command: tuple[str | bytes | int, ...]) -> None:
-    """The last reply is longer than what is read at once."""
+    """The last reply is longer than one read."""
     channel = Channel(Address(doors.server.url), HANG_SECONDS)
     replies = channel.calls([command, command, ("LRANGE", "none", 0, -1), ("GET", "none"), ("DBSIZE",)])
     channel.disconnect()
@@ -142,20 +142,20 @@ def test_a_refusal_among_replies_is_raised_when_all_are_read(doors: Doors) -> No
 
 def test_a_late_answer_is_never_taken_for_another_calls(doors: Doors) -> None:
     wire = Wire(urls.target(doors.server.url), HANG_SECONDS)
-    wire.send(wire.pack("BLPOP", "none", "0"))
-    with pytest.raises(AnswerLate):
+    wire.send(pack("BLPOP", "none", "0"))
+    with pytest.raises(ReplyLate):
         wire.receive(0.01)
     assert not wire.connected
-    wire.send(wire.pack("ECHO", "next"))
+    wire.send(pack("ECHO", "next"))
     assert wire.receive() == b"next"
     wire.close()
 
 
 def test_a_wait_ends_when_the_connection_is_closed_here(doors: Doors) -> None:
     wire = Wire(urls.target(doors.server.url), HANG_SECONDS)
-    wire.send(wire.pack("CLIENT", "ID"))
+    wire.send(pack("CLIENT", "ID"))
     number = wire.receive()
-    wire.send(wire.pack("BLPOP", "none", "0"))
+    wire.send(pack("BLPOP", "none", "0"))
     ended: list[RedisError] = []
 
     def wait() -> None:
@@ -177,7 +177,7 @@ def test_a_wait_ends_when_the_connection_is_closed_here(doors: Doors) -> None:
     "url",
     ["unix:///nowhere/sock", "unix:///" + "x" * 200, "unix:///a%00b", "redis://127.0.0.1:1", "redis://" + "x" * 70],
 )
-def test_what_cannot_be_reached_is_said_so(url: str) -> None:
+def test_an_unreachable_server_is_reported(url: str) -> None:
     with pytest.raises(StoreUnreachable, match="cannot be reached") as caught:
         asked(url, "PING")
     assert caught.value.healing

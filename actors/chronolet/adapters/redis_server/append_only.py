@@ -1,13 +1,13 @@
-"""Cuts a write that was cut short off an append-only file, back to where the last whole command or transaction ends.
+"""Removes an incomplete last write from an append-only file, which then ends with a whole command or transaction.
 
-Comes in: the folder that Redis keeps its append-only files in (`appendonlydir`), while no server has it open. Goes out:
-how many bytes were cut off. Next: `server` asks for it when its redis-server refuses such a file.
+Comes in: Redis's folder of append-only files (`appendonlydir`), while no server has it open. Goes out: the number of
+removed bytes. Next: `server` calls this when its redis-server refuses such a file.
 
-Redis does the same itself (`aof-load-truncated yes`), but up to 8.x it leaves the beginning of a transaction in the
-file: `MULTI`, and what follows it as far as it is whole. The server does not load that, and goes on behind it. The next
-one then takes it for a part of the first transaction that was written after it: a step that never took place comes
-back in half. Every write of ours is such a transaction. (Source: `loadSingleAppendOnlyFile` in Redis's `src/aof.c`;
-seen with 7.0.15. Valkey cuts it off since its pull request 4342.)
+Redis can do this itself (`aof-load-truncated yes`), but up to 8.x it leaves the beginning of a transaction in the file:
+`MULTI` and the whole commands after it. The server does not load them, and appends behind them. The next server takes
+them for a part of the first transaction that was appended: half of a step that never happened is loaded. Each of our
+writes is such a transaction. (Source: `loadSingleAppendOnlyFile` in Redis's `src/aof.c`; seen with 7.0.15. Valkey
+removes them since its pull request 4342.)
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _CHUNK_BYTES = 1 << 20
 
 
 class RepairError(Exception):
-    """The file is damaged in another way than by its last write, or is not what Redis writes. Nothing was changed."""
+    """The file is damaged elsewhere than at its end, or is not a file written by Redis. Nothing was changed."""
 
 
 def cut_torn_end(folder: Path) -> int:
-    """Make the last file of the manifest end with a whole write, on the disk too; the number of bytes that went.
+    """Truncate the manifest's last file after its last whole write, and sync it; returns the number of removed bytes.
 
-    Raises RepairError; OSError where a file cannot be read or cut.
+    Raises RepairError; OSError if a file cannot be read or truncated.
     """
     path = _last_file(folder)
     with path.open("r+b") as file:
@@ -43,7 +43,7 @@ def cut_torn_end(folder: Path) -> int:
 
 
 def _last_file(folder: Path) -> Path:
-    """The file that is written to: the manifest's last one of type `i`. Its lines are `file NAME seq NUMBER type T`."""
+    """The file that Redis appends to: the manifest's last of type `i`. Lines: `file NAME seq NUMBER type T`."""
     manifest = folder / MANIFEST
     name = None
     for line in manifest.read_text().splitlines():
@@ -57,14 +57,14 @@ def _last_file(folder: Path) -> Path:
 
 
 def _whole_bytes(path: Path) -> int:
-    """How many bytes of the file are whole commands, and whole transactions where a transaction has begun."""
+    """The length of the file's prefix that consists of whole commands and whole transactions."""
     whole = end = 0
-    within = False
+    in_transaction = False
     for command in _commands(path):
         end += _size(command)
         name = command[0].upper() if len(command) == 1 else b""
-        within = (within or name == _MULTI) and name != _EXEC
-        if not within:
+        in_transaction = (in_transaction or name == _MULTI) and name != _EXEC
+        if not in_transaction:
             whole = end
     return whole
 
@@ -82,9 +82,9 @@ def _commands(path: Path) -> Iterator[list[bytes]]:
                         raise RepairError(f"{path}: command {number} is {command!r:.80}, expected a list of words")
                     yield command
             except hiredis.ProtocolError as error:
-                raise RepairError(f"{path}: damaged behind command {number}: {error}") from error
+                raise RepairError(f"{path}: damaged after command {number}: {error}") from error
 
 
 def _size(command: list[bytes]) -> int:
-    """The bytes that Redis wrote for it: the number of words, then each word's length and the word."""
+    """The encoded size in bytes: the number of words, then each word's length and the word."""
     return len(b"*%d\r\n" % len(command)) + sum(len(b"$%d\r\n\r\n" % len(word)) + len(word) for word in command)

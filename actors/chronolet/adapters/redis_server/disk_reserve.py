@@ -1,7 +1,7 @@
-"""A file that takes up room on the state folder's disk, to be given up when the disk is full (DESIGN 4, last line).
+"""Disk reserve: a preallocated file on the state folder's disk, deleted when the disk fills up (DESIGN 4, last line).
 
-Comes in: a path and a size. Goes out: room. With it Redis can start again, the garbage collectors can run, and then the
-file is written anew. Next: the supervisor, when `server` says that the disk is full.
+Comes in: a path and a size. Goes out: free space, so that Redis can start again and the garbage collectors can run;
+then the file is written again. Next: the supervisor, when `server` reports a full disk.
 """
 
 from __future__ import annotations
@@ -13,24 +13,22 @@ from pathlib import Path
 _MEBIBYTE = 1 << 20
 
 
-class Ballast:
-    """`size_bytes` of real blocks in one file."""
+class DiskReserve:
+    """One file of `size_bytes` allocated blocks."""
 
     def __init__(self, path: Path, size_bytes: int = 64 * _MEBIBYTE) -> None:
         self.path = path
         self.size_bytes = size_bytes
 
     def present(self) -> bool:
-        """Whether the room is held, all of it."""
+        """Whether the file exists with its full size."""
         try:
             return self.path.stat().st_size >= self.size_bytes
         except FileNotFoundError:
             return False
 
     def restore(self) -> bool:
-        """Hold the room, if that leaves as much again; False if there is too little for that. OSError if the disk
-        refuses.
-        """
+        """Write the file if missing; False if less than its size would stay free. OSError if the disk refuses."""
         if self.present():
             return True
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -39,7 +37,7 @@ class Ballast:
         temporary = self.path.with_suffix(".new")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            # Blocks that are really there: a sparse file would hold nothing.
+            # Allocated blocks: a sparse file would reserve nothing.
             os.posix_fallocate(descriptor, 0, self.size_bytes)
             os.fsync(descriptor)
         except OSError:
@@ -50,8 +48,8 @@ class Ballast:
         temporary.rename(self.path)
         return True
 
-    def give_up(self) -> int:
-        """Delete the file; how many bytes became free (0: there was none)."""
+    def release(self) -> int:
+        """Delete the file, and return how many bytes that frees; 0 without a file."""
         try:
             freed = self.path.stat().st_blocks * 512
             self.path.unlink()

@@ -1,8 +1,8 @@
-"""Which process is the redis-server of a folder: by its user, and by the socket that it serves.
+"""Identifies the redis-server process of a folder by its user and by the socket that it serves.
 
-Comes in: the server's folder and socket. Goes out: a process id, or who else serves the socket. A process's name and
-arguments prove nothing, for any user can choose them. A process without our user id is not ours, and neither is one
-that works in another folder (only our user may enter this one): it is never sent a signal. Next: `server`.
+Comes in: the server's folder and socket. Goes out: a process id, or the peer that serves the socket. A process's name
+and arguments prove nothing: any user can choose them. A process with another user id, or with another working folder
+(only our user may enter this one), is not ours and never gets a signal. Next: `server`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class Peer(NamedTuple):
-    """Who listens on a unix socket. `pid` is 0 for a process of another PID namespace."""
+    """The process that listens on a unix socket. `pid` is 0 for a process of another PID namespace."""
 
     pid: int
     uid: int
 
 
 def serving(socket: Path) -> Peer | None:
-    """The process that listens on the socket, as the kernel knows it (SO_PEERCRED); None if nobody does."""
+    """The process that listens on the socket, from the kernel (SO_PEERCRED); None if there is none."""
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as connection:
         connection.settimeout(_CONNECT_SECONDS)
         try:
             connection.connect(os.fspath(socket))
-        except OSError:  # nobody listens, or a server that hangs has too many connections waiting
+        except OSError:  # no process listens, or the backlog of a hanging server is full
             return None
         found = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _CREDENTIALS.size)
     pid, uid, _ = _CREDENTIALS.unpack(found)
@@ -42,36 +42,36 @@ def serving(socket: Path) -> Peer | None:
 
 
 def find(folder: Path, socket: Path) -> int | None:
-    """The folder's server; None if none runs.
+    """The process id of the folder's server; None if it does not run.
 
-    One that starts does not listen yet, and one that ends listens no more while it still has its files open: those two
-    are found among all processes.
+    A server that is starting does not listen yet, and one that is ending no longer does while its files are still open:
+    these are found by a search of all processes.
     """
     peer = serving(socket)
     if peer is not None and peer.uid == os.geteuid() and peer.pid:
         return peer.pid
-    everyone = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
-    return next((pid for pid in everyone if is_server(pid, folder, socket)), None)
+    pids = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+    return next((pid for pid in pids if is_server(pid, folder, socket)), None)
 
 
 def is_server(pid: int, folder: Path, socket: Path) -> bool:
-    """Whether a process is ours, works in that folder and was started to serve that socket."""
+    """Whether a process has our user id, works in that folder and was started to serve that socket."""
     process = Path(f"/proc/{pid}")
     try:
-        # The owner of a process's folder is its effective user.
+        # The owner of /proc/<pid> is the process's effective user.
         if process.stat().st_uid != os.geteuid() or not (process / "cwd").samefile(folder):
             return False
         title = (process / "cmdline").read_bytes()
-    except OSError:  # it has ended, or may not be looked at
+    except OSError:  # it has ended, or access is denied
         return False
     path = os.fsencode(socket)
     return b"unixsocket:" + path in title or b"--unixsocket\0" + path in title
 
 
 def end(pid: int, folder: Path, socket: Path, patience_seconds: float) -> bool:
-    """Send SIGTERM to the folder's server and wait for its end; False if it did not end in time.
+    """Send SIGTERM to the folder's server and wait for its end; False on time-out.
 
-    By a descriptor of the process: its id may belong to another process by now.
+    Uses a pidfd, since the id may belong to another process by now.
     """
     try:
         process = os.pidfd_open(pid)

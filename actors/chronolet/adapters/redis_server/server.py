@@ -1,8 +1,8 @@
-"""The agent's own redis-server: started in `<state folder>/redis`, outliving the agent, adopted by the next one.
+"""The agent's own redis-server: it runs in `<state folder>/redis`, outlives the agent, and is adopted by the next one.
 
-Comes in: the state folder and a setting or two. Goes out: its URL, or `ServerFailed` with the reason its log gives.
-Only `stop` ends it. A lock keeps two agents from starting two servers on one append-only file, which Redis itself does
-not. Next: `RedisStore` connects; the supervisor calls `ensure` again whenever the server is gone.
+Comes in: the state folder and a few settings. Goes out: its URL, or `ServerFailed` with the reason from its log. Only
+`stop` ends it. A lock keeps two agents from starting two servers on one append-only file; Redis has no such lock. Next:
+`RedisStore` connects; the supervisor calls `ensure` again whenever the server is gone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGEST_SOCKET_PATH = 107
 _LOG_LIMIT_BYTES = 8 << 20
 _LEAST_ROOM_BYTES = 1 << 20
 _LEAST_MEMORY_BYTES = 64 << 20
-"""Four times what a long log takes."""
+"""Four times the memory of a long log."""
 _POLL_SECONDS = 0.01
 _LONGEST_POLL_SECONDS = 0.1
 _ANSWER_SECONDS = 2.0
@@ -50,7 +50,7 @@ _REASONS = (
 
 
 class ServerFailed(StoreUnreachable):
-    """The server did not come up, or does not answer. `disk_full`: its log says that its disk is."""
+    """The server did not start, or does not reply. `disk_full`: whether its disk is full."""
 
     def __init__(self, message: str, *, disk_full: bool = False) -> None:
         super().__init__(message, healing=True)
@@ -58,10 +58,10 @@ class ServerFailed(StoreUnreachable):
 
 
 class OwnServer:
-    """One redis-server below a state folder. `patience_seconds`: for how long it may load its data.
+    """The redis-server of one state folder. `patience_seconds`: how long it may load its data.
 
-    `most_bytes`: what it may hold in memory, a quarter of the machine's if not given; then it takes no more events, but
-    keeps what it has.
+    `most_bytes`: its memory limit, by default a quarter of the machine's memory; above it the server accepts no more
+    events, but keeps its data.
     """
 
     def __init__(
@@ -80,17 +80,17 @@ class OwnServer:
         self._log_start = 0
         self._appendfsync = appendfsync
         self._patience = patience_seconds
-        self._most_bytes = most_bytes or _usual_bound()
+        self._most_bytes = most_bytes or _default_bound()
         self._child: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> Literal["adopted", "started"]:
-        """Make sure that the server runs and answers; it may be called again at any time.
+        """Make sure that the server runs and replies; idempotent.
 
-        Raises ServerFailed with the reason from its log; StoreUnreachable(healing=False) if there is none to start.
+        Raises ServerFailed with the reason from its log; StoreUnreachable(healing=False) if no server is installed.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._check_socket_path()
-        with self._alone():
+        with self._locked():
             self._check_peer()
             channel = Channel(Address(self.url), _ANSWER_SECONDS)
             try:
@@ -98,7 +98,7 @@ class OwnServer:
                 if adopted:
                     self._wait_for_answer(channel)
                 else:
-                    self._come_up(channel)
+                    self._start_and_repair(channel)
             finally:
                 channel.disconnect()
         return "adopted" if adopted else "started"
@@ -112,18 +112,18 @@ class OwnServer:
         return identity.find(self.folder, self.socket)
 
     def stop(self) -> None:
-        """End the server cleanly and wait for its end; nothing if it does not run."""
+        """End the server cleanly and wait for its end; a no-op if it does not run."""
         pid = self.pid()
         if pid is None:
             return
         if not identity.end(pid, self.folder, self.socket, self._patience):
-            raise ServerFailed(f"the redis-server with pid {pid} did not end within {self._patience:g} s")
+            raise ServerFailed(f"redis-server (pid {pid}) did not end within {self._patience:g} s")
         if self._child is not None:
             self._child.wait()
             self._child = None
 
-    def last_words(self) -> str:
-        """What the server's log gives as reason for its end: the last lines that tell of something wrong."""
+    def _failure_reason(self) -> str:
+        """The reason for the server's end: the last lines of its log that look like errors."""
         try:
             with self._log.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -131,33 +131,33 @@ class OwnServer:
                 lines = file.read().decode("utf-8", "replace").splitlines()
         except FileNotFoundError:
             return "it left no log"
-        telling = [line for line in lines if any(sign in line.lower() for sign in _REASONS)] or lines
-        return " | ".join(line.strip() for line in telling[-3:]) or "its log is empty"
+        reasons = [line for line in lines if any(pattern in line.lower() for pattern in _REASONS)] or lines
+        return " | ".join(line.strip() for line in reasons[-3:]) or "its log is empty"
 
     def disk_full(self) -> bool:
-        """Whether its disk is full: its last words say so, or it could not even write those for want of room."""
-        told = any(text in self.last_words() for text in _FULL)
-        return told or shutil.disk_usage(self.folder).free < _LEAST_ROOM_BYTES
+        """Whether its disk is full: its log reports so, or there was no room even to log it."""
+        logged = any(text in self._failure_reason() for text in _FULL)
+        return logged or shutil.disk_usage(self.folder).free < _LEAST_ROOM_BYTES
 
-    # -- within --------------------------------------------------------------------------------------------------
+    # -- internal ------------------------------------------------------------------------------------------------
 
     def _check_socket_path(self) -> None:
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET_PATH:
             raise StoreUnreachable(
-                f"{self.socket}: a unix socket's path has at most {_LONGEST_SOCKET_PATH} bytes:"
+                f"{self.socket}: longer than {_LONGEST_SOCKET_PATH} bytes, the limit for a unix socket's path:"
                 " choose a shorter --root-dir",
                 healing=False,
             )
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Hold the lock; another agent that starts the server at this moment is waited for."""
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock; waits for another agent that is starting the server."""
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def _check_peer(self) -> None:
-        """Refuse a socket that a process of another user serves: it is none of ours, and not ours to end."""
+        """Raise ServerFailed if a process of another user serves the socket: it is not ours, so we do not end it."""
         peer = identity.serving(self.socket)
         if peer is not None and peer.uid != os.geteuid():
             raise ServerFailed(
@@ -165,28 +165,26 @@ class OwnServer:
                 " end that process, or choose another --root-dir"
             )
 
-    def _come_up(self, channel: Channel) -> None:
+    def _start_and_repair(self, channel: Channel) -> None:
         self._start()
         try:
             self._wait_for_answer(channel)
-        except ServerFailed as refused:
-            if _CUT_SHORT not in str(refused) or not self._cut_torn_end():
+        except ServerFailed as failure:
+            if _CUT_SHORT not in str(failure) or not self._cut_torn_end():
                 raise
             self._start()
             self._wait_for_answer(channel)
 
     def _cut_torn_end(self) -> bool:
-        """Cut off what the server's end, or the machine's, left of its last write: it was never acknowledged."""
+        """Remove a last write that a crash of server or machine left incomplete: it was never acknowledged."""
         files = self.folder / "appendonlydir"
         try:
-            cut = append_only.cut_torn_end(files)
+            removed = append_only.cut_torn_end(files)
         except (append_only.RepairError, OSError) as error:
-            log.error("the end of redis-server's file cannot be repaired", error=str(error))
+            log.error("cannot repair the end of the append-only file", error=str(error))
             return False
-        log.warning(
-            "redis-server's last write was cut short; what is there of it is cut off", folder=str(files), bytes=cut
-        )
-        return cut > 0
+        log.warning("removed an incomplete last write from the append-only file", folder=str(files), bytes=removed)
+        return removed > 0
 
     def _start(self) -> None:
         program = binary.find()
@@ -202,7 +200,7 @@ class OwnServer:
                 stdout=output,
                 stderr=output,
                 cwd=self.folder,
-                # A session of its own: what ends the agent, or its terminal, does not end the log.
+                # A session of its own, so that a signal to the agent's process group or terminal does not end it.
                 start_new_session=True,
             )
 
@@ -217,25 +215,26 @@ class OwnServer:
             "databases": "1",
             "appendonly": "yes",
             "appendfsync": self._appendfsync,
-            # A write that was cut short is cut off by `append_only`: Redis itself would leave half of it.
+            # `append_only` removes an incomplete last write: Redis itself would leave half of it.
             "aof-load-truncated": "no",
-            # A full server keeps what it has and says so; one that takes the machine's memory is killed, or others are.
+            # A full server keeps its data and reports an error; one that exhausts the machine's memory gets itself, or
+            # other processes, killed.
             "maxmemory": str(self._most_bytes),
             "maxmemory-policy": "noeviction",
         }
-        words = [word for name, value in settings.items() for word in (f"--{name}", value)]
-        # An empty `save` has to come last: the word after it would be taken for its value.
-        return [*words, "--save", ""]
+        arguments = [argument for name, value in settings.items() for argument in (f"--{name}", value)]
+        # An empty `save` must come last: Redis would take the argument after it for its value.
+        return [*arguments, "--save", ""]
 
-    def _how_to_repair(self, words: str) -> str:
-        """What to do about a damaged append-only file. Not done by itself: it throws away all behind the damage."""
-        if _DAMAGED not in words and _CUT_SHORT not in words:
+    def _how_to_repair(self, failure: str) -> str:
+        """Advice for a damaged append-only file. Not automatic: the repair discards all data after the damage."""
+        if _DAMAGED not in failure and _CUT_SHORT not in failure:
             return ""
         folder = self.folder / "appendonlydir"
         return (
-            f"; the log's file is damaged: copy {folder} aside, run"
-            f" `redis-check-aof --fix {folder / append_only.MANIFEST}`, which cuts it off at the damage, and start"
-            " the agent again: it reports what is lost and goes on with what runs"
+            f"; the append-only file is damaged: back up {folder}, run"
+            f" `redis-check-aof --fix {folder / append_only.MANIFEST}`, which truncates it at the damage, and restart"
+            " the agent: it reports what is lost and keeps the running pods"
         )
 
     def _wait_for_answer(self, channel: Channel) -> None:
@@ -245,25 +244,25 @@ class OwnServer:
             if self.pid() is None:
                 full = self.disk_full()
                 room = " (its disk is full)" if full else ""
-                words = f"redis-server did not come up{room}: {self.last_words()}"
-                raise ServerFailed(f"{words}{self._how_to_repair(words)}", disk_full=full)
+                failure = f"redis-server did not start{room}: {self._failure_reason()}"
+                raise ServerFailed(f"{failure}{self._how_to_repair(failure)}", disk_full=full)
             if time.monotonic() > deadline:
                 raise ServerFailed(
-                    f"the redis-server with pid {self.pid()} does not answer within {self._patience:g} s:"
-                    f" {self.last_words()}"
+                    f"redis-server (pid {self.pid()}) did not reply within {self._patience:g} s:"
+                    f" {self._failure_reason()}"
                 )
             time.sleep(pause)
-            # Loading a long log takes seconds, in which nothing is won by asking a hundred times each.
+            # Loading a long log takes seconds: polling every 10 ms all the time would gain nothing.
             pause = min(pause * 1.2, _LONGEST_POLL_SECONDS)
 
 
-def _usual_bound() -> int:
+def _default_bound() -> int:
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(machine // 4, _LEAST_MEMORY_BYTES)
 
 
 def _answers(channel: Channel) -> bool:
-    """Whether the server answers; one that still loads its data does not yet."""
+    """Whether the server replies; False while it loads its data."""
     try:
         channel.exchange(channel.pack("PING"), 1)
     except ConnectionLost:

@@ -1,21 +1,21 @@
-"""How many one-shots of a lane are worth running at a time, found out from how long they take.
+"""Adaptive concurrency limit of a lane of one-shots, derived from how long they take.
 
-Comes in: the end of each one-shot: what it was, how long it took, how many ran beside it. Goes out: the limit. Next:
+Comes in: the end of each one-shot: its name, its duration, how many ran concurrently. Goes out: the limit. Next:
 `workshop`.
 
-Little's law: the work that a server carries at once is its throughput times the time that one job takes on an idle
-server. With that many jobs it still idles at times, for jobs wait for one another's locks; with many more, each job
-only takes longer. The limit is `GAIN` times what was carried while jobs were waiting. So it grows while the server can
-carry more, and shrinks where the server has slowed down.
+Little's law: the number of jobs that a server works on equals its throughput times the duration of one job on an idle
+server. With exactly that many jobs it still idles at times, because jobs wait for each other's locks; with many more,
+each job only takes longer. The limit is `GAIN` times the load carried while jobs were waiting. So it grows while the
+server can carry more, and shrinks when the server slows down.
 
-How long a job takes on an idle server is the median of those of its name that ran alone, in the last ten minutes or,
-where those are too few, ever. A job of an unknown name counts with the median of the lane. A batch may begin with a
-head start: its first job runs alone, and each that ends makes room for two, for so long. Where jobs have been waiting
-for ten minutes without a break and none ran alone meanwhile, the limit goes down to one until some have, for a minute
-at most.
+A job's duration on an idle server is the median of the jobs of its name that ran alone in the last ten minutes, or of
+all that ever did if those are too few. A job of an unknown name counts with the median of the lane. A batch may begin
+with a head start: for a limited time its first job runs alone, and each job that ends makes room for two. If jobs have
+been waiting for ten minutes without a break and too few ran alone meanwhile, the limit drops to one until enough have,
+for at most a minute.
 
-A job that has been at work for longer than `patience_seconds` may hang. It counts no more: another is at work in its
-place. That holds for `MOST_LATE` of them at a time, and as long as no more than `most` are at work in all.
+A job that has been running for longer than `patience_seconds` may hang. It no longer counts, and another job runs in
+its place. That holds for up to `MOST_LATE` jobs at a time, and never lets more than `most` run in all.
 """
 
 from __future__ import annotations
@@ -27,24 +27,22 @@ from collections import deque
 from collections.abc import Callable, Collection
 
 GAIN = 4.0
-"""Docker 20.10 on two processors: with 1.3 it came to rest at two jobs at a time, which carry 1.4; eight carry 1.9."""
+"""Docker 20.10 on two processors: a gain of 1.3 settled at two concurrent jobs, which carry 1.4; eight carry 1.9."""
 LEAST = 2
-"""One that is served and one that is ready to be."""
+"""One job being served and one ready to be."""
 MEMORY_SECONDS = 600.0
 MEASURING_SECONDS = 60.0
-"""So long at most the limit is one, for the jobs may be such that none is measured."""
+"""How long the limit stays at one at most: perhaps none of the jobs is ever measured."""
 ENOUGH = 3
-"""So many durations on an idle server make a median."""
+"""The number of durations on an idle server that a median needs."""
 _KEPT = 15
 PATIENCE_SECONDS = 10.0
 MOST_LATE = 8
-"""So many that hang are given up for others: what an engine is trusted to carry without any measurement."""
+"""How many hanging jobs may be replaced by others: the load that an engine is trusted to carry unmeasured."""
 
 
 class Pace:
-    """A limit between `least` and `most`; `first` before anything is known (`untried`). The caller serialises the
-    calls.
-    """
+    """A limit between `least` and `most`, starting at `first` (see `untried`). The caller serialises the calls."""
 
     def __init__(
         self,
@@ -57,68 +55,68 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.head_start_seconds = head_start_seconds
-        """How long at most the first of a batch is at work by itself, and the next ones begin two for each that ends.
-        So the first is served as early as a single one, also by what follows elsewhere.
+        """The longest time for which a batch's first job runs alone and each job that ends makes room for two. So the
+        first job, and the steps that follow it elsewhere, finish as early as for a single job.
         """
         self.patience_seconds = patience_seconds
-        """A job that has been at work for longer keeps no other waiting."""
+        """A job that has been running for longer keeps no other waiting."""
         self._most = most
         self._least = min(least, most)
         self._limit = min(max(first, self._least), most)
         self._clock = clock
         self._alone: dict[str, deque[tuple[float, float]]] = {}
         self._waiting_since: float | None = None
-        """Jobs wait without a break since then; later where enough have run alone meanwhile."""
+        """Since when jobs have been waiting without a break; moved forward when enough have run alone."""
         self._window_began: float | None = None
         self._done = 0
         self._work = 0.0
 
     @property
     def limit(self) -> int:
-        """How many may be at work now."""
-        return 1 if self._measures_anew(self._clock()) else self._limit
+        """How many jobs may run now."""
+        return 1 if self._remeasures(self._clock()) else self._limit
 
     @property
     def most_with_late(self) -> int:
-        """How many may be at work in all where some of them are late."""
+        """How many jobs may run in all when some of them are late."""
         return min(self._most, self._limit + MOST_LATE)
 
     def waits(self, *, waiting: bool) -> None:
-        """Whether the limit keeps a job from running, told whenever that may have changed."""
+        """Record whether the limit keeps a job waiting; called whenever that may have changed."""
         if not waiting:
             self._waiting_since = None
         elif self._waiting_since is None:
             self._waiting_since = self._clock()
 
-    def ended(self, what: str, seconds: float, *, beside: int) -> None:
-        """A job of this name has done its work in so long, with at most `beside` others at a time."""
+    def ended(self, name: str, seconds: float, *, concurrent: int) -> None:
+        """Record the duration of a finished job, and the most other jobs that ran concurrently with it."""
         now = self._clock()
-        if not beside:
-            self._learn(what, seconds, now)
-        if self._waiting_since is None or self._measures_anew(now):
+        if not concurrent:
+            self._learn(name, seconds, now)
+        if self._waiting_since is None or self._remeasures(now):
             self._window_began = None
-        elif (usual := self._usual(what, now)) is None:
+        elif (usual := self._usual(name, now)) is None:
             return
         elif self._window_began is None:
             self._begin(now)
         else:
             self._count(usual, now)
 
-    def _measures_anew(self, now: float) -> bool:
-        """What is known is out of date, and jobs that wait all the time leave no other way to learn."""
+    def _remeasures(self, now: float) -> bool:
+        """Whether durations are being measured anew: they are out of date, and jobs never run alone otherwise."""
         if self._waiting_since is None:
             return False
         return (now - self._waiting_since) % (MEMORY_SECONDS + MEASURING_SECONDS) >= MEMORY_SECONDS
 
-    def _learn(self, what: str, seconds: float, now: float) -> None:
-        known = self._alone.setdefault(what, deque(maxlen=_KEPT))
-        known.append((now, seconds))
-        if self._waiting_since is not None and len(_fresh(known, now)) >= ENOUGH:
+    def _learn(self, name: str, seconds: float, now: float) -> None:
+        measured = self._alone.setdefault(name, deque(maxlen=_KEPT))
+        measured.append((now, seconds))
+        if self._waiting_since is not None and len(_fresh(measured, now)) >= ENOUGH:
             self._waiting_since = now
 
-    def _usual(self, what: str, now: float) -> float | None:
-        """How long such a job takes on an idle server; None where nobody knows."""
-        own = _median(self._alone.get(what, ()), now)
+    def _usual(self, name: str, now: float) -> float | None:
+        """The duration of such a job on an idle server; None if not known."""
+        own = _median(self._alone.get(name, ()), now)
         return own if own is not None else _median([*itertools.chain(*self._alone.values())], now)
 
     def _begin(self, now: float) -> None:
@@ -136,16 +134,16 @@ class Pace:
 
 
 def untried(processors: int) -> int:
-    """The limit for a server of which only the number of its processors is known: each may carry one job."""
+    """The initial limit for a server of which only the processor count is known: each carries one job."""
     return round(processors * GAIN)
 
 
-def _fresh(known: Collection[tuple[float, float]], now: float) -> list[float]:
-    return [seconds for at, seconds in known if now - at < MEMORY_SECONDS]
+def _fresh(measured: Collection[tuple[float, float]], now: float) -> list[float]:
+    return [seconds for at, seconds in measured if now - at < MEMORY_SECONDS]
 
 
-def _median(known: Collection[tuple[float, float]], now: float) -> float | None:
-    """Of the fresh ones, or of all where those are too few; None where all are."""
-    fresh = _fresh(known, now)
-    durations = fresh if len(fresh) >= ENOUGH else [seconds for _, seconds in known]
+def _median(measured: Collection[tuple[float, float]], now: float) -> float | None:
+    """The median of the fresh durations, or of all if those are too few; None if all are too few."""
+    fresh = _fresh(measured, now)
+    durations = fresh if len(fresh) >= ENOUGH else [seconds for _, seconds in measured]
     return statistics.median(durations) if len(durations) >= ENOUGH else None

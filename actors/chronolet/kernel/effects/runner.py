@@ -1,13 +1,12 @@
-"""Running what the states ask for: one effect for each subject of an entity, one-shots with a time-out, standing ones
-again.
+"""Runs the effects that the states request: one per subject of an entity, one-shots with a time-out, standing ones
+restarted when they end.
 
-Comes in: `outstanding` of an entity after each commit. Goes out: effect results as inputs of the host, on whatever
-thread they come; and `SlotFreed` when a subject may be looked at again. Next: `host`, which decides the results and
-reconciles.
+Comes in: an entity's `outstanding` effects after each commit. Goes out: effect results as inputs of the host, from any
+thread; and `SlotFreed` when a subject may be reconciled again. Next: `host`, which decides the results and reconciles.
 
-    wanted -> running -> answered (its result waits for the host) -> freed -> looked at again: gone, or run again
-                      -> failed, out of time: answered by EffectFailed
-                      -> cancelled, fenced, a standing one that ended: freed, looked at again after a pause
+    wanted -> running -> done (its result waits for the host) -> freed -> reconciled: gone, or run again
+                      -> raised or timed out: its result is EffectFailed
+                      -> cancelled, fenced, or standing and ended: freed, reconciled after a pause
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ PROGRESS_SECONDS = 5.0
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 STEADY_SECONDS = 60.0
-"""A standing effect that ran for so long begins with the first pause again."""
+"""A standing effect that ran this long restarts its back-off at the first pause."""
 
 
-class Fenced(Exception):  # noqa: N818 - the state of the caller
-    """The effect may not touch the outside any more: cancelled, or the process's lease is not known to be valid."""
+class LostOwnership(Exception):  # noqa: N818 - the state of the caller
+    """The effect may no longer act: it is cancelled, or the process's lease is not known to be valid."""
 
 
 class Permit(Protocol):
@@ -46,7 +45,7 @@ class Permit(Protocol):
 
 
 class SlotFreed(NamedTuple):
-    """Tells the host that an effect ended without an answer: cancelled, fenced, or standing and yet over."""
+    """Notifies the host that an effect ended without a result: cancelled, fenced, or a standing effect that ended."""
 
     slot: Slot
     error: str = ""
@@ -54,34 +53,34 @@ class SlotFreed(NamedTuple):
 
 
 class LookAgain(NamedTuple):
-    """Tells the host that the pause of a subject is over."""
+    """Notifies the host that a subject's back-off is over."""
 
     key: str
     subject: str
 
 
 class Outlived(NamedTuple):
-    """Tells the host that an effect has run for so long that it will not end the process any more."""
+    """Notifies the host that an effect has run for long enough to be cleared of suspicion of ending the process."""
 
     slot: Slot
 
 
 class Hold(NamedTuple):
-    """A wish that failed and waits for its next try."""
+    """A failed effect waiting out its back-off."""
 
     intent: str
     timer: Timer
 
 
 class EffectInput(NamedTuple):
-    """A result on its way to the host, with the slot that it frees once it is decided."""
+    """A result on its way to the host, and the slot to free once the result is decided."""
 
     slot: Slot
     item: Input
 
 
-class Surroundings(NamedTuple):
-    """What all effects of a host share."""
+class RunnerDependencies(NamedTuple):
+    """Dependencies shared by all effects of a host."""
 
     workshop: Workshop
     timers: Timers
@@ -90,15 +89,15 @@ class Surroundings(NamedTuple):
     observer: Observer
     deliver: Callable[[EffectInput | SlotFreed | LookAgain | Outlived | Input], None]
     token: str = ""
-    """Of the shard whose effects these are."""
+    """The fencing token of the shard that owns the effects."""
 
 
 class Slot:
-    """One effect at work. It is the `EffectContext` that its worker is given."""
+    """One effect in progress; implements the `EffectContext` that its worker receives."""
 
     def __init__(
         self,
-        around: Surroundings,
+        shared: RunnerDependencies,
         kind: str,
         key: str,
         effect: Effect,
@@ -112,18 +111,18 @@ class Slot:
         self.effect = effect
         self.standing = standing
         self.mark = ""
-        """Names it among the suspects, while the process may end of it."""
+        """Its key among the suspects while it may end the process; else empty."""
         self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
         self.at_once = job.at_once if isinstance(job, Job) else None
         self.rank = job.rank(effect) if isinstance(job, Job) and job.rank else ()
-        self.beside = 0
+        self.concurrent = 0
         self.cancelled = threading.Event()
-        self._around = around
+        self._shared = shared
         self._place = f"{kind}/{key} {effect.subject}"
         self._job = job
         self._cause = cause
-        self._over = threading.Lock()  # taken once, by whoever ends the slot: its worker, or its time-out
-        self._asked = time.monotonic()
+        self._over = threading.Lock()  # acquired once, by the first to end the slot: its worker or its time-out
+        self._queued_at = time.monotonic()
         self._turn = threading.Lock()
         self._has_turn = False
         self._abandoned = False
@@ -132,7 +131,7 @@ class Slot:
         self._sent_at = -PROGRESS_SECONDS
         self._stop: Callable[[], None] | None = None
 
-    # -- what a worker sees --------------------------------------------------------------------------------------
+    # -- EffectContext -------------------------------------------------------------------------------------------
     @property
     def entity(self) -> str:
         return self.key
@@ -143,41 +142,42 @@ class Slot:
 
     @property
     def token(self) -> str:
-        return self._around.token
+        return self._shared.token
 
     def fence(self, point: str) -> None:
         """See `EffectContext.fence`."""
-        if self.cancelled.is_set() or not self._around.permit.valid():
-            raise Fenced(point)
-        self._around.faults.point(f"effect/before {point} {self._place}")
+        if self.cancelled.is_set() or not self._shared.permit.valid():
+            raise LostOwnership(point)
+        self._shared.faults.point(f"effect/before {point} {self._place}")
 
     def done(self, point: str) -> None:
         """See `EffectContext.done`."""
-        self._around.faults.point(f"effect/after {point} {self._place}")
+        self._shared.faults.point(f"effect/after {point} {self._place}")
 
     def send(self, signal: Signal, *, cause: str = "") -> None:
-        """See `EffectContext.send`. Of a one-shot's progress, what comes within five seconds of the last is dropped."""
+        """See `EffectContext.send`. A one-shot's progress is dropped within five seconds of the last one sent."""
         now = time.monotonic()
         if self.cancelled.is_set() or (not self.standing and now - self._sent_at < PROGRESS_SECONDS):
             return
         self._sent_at = now
-        self._around.deliver(self._input(signal, cause or self._cause))
+        self._shared.deliver(self._input(signal, cause or self._cause))
 
-    # -- its life ------------------------------------------------------------------------------------------------
+    # -- life cycle ----------------------------------------------------------------------------------------------
     def queued(self, queue: Queue) -> None:
-        """See `Waiting.queued`."""
-        self._around.observer.effect_queued(self.kind, self.key, self._cause, queue)
+        """See `OneShot.queued`."""
+        self._shared.observer.effect_queued(self.kind, self.key, self._cause, queue)
 
     def launch(self) -> None:
-        """Start the worker's thread, and a one-shot's time; one that is tended has no thread. Where none can be had,
-        the effect fails like one whose worker raises: its caller is not disturbed.
+        """Start the worker's thread and a one-shot's time-out; an event-driven effect has no thread.
+
+        If no thread can be started, the effect fails as if its worker had raised; the caller sees no exception.
         """
         self._has_turn = not self.standing
         if self._has_turn:
-            waited = time.monotonic() - self._asked
-            self._around.observer.effect_waited(self.kind, self.key, self._cause, waited)
+            waited = time.monotonic() - self._queued_at
+            self._shared.observer.effect_waited(self.kind, self.key, self._cause, waited)
         if isinstance(self._job, Tended):
-            self._tend(self._job)
+            self._start_event_driven(self._job)
             return
         try:
             self._start_thread(self._job)
@@ -186,28 +186,28 @@ class Slot:
             self._failed(error)
 
     def cancel(self) -> None:
-        """It is not wanted any more."""
+        """Cancel the effect: it is no longer wanted."""
         self.cancelled.set()
         stop, self._stop = self._stop, None
         if stop is not None:
             stop()
             self._end("cancelled", None, "")
-        elif not self.standing and self._around.workshop.withdraw(self):
-            waited = time.monotonic() - self._asked
-            self._around.observer.effect_withdrawn(self.kind, self.key, self._cause, waited)
-            # What comes next about this subject does not wait for the turn of one that nobody wants.
-            self._around.deliver(SlotFreed(self))
+        elif not self.standing and self._shared.workshop.withdraw(self):
+            waited = time.monotonic() - self._queued_at
+            self._shared.observer.effect_withdrawn(self.kind, self.key, self._cause, waited)
+            # The subject's next effect must not wait for the turn of a cancelled one.
+            self._shared.deliver(SlotFreed(self))
 
     def _start_thread(self, job: Job) -> None:
-        """Raises RuntimeError where there are no more threads, or no memory for one."""
+        """Raises RuntimeError if the system has no thread, or no memory, left."""
         if not self.standing:
             bound = job.timeout_seconds
             seconds = bound(self.effect) if callable(bound) else bound
-            self._deadline = self._around.timers.after(seconds, self._expire)
+            self._deadline = self._shared.timers.after(seconds, self._expire)
         name = f"{self.kind}/{self.key} {type(self.effect).__name__}"
         threading.Thread(target=self._work, args=(job,), name=name, daemon=True).start()
 
-    def _tend(self, job: Tended) -> None:
+    def _start_event_driven(self, job: Tended) -> None:
         self._begin()
         try:
             self._stop = job.begin(self.effect, self, self._failed)
@@ -219,23 +219,23 @@ class Slot:
 
     def _begin(self) -> None:
         self._started = time.monotonic()
-        self._around.observer.effect_started(self.kind, type(self.effect).__name__)
+        self._shared.observer.effect_started(self.kind, type(self.effect).__name__)
 
     def _work(self, job: Job) -> None:
         self._begin()
         try:
             self._check_wanted()
             result = job.run(self.effect, self)
-        except Fenced:
+        except LostOwnership:
             self._end("cancelled" if self.cancelled.is_set() else "fenced", None, "")
-        except Exception as error:  # noqa: BLE001 - whatever a worker raises is told to its decider
+        except Exception as error:  # noqa: BLE001 - the decider receives any exception of a worker
             self._failed(error)
         else:
-            self._end("done", result, "it ended without an answer")
+            self._end("done", result, "worker ended without a result")
 
     def _check_wanted(self) -> None:
         if self.cancelled.is_set():  # while it waited for a thread
-            raise Fenced(self.effect.intent)
+            raise LostOwnership(self.effect.intent)
 
     def _expire(self) -> None:
         self.cancelled.set()
@@ -248,40 +248,40 @@ class Slot:
             self._deadline.cancel()
         seconds = time.monotonic() - self._started
         if not self.standing:
-            self._measured(result, seconds)
+            self._report_duration(result, seconds)
             if self._abandoned or outcome in ("cancelled", "fenced", "timed_out"):
                 self.leave()
-        self._around.observer.effect_done(self.kind, type(self.effect).__name__, seconds, outcome)
+        self._shared.observer.effect_done(self.kind, type(self.effect).__name__, seconds, outcome)
         if outcome in ("cancelled", "fenced"):
-            self._around.deliver(SlotFreed(self))
+            self._shared.deliver(SlotFreed(self))
         elif self.standing:
-            self._around.deliver(SlotFreed(self, "" if self.cancelled.is_set() else error, seconds))
+            self._shared.deliver(SlotFreed(self, "" if self.cancelled.is_set() else error, seconds))
         else:
             signal = result or self._failure(error, timed_out=outcome == "timed_out")
-            self._around.deliver(EffectInput(self, self._input(signal, self._cause)))
+            self._shared.deliver(EffectInput(self, self._input(signal, self._cause)))
 
-    def _measured(self, result: Signal | None, seconds: float) -> None:
+    def _report_duration(self, result: Signal | None, seconds: float) -> None:
         if result is None or not isinstance(self._job, Job) or self._job.measure is None:
             return
-        what = self._job.measure(self.effect, result)
-        if what and self._has_turn:
-            self._around.workshop.took(self, what, seconds)
+        name = self._job.measure(self.effect, result)
+        if name and self._has_turn:
+            self._shared.workshop.record_duration(self, name, seconds)
 
     def leave(self) -> None:
-        """Give the turn back, once: by then whatever follows from the answer is queued and can take it."""
+        """Give the turn back; idempotent. Call it once the effects that follow from the result are queued for it."""
         with self._turn:
             had, self._has_turn = self._has_turn, False
         if had:
-            self._around.workshop.left(self)
+            self._shared.workshop.release(self)
 
     def abandon(self) -> None:
-        """Its host is gone: nobody decides its answer."""
+        """Note that the host is gone: its result will not be decided."""
         self._abandoned = True
         if self._over.locked():
             self.leave()
 
     def failed(self, error: str) -> EffectInput:
-        """The effect's failure on its way to the host, in place of an answer that nobody could decide."""
+        """The effect's failure as an input for the host, in place of a result that could not be decided."""
         return EffectInput(self, self._input(self._failure(error, timed_out=False), self._cause))
 
     def _failure(self, error: str, *, timed_out: bool) -> EffectFailed:
@@ -295,11 +295,13 @@ class Slot:
 
 
 class EffectRunner:
-    """The effects of one host; called by the host's own thread only. `watching` says whether what begins is marked."""
+    """The effects of one host; called by the host's own thread only. `watching`: whether to mark effects that start."""
 
-    def __init__(self, kind: Kind[Any], around: Surroundings, suspects: Suspects, watching: Callable[[], bool]) -> None:
+    def __init__(
+        self, kind: Kind[Any], shared: RunnerDependencies, suspects: Suspects, watching: Callable[[], bool]
+    ) -> None:
         self._kind = kind
-        self._around = around
+        self._shared = shared
         self._suspects = suspects
         self._watching = watching
         self._to_mark: list[Slot] = []
@@ -311,7 +313,7 @@ class EffectRunner:
         self._held: dict[str, dict[str, Hold]] = {}
 
     def reconcile(self, key: str, wanted: Sequence[Effect], cause_for: Callable[[str], str]) -> None:
-        """Start what is missing, cancel what vanished or changed its intent."""
+        """Start missing effects; cancel those that are no longer wanted or have a new intent."""
         by_subject = {effect.subject: effect for effect in wanted}
         slots = self._slots.get(key, {})
         for subject, slot in slots.items():
@@ -325,14 +327,16 @@ class EffectRunner:
                 self._start(key, effect, cause_for(subject))
 
     def next_pause(self, slot: Slot, ran_seconds: float = 0.0) -> float:
-        """How long to wait, in seconds, before this very wish is tried again; doubles from time to time."""
-        wish = (slot.key, slot.effect.subject, slot.effect.intent)
-        pause = FIRST_PAUSE_SECONDS if ran_seconds > STEADY_SECONDS else self._pauses.get(wish, FIRST_PAUSE_SECONDS)
-        self._pauses[wish] = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        """Seconds to wait before the same subject and intent are retried; doubles with each call, up to a maximum."""
+        request = (slot.key, slot.effect.subject, slot.effect.intent)
+        pause = FIRST_PAUSE_SECONDS if ran_seconds > STEADY_SECONDS else self._pauses.get(request, FIRST_PAUSE_SECONDS)
+        self._pauses[request] = min(pause * 2, LONGEST_PAUSE_SECONDS)
         return pause
 
     def settle(self, slot: Slot, wanted: Sequence[Effect], pause: float) -> None:
-        """A slot's effect is over and what it answered is decided. The same wish, still open, waits for its pause."""
+        """Free a slot whose effect has ended and whose result is decided. If the intent is still open, it waits `pause`
+        seconds.
+        """
         subject, intent = slot.effect.subject, slot.effect.intent
         slots = self._slots.get(slot.key, {})
         if slots.get(subject) is slot:
@@ -346,11 +350,11 @@ class EffectRunner:
             self._hold(slot, pause)
 
     def release(self, again: LookAgain) -> None:
-        """The pause is over."""
+        """End a subject's pause."""
         self._held.get(again.key, {}).pop(again.subject, None)
 
     def launch(self) -> None:
-        """Mark what is to be marked, and start it; of those that are suspected, one at a time."""
+        """Mark and start the effects that need a mark; suspects start one at a time."""
         fresh, self._to_mark = self._to_mark, []
         if fresh:
             self._suspects.begin([slot.mark for slot in fresh])
@@ -359,24 +363,24 @@ class EffectRunner:
         while self._alone is None and self._suspected:
             slot = self._suspected.popleft()
             if slot.cancelled.is_set():
-                self._around.deliver(SlotFreed(slot))
+                self._shared.deliver(SlotFreed(slot))
                 continue
             self._suspects.begin([slot.mark])
             self._alone = slot
             self._submit_marked(slot)
 
     def absolve(self, slot: Slot) -> None:
-        """It has ended, or has run for long enough: the next suspect may begin."""
+        """Clear a suspect that has ended, or has run for long enough: the next suspect may start."""
         if self._alone is slot:
             self._alone = None
 
     def runs(self, slot: Slot) -> bool:
-        """Whether this very slot is at work."""
+        """Whether this slot is the current one for its subject."""
         return self._slots.get(slot.key, {}).get(slot.effect.subject) is slot
 
     def counted(self, wanted: Sequence[Effect]) -> Sequence[Effect]:
-        """Those of the effects that are marked when a process begins after an unclean end: one-shots that do their own
-        work. One with a lane of its own waits for others, and a process that ends meanwhile did not end of it.
+        """The effects to mark when a process starts after an unclean end: one-shots without a lane, which do their own
+        work. A one-shot with a lane waits for others; if the process ends meanwhile, that effect is not the cause.
         """
         return [one for one in wanted if (job := self._kind.effects.get(type(one))) is not None and job.lane is None]
 
@@ -391,7 +395,7 @@ class EffectRunner:
                 slot.abandon()
 
     def _drop_holds(self, key: str, wanted: Mapping[str, Effect]) -> None:
-        """A pause is for one wish: another one about the same subject does not wait for it."""
+        """Drop pauses of other intents: a pause holds for one intent only, not for the subject's next one."""
         held = self._held.get(key, {})
         for subject, hold in list(held.items()):
             effect = wanted.get(subject)
@@ -406,20 +410,20 @@ class EffectRunner:
         one_shot = self._kind.effects.get(type(effect))
         standing = one_shot is None
         job = one_shot or self._kind.standing[type(effect)]
-        slot = Slot(self._around, self._kind.name, key, effect, job=job, cause=cause, standing=standing)
+        slot = Slot(self._shared, self._kind.name, key, effect, job=job, cause=cause, standing=standing)
         self._slots.setdefault(key, {})[effect.subject] = slot
         if standing:
             slot.launch()
         elif (self._watching() or self._suspects.known()) and self.counted([effect]):
             self._suspect(slot)
         else:
-            self._around.workshop.submit(slot)
+            self._shared.workshop.submit(slot)
 
     def _suspect(self, slot: Slot) -> None:
         slot.mark = mark_of(slot.key, slot.effect)
         ended = self._suspects.ended(slot.mark)
         if ended >= TRIES:
-            self._around.deliver(slot.failed(ENDED_THE_PROCESS))
+            self._shared.deliver(slot.failed(ENDED_THE_PROCESS))
         elif ended >= PAUSED_FROM and slot.mark not in self._rested:
             self._rested.add(slot.mark)
             del self._slots[slot.key][slot.effect.subject]
@@ -430,10 +434,10 @@ class EffectRunner:
             self._to_mark.append(slot)
 
     def _submit_marked(self, slot: Slot) -> None:
-        self._around.timers.after(BLAME_SECONDS, lambda: self._around.deliver(Outlived(slot)))
-        self._around.workshop.submit(slot)
+        self._shared.timers.after(BLAME_SECONDS, lambda: self._shared.deliver(Outlived(slot)))
+        self._shared.workshop.submit(slot)
 
     def _hold(self, slot: Slot, seconds: float) -> None:
         again = LookAgain(slot.key, slot.effect.subject)
-        timer = self._around.timers.after(seconds, lambda: self._around.deliver(again))
+        timer = self._shared.timers.after(seconds, lambda: self._shared.deliver(again))
         self._held.setdefault(slot.key, {})[slot.effect.subject] = Hold(slot.effect.intent, timer)

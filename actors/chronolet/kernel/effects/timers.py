@@ -1,7 +1,6 @@
-"""Timers on the monotonic clock: one thread that sleeps until the next one rings.
+"""Timers on the monotonic clock: one thread that sleeps until the next timer is due.
 
-Comes in: a delay and what to do then. Goes out: the call, on the timers' thread; it must be short. Next: `host`,
-`effects`.
+Comes in: a delay and a callback. Goes out: the call, on the timers' thread; it must be short. Next: `host`, `effects`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 class Timer:
-    """A timer that may be cancelled."""
+    """One pending callback, which may be cancelled."""
 
     __slots__ = ("action",)
 
@@ -26,7 +25,7 @@ class Timer:
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
-        """Forget it. One that rings at this very moment may still ring."""
+        """Drop the callback. If it is due at this moment, it may still run."""
         self.action = None
 
 
@@ -42,7 +41,7 @@ class Timers:
         self._thread.start()
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
-        """Call `action` in so many seconds (at once if negative)."""
+        """Call `action` after the given seconds; immediately if negative."""
         timer = Timer(action)
         with self._changed:
             heapq.heappush(self._heap, (time.monotonic() + max(seconds, 0.0), next(self._serial), timer))
@@ -51,7 +50,7 @@ class Timers:
         return timer
 
     def stop(self) -> None:
-        """No timer rings after this."""
+        """Stop the thread; no callback runs after this returns."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -65,8 +64,8 @@ class Timers:
             try:
                 action()
             except Exception:
-                # The other timers of the process must ring all the same.
-                log.exception("a timer's action failed")
+                # A failed callback must not stop the process's other timers.
+                log.exception("timer callback failed")
 
     def _next(self) -> Timer | None:
         with self._changed:

@@ -1,6 +1,6 @@
-"""Turns of one-shots: how many of a lane are at work at a time, and which of those that wait is next.
+"""Queues of one-shots: each lane has a concurrency limit and an order in which waiting one-shots start.
 
-Comes in: slots that are to be launched. Goes out: calls of their `launch`, now or when there is room. Next: `effects`.
+Comes in: slots to launch. Goes out: calls of their `launch`, now or once there is room. Next: `effects`.
 """
 
 from __future__ import annotations
@@ -19,97 +19,97 @@ from chronolet.kernel.observer import Queue
 
 LaneName = tuple[str, str]
 _NAMED = 3
-"""So many of those at work are named to one that has to wait."""
+"""A queued one-shot learns the keys of this many running ones."""
 
 
-class Waiting(Protocol):
-    """A one-shot, as its lane sees it."""
+class OneShot(Protocol):
+    """A one-shot effect, as its lane sees it."""
 
     lane: LaneName
     key: str
-    """Whose work it is."""
+    """The entity that the work is for."""
     at_once: int | Pace | None
-    """How many of the lane are at work at a time; None: as many as in any lane."""
+    """The lane's concurrency limit; None: the default limit."""
     rank: tuple[Any, ...]
-    """Its place among those that wait: the smallest is next, of the same the one that came first."""
-    beside: int
-    """How many of its lane were at work beside it, at most, since it was launched."""
+    """Its priority in the queue: the smallest rank starts first; equal ranks start in order of arrival."""
+    concurrent: int
+    """The highest number of other one-shots of its lane that ran at the same time, since its launch."""
 
     def queued(self, queue: Queue) -> None:
-        """It has to wait; called once more before its launch, with how many others went first. Called while nothing
-        else happens in the workshop: returns at once.
+        """Notify it that it has to wait; called again before its launch, with the number of others that started first.
+        Called under the workshop's lock: must return immediately.
         """
 
     def launch(self) -> None:
-        """Start it; raises nothing. `Workshop.left` is called once, when its turn is over, also if it cannot start."""
+        """Start it; raises nothing. It calls `Workshop.release` once when its turn is over, even if it cannot start."""
 
 
 class Lane:
-    """One-shots that share a limit."""
+    """A queue of one-shots that share a concurrency limit."""
 
     def __init__(self, pace: Pace | None) -> None:
         self.pace = pace
-        self.at_work: list[Waiting] = []
-        self.waiting: list[tuple[tuple[Any, ...], int, Waiting]] = []
-        self.queues: dict[Waiting, tuple[Queue, int]] = {}
-        """What stood before each that waits, and how many had begun by then."""
+        self.running: list[OneShot] = []
+        self.waiting: list[tuple[tuple[Any, ...], int, OneShot]] = []
+        self.queues: dict[OneShot, tuple[Queue, int]] = {}
+        """Of each waiting one-shot: the queue as it found it, and the value of `begun` then."""
         self.begun = 0
         self.head_start: Timer | None = None
-        """Runs while a batch that has just begun may not use the whole limit."""
+        """Pending while a batch that has just begun may not use the whole limit."""
         self.ended = 0
-        """How many have been at work since the lane was idle."""
-        self.patience: dict[Waiting, Timer] = {}
-        """Of each that is at work in a lane with a Pace: rings when it has been for too long."""
-        self.late: set[Waiting] = set()
-        """Those for which it has rung: they may hang, and nobody waits for them."""
+        """How many have ended since the lane was idle."""
+        self.patience: dict[OneShot, Timer] = {}
+        """Of each running one-shot in a lane with a Pace: fires when it has run for too long."""
+        self.late: set[OneShot] = set()
+        """One-shots whose patience timer has fired: they may hang, so they no longer count against the limit."""
 
-    def beside(self) -> int:
-        """How many are at work and not late."""
+    def on_time(self) -> int:
+        """The number of running one-shots that are not late."""
         return self.active - len(self.late)
 
-    def has_room(self, slot: Waiting, limit: int) -> bool:
-        """Whether one more may be at work. During a head start it is one, and one more for each that has ended. In
-        place of late ones others are, up to the Pace's bound for that.
+    def has_room(self, slot: OneShot, limit: int) -> bool:
+        """Whether one more may run. During a head start the limit is one, plus one for each that has ended. Late ones
+        may be replaced by others, up to the Pace's bound for that.
         """
         if self.head_start is not None and self.active > self.ended:
             return False
         bound = slot.at_once.most_with_late if isinstance(slot.at_once, Pace) else limit
-        return self.beside() < limit and (not self.late or self.active < bound)
+        return self.on_time() < limit and (not self.late or self.active < bound)
 
-    def tell_pace(self) -> None:
-        """Whether any wait, called when that may have changed."""
+    def update_pace(self) -> None:
+        """Report to the Pace whether any one-shot waits; call it when that may have changed."""
         if self.pace is not None:
             self.pace.waits(waiting=bool(self.waiting))
 
     @property
     def active(self) -> int:
-        return len(self.at_work)
+        return len(self.running)
 
-    def queue(self, entry: tuple[tuple[Any, ...], int, Waiting], allowed: int) -> None:
-        """An entry has to wait."""
+    def queue(self, entry: tuple[tuple[Any, ...], int, OneShot], allowed: int) -> None:
+        """Record an entry's place in the queue, and notify it that it has to wait."""
         queue = Queue(
             at_work=self.active,
             allowed=allowed,
             ahead=sum(one < entry for one in self.waiting),
-            holders=tuple(one.key for one in self.at_work[:_NAMED]),
+            holders=tuple(one.key for one in self.running[:_NAMED]),
         )
         self.queues[entry[2]] = queue, self.begun
         entry[2].queued(queue)
 
-    def begin(self, slot: Waiting) -> None:
-        """It is at work from now on."""
+    def begin(self, slot: OneShot) -> None:
+        """Count the one-shot as running."""
         queue, before = self.queues.pop(slot, (None, 0))
         if queue is not None:
             slot.queued(msgspec.structs.replace(queue, ahead=self.begun - before))
-        slot.beside = self.beside()
-        self.at_work.append(slot)
-        for one in self.at_work:
-            one.beside = max(one.beside, self.beside() - (one not in self.late))
+        slot.concurrent = self.on_time()
+        self.running.append(slot)
+        for one in self.running:
+            one.concurrent = max(one.concurrent, self.on_time() - (one not in self.late))
         self.begun += 1
 
 
 class Workshop:
-    """At most `limit` of each lane at work, or as many as its jobs say. `after` calls back in so many seconds."""
+    """Runs at most `limit` one-shots of each lane, or as many as its jobs allow. `after` is `Timers.after`."""
 
     def __init__(self, after: Callable[[float, Callable[[], None]], Timer], limit: int = 16) -> None:
         self._after = after
@@ -118,8 +118,8 @@ class Workshop:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
-    def submit(self, slot: Waiting) -> None:
-        """Launch the slot, now or in its turn."""
+    def submit(self, slot: OneShot) -> None:
+        """Launch the slot now, or once there is room in its lane."""
         with self._lock:
             lane = self._lanes.get(slot.lane)
             if lane is None:
@@ -132,8 +132,8 @@ class Workshop:
                 lane.queue(entry, self._limit_of(slot))
         self._launch(ready)
 
-    def withdraw(self, slot: Waiting) -> bool:
-        """Whether the slot still waited; then it is never launched."""
+    def withdraw(self, slot: OneShot) -> bool:
+        """Remove the slot from the queue; False if it is not queued (any more). A removed slot is never launched."""
         with self._lock:
             lane = self._lanes.get(slot.lane)
             entry = next((one for one in lane.waiting if one[2] is slot), None) if lane else None
@@ -142,29 +142,29 @@ class Workshop:
             lane.waiting.remove(entry)
             lane.queues.pop(slot, None)
             heapq.heapify(lane.waiting)
-            lane.tell_pace()
+            lane.update_pace()
             return True
 
-    def took(self, slot: Waiting, what: str, seconds: float) -> None:
-        """How long the slot's work took, for a lane that goes by that; called before its turn is over."""
+    def record_duration(self, slot: OneShot, name: str, seconds: float) -> None:
+        """Report the duration of the slot's work to a lane with a Pace; call it before the slot's turn is over."""
         if isinstance(slot.at_once, Pace):
             with self._lock:
                 if slot.lane not in self._lanes:
-                    return  # its turn was taken back meanwhile, for its host has failed
-                slot.at_once.ended(what, seconds, beside=slot.beside)
+                    return  # its host has failed meanwhile, and its turn was given back
+                slot.at_once.ended(name, seconds, concurrent=slot.concurrent)
 
-    def left(self, slot: Waiting) -> None:
-        """The slot's turn is over."""
+    def release(self, slot: OneShot) -> None:
+        """End the slot's turn, and launch the next ones."""
         with self._lock:
             lane = self._lanes[slot.lane]
             self._leave(lane, slot)
             ready = self._ready(lane)
             if not lane.active:
                 self._end_head_start(lane)
-                del self._lanes[slot.lane]  # lanes come and go with what they are named for
+                del self._lanes[slot.lane]  # lane names are unbounded, so an idle lane is dropped
         self._launch(ready)
 
-    def _give_head_start(self, lane: Lane, slot: Waiting) -> None:
+    def _give_head_start(self, lane: Lane, slot: OneShot) -> None:
         if not isinstance(slot.at_once, Pace) or not slot.at_once.head_start_seconds:
             return
 
@@ -176,7 +176,7 @@ class Workshop:
 
         lane.head_start = self._after(slot.at_once.head_start_seconds, over)
 
-    def _be_patient(self, lane: Lane, slot: Waiting) -> None:
+    def _start_patience(self, lane: Lane, slot: OneShot) -> None:
         if not isinstance(slot.at_once, Pace):
             return
 
@@ -190,8 +190,8 @@ class Workshop:
 
         lane.patience[slot] = self._after(slot.at_once.patience_seconds, over)
 
-    def _leave(self, lane: Lane, slot: Waiting) -> None:
-        lane.at_work.remove(slot)
+    def _leave(self, lane: Lane, slot: OneShot) -> None:
+        lane.running.remove(slot)
         lane.ended += 1
         lane.late.discard(slot)
         if (timer := lane.patience.pop(slot, None)) is not None:
@@ -202,20 +202,20 @@ class Workshop:
             lane.head_start.cancel()
             lane.head_start = None
 
-    def _ready(self, lane: Lane) -> list[Waiting]:
+    def _ready(self, lane: Lane) -> list[OneShot]:
         ready = []
         while lane.waiting and lane.has_room(lane.waiting[0][2], self._limit_of(lane.waiting[0][2])):
             slot = heapq.heappop(lane.waiting)[2]
             lane.begin(slot)
             ready.append(slot)
-            self._be_patient(lane, slot)
-        lane.tell_pace()
+            self._start_patience(lane, slot)
+        lane.update_pace()
         return ready
 
-    def _launch(self, ready: list[Waiting]) -> None:
+    def _launch(self, ready: list[OneShot]) -> None:
         for one in ready:
             one.launch()
 
-    def _limit_of(self, slot: Waiting) -> int:
+    def _limit_of(self, slot: OneShot) -> int:
         limit = slot.at_once.limit if isinstance(slot.at_once, Pace) else slot.at_once
         return limit or self._limit

@@ -22,9 +22,9 @@ from chronolet.kernel.effects.runner import (
     EffectRunner,
     LookAgain,
     Outlived,
+    RunnerDependencies,
     Slot,
     SlotFreed,
-    Surroundings,
 )
 from chronolet.kernel.hosting.entity_timers import EntityTimers
 from chronolet.kernel.hosting.host_handle import HostHandle, Item, is_far_behind, message_of
@@ -57,7 +57,7 @@ class Services(NamedTuple):
 
     store: Store
     clock: Clock
-    shared: Surroundings
+    shared: RunnerDependencies
     """Shared by all effects of the process. Each host sets its own `deliver` and `token`."""
     new_id: Callable[[], str]
     failed: Callable[[HostHandle, BaseException], None]

@@ -21,7 +21,7 @@ import structlog
 from msgspec import Struct, field
 
 from chronolet.kernel.clock import Clock
-from chronolet.kernel.effects.runner import Surroundings
+from chronolet.kernel.effects.runner import RunnerDependencies
 from chronolet.kernel.effects.timers import Timers
 from chronolet.kernel.effects.turns import Workshop
 from chronolet.kernel.faults import Faults, NoFaults
@@ -161,7 +161,7 @@ class Process:
 
     def _context(self) -> SupervisorContext:
         setup = self._setup
-        shared = Surroundings(
+        shared = RunnerDependencies(
             workshop=Workshop(self._timers.after, setup.workers),
             timers=self._timers,
             permit=self.lease,

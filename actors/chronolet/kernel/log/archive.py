@@ -1,10 +1,10 @@
-"""Archive files: parts of the log on disk, compressed, so that the stream in Redis may be trimmed.
+"""Archive files: compressed parts of the log on disk, so that the stream in Redis can be trimmed.
 
-Comes in: entries. Goes out: files `<state folder>/archive/<run>/<first>..<last>.archive`, and entries again. A file is
-the line `chronolet archive 1`, a msgpack map (format, node, run, first, last, count) and a zlib stream of msgpack
-arrays, one for each entry: position, type, entity, subject, actor, cause, data. The same entries make the same bytes,
-so that a second try after a crash replaces a file by itself. Next: `keeper` writes them, recovery and `history` read
-them.
+Comes in: entries. Goes out: files `<state folder>/archive/<run>/<first>..<last>.archive`, and the entries read back. A
+file is the line `chronolet archive 1`, a msgpack map (format, node, run, first, last, count) and a zlib stream of
+msgpack arrays, one per entry: position, type, entity, subject, actor, cause, data. Writing is idempotent: the same
+entries give the same bytes, so a retry after a crash replaces a file with an identical one. Next: `keeper` writes the
+files, recovery and `history` read them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CHUNK = 64 * 1024
 
 
 class ArchiveDamaged(Exception):  # noqa: N818 - the condition's name
-    """A file is not what was written, or events are missing between files. The text names file and finding."""
+    """A file is corrupt, or events are missing between files. The text names the file and the finding."""
 
 
 class ArchiveFile(Struct, frozen=True):
@@ -44,28 +44,29 @@ class ArchiveFile(Struct, frozen=True):
 
 
 class Gapless:
-    """Checks that `n` goes up by one from entry to entry.
+    """Checks that `n` increases by one from entry to entry.
 
-    An entry that somebody else put into the log has an id of his own choice: it takes one number, unseen.
+    A foreign entry, which another program added under an id of its choice, takes one number; that number is not
+    checked, nor is that of the entry after it.
     """
 
     def __init__(self, after: Position) -> None:
         self._n = after.n
-        self._sure = True
+        self._checked = True
 
     def check(self, entry: Entry, where: str) -> None:
-        """Raises ArchiveDamaged, naming `where`, if this entry is not the next."""
+        """Raises ArchiveDamaged, naming `where`, if this is not the next entry."""
         self._n += 1
         foreign = not entry.type
-        if not foreign and self._sure and entry.position.n != self._n:
+        if not foreign and self._checked and entry.position.n != self._n:
             raise ArchiveDamaged(f"{where}: expected event number {self._n}, found {entry.position}")
         if not foreign:
             self._n = entry.position.n
-        self._sure = not foreign
+        self._checked = not foreign
 
 
 class Archive:
-    """The archive files of one run of one node. The folder comes into being with the first file."""
+    """The archive files of one run of one node. The first write creates the folder."""
 
     def __init__(self, state_folder: Path, node: str, run: str) -> None:
         self.folder = state_folder / "archive" / run
@@ -73,9 +74,9 @@ class Archive:
         self._run = run
 
     def write(self, entries: Iterable[Entry], after: Position) -> ArchiveFile:
-        """Write the entries that follow `after`; on disk, by name too, when this returns.
+        """Write the entries that follow `after` to one file; the file and its name are synced to disk on return.
 
-        ValueError if there are none, ArchiveDamaged if they are not gapless, OSError if the disk refuses.
+        Raises ValueError without entries, ArchiveDamaged if there is a gap, OSError if the disk refuses.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         first, last, count, body = _packed(entries, after)
@@ -93,7 +94,7 @@ class Archive:
         return ArchiveFile(path, first, last, count, len(content), hashlib.sha256(content).hexdigest())
 
     def files(self) -> list[tuple[Position, Position, Path]]:
-        """First and last position of each file, by its name, oldest first; a longer one before its own beginning."""
+        """First and last position of each file, from its name; oldest first, and of equal starts the longest first."""
         found = []
         for path in self.folder.glob(f"*{_SUFFIX}"):
             with contextlib.suppress(ValueError):
@@ -102,13 +103,13 @@ class Archive:
         return sorted(found, key=lambda file: (file[0], -file[1].milliseconds, -file[1].n))
 
     def upto(self) -> Position:
-        """The newest position that files tell of; START without any."""
+        """The newest archived position, from the file names; START without files."""
         return max((last for _, last, _ in self.files()), default=START)
 
     def read(self, after: Position = START, upto: Position | None = None) -> Iterator[Entry]:
-        """Entries after a position up to another (None: all), oldest first, across files.
+        """Entries after one position up to another (None: all), oldest first, across files.
 
-        Raises ArchiveDamaged for a damaged file and for events missing between or before files; not for what is missing
+        Raises ArchiveDamaged for a damaged file and for events missing before or between files; not for events missing
         at the end, which the stream still has.
         """
         gapless = Gapless(after)
@@ -137,20 +138,23 @@ class Archive:
                 count += 1
                 yield entry
             if count != header["count"] or entry is None or str(entry.position) != header["last"]:
-                raise ArchiveDamaged(f"{path}: holds {count} events, its header says {header['count']}")
+                raise ArchiveDamaged(
+                    f"{path}: found {count} events up to {entry.position if entry else None}, expected"
+                    f" {header['count']} up to {header['last']} as in its header"
+                )
 
     def _checked_header(self, header: Any, path: Path) -> dict[str, Any]:
-        wanted = {"format": FORMAT, "node": self._node, "run": self._run}
+        expected = {"format": FORMAT, "node": self._node, "run": self._run}
         if not isinstance(header, dict) or not {"count", "last"} <= header.keys():
-            raise ArchiveDamaged(f"{path}: its header is unreadable")
-        for name, value in wanted.items():
+            raise ArchiveDamaged(f"{path}: unreadable header")
+        for name, value in expected.items():
             if header.get(name) != value:
-                raise ArchiveDamaged(f"{path}: its header says {name} {header.get(name)!r}, expected {value!r}")
+                raise ArchiveDamaged(f"{path}: header has {name} {header.get(name)!r}, expected {value!r}")
         return header
 
 
 def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Position, int, bytes]:
-    """First and last position, number, and the compressed arrays."""
+    """First and last position, number of entries, and the compressed arrays."""
     gapless, packer, compressor = Gapless(after), msgpack.Packer(), zlib.compressobj(1)
     parts: list[bytes] = []
     first, last, count = None, after, 0
@@ -165,7 +169,7 @@ def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Positi
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Make the file appear under its name only once it is complete on disk."""
+    """Write a file atomically: it gets its name only once it is complete on disk."""
     temporary = path.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -173,7 +177,7 @@ def _put(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(path)
-    # The name itself, and those of folders made just now.
+    # Syncs the name itself, and the names of folders that were just created.
     for folder in (path.parent, path.parent.parent, path.parent.parent.parent):
         _sync_folder(folder)
 
@@ -187,9 +191,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _objects(file: IO[bytes], path: Path) -> Iterator[Any]:
-    """The header, then the arrays. Reads as it is asked."""
+    """The header, then the arrays, read lazily."""
     if file.read(len(_MAGIC)) != _MAGIC:
-        raise ArchiveDamaged(f"{path}: is no archive of format {FORMAT}")
+        raise ArchiveDamaged(f"{path}: not an archive of format {FORMAT}")
     start = file.read(_CHUNK)
     header = msgpack.Unpacker(raw=False)
     header.feed(start)
@@ -205,7 +209,7 @@ def _objects(file: IO[bytes], path: Path) -> Iterator[Any]:
     except (zlib.error, ValueError, msgpack.UnpackException) as error:
         raise ArchiveDamaged(f"{path}: cannot be read: {error or type(error).__name__}") from error
     if not decompressor.eof:
-        raise ArchiveDamaged(f"{path}: ends too early")
+        raise ArchiveDamaged(f"{path}: truncated")
 
 
 def _entry(fields: Any, path: Path) -> Entry:
@@ -213,4 +217,4 @@ def _entry(fields: Any, path: Path) -> Entry:
         at, kind, entity, subject, actor, cause, data = fields
         return Entry(Position.parse(at), kind, entity, subject, actor, cause, data)
     except (TypeError, ValueError, AttributeError) as error:
-        raise ArchiveDamaged(f"{path}: an entry is malformed: {error}") from error
+        raise ArchiveDamaged(f"{path}: malformed entry: {error}") from error

@@ -1,10 +1,10 @@
-"""How far the log went, remembered outside of the server: what the server has lost by itself, nobody else can tell.
+"""Remembers the end of the log outside the server, so that a loss of entries on the server is noticed.
 
-Comes in: the run and the last position that was read, each second; a file of the state folder. Goes out: `LogLost` if
-the server has a newer log, or one that ends earlier; an error if it has a log that others keep. One thread writes, so
-that a slow disk delays nobody. Next: `supervisor`.
+Comes in: the run and the last position read, each second; a file of the state folder. Goes out: `LogLost` if the server
+has a newer log, or one that ends earlier; an error if its log belongs to other agents. A thread of its own writes, so
+that a slow disk delays no other. Next: `supervisor`.
 
-The file is one block that is overwritten in place (docs/adr/0021): a write costs one fdatasync and moves no metadata.
+The file is one block, overwritten in place (docs/adr/0021): a write costs one fdatasync and changes no metadata.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Position
 
 BLOCK_BYTES = 512
-"""What a disk writes as a whole or not at all."""
+"""The size that a disk writes atomically."""
 FORMER_RUNS = 2
-"""How many fit into the block, next to the longest name of a node."""
+"""How many fit into the block together with the longest node name."""
 
 log = structlog.get_logger("chronolet.kernel")
 
 
 class LogEnd(msgspec.Struct, frozen=True):
-    """The last entry of a log that is known to be there."""
+    """The last log entry that is known to exist."""
 
     node: str
     run: str
     at: str
     now: int = 0
-    """The process's own time then, in milliseconds: not the server's, which is in the position."""
+    """The process's own time then, in milliseconds; the server's time is in the position."""
     former_runs: tuple[str, ...] = ()
-    """Of the logs before this one, newest first: the way back from a database that was given by mistake stays open."""
+    """Runs of earlier logs, newest first: they allow a return after a wrong database was given by mistake."""
 
 
 class LogMemory:
-    """Remembers the log's end for one node. Without a path it remembers nothing beyond the process."""
+    """Remembers the log's end for one node. Without a path nothing outlives the process."""
 
     def __init__(self, node: str, path: Path | None, now: Callable[[], int] = lambda: 0) -> None:
         self._node = node
@@ -51,7 +51,7 @@ class LogMemory:
         self._now = now
         self._end = None if path is None else _read(path, node)
         self._begun = ""
-        """The run of the log that this process began last."""
+        """The run of the last log that this process began."""
         self._written = self._end
         self._former_runs = self._end.former_runs if self._end is not None else ()
         self._changed = threading.Condition()
@@ -59,12 +59,12 @@ class LogMemory:
         self._thread = threading.Thread(target=self._work, name="log end", daemon=True)
 
     def start(self) -> None:
-        """Write from now on what `keep` is given."""
+        """Start to write the positions passed to `keep`."""
         if self._path is not None:
             self._thread.start()
 
     def keep(self, run: str, at: Position | None) -> None:
-        """The log of this run has an entry at this position; an earlier one than before is passed over."""
+        """Remember that the log of this run has an entry at this position; earlier positions are ignored."""
         if at is None or at == START:
             return
         with self._changed:
@@ -74,17 +74,17 @@ class LogMemory:
                 self._changed.notify()
 
     def time(self) -> int:
-        """How far the time of the processes before had come, in milliseconds; 0 if nothing tells."""
+        """The last known time of earlier processes, in milliseconds; 0 if unknown."""
         return self._end.now if self._end is not None else 0
 
     def began(self, run: str) -> None:
-        """The server had no log: this process began one, of this run."""
+        """Note that the server had no log and this process began one, with this run."""
         self._begun = run
 
     def lost(self, store: Store, run: str) -> kernel.LogLost | None:
-        """What the log on the server, whose run this is, lacks of what is remembered. It is then forgotten here.
+        """The loss, if the log on the server, whose run is `run`, lacks the remembered end; that end is then forgotten.
 
-        StoreUnreachable for another database: its log for this name was there before the remembered one ended.
+        Raises StoreUnreachable for another database: its log under this name existed before the remembered one ended.
         """
         end, last = self._end, store.last()
         if end is None:
@@ -111,16 +111,15 @@ class LogMemory:
 
     def _not_ours(self, end: LogEnd, run: str) -> StoreUnreachable:
         return StoreUnreachable(
-            f"Redis has a log of another node that is named {self._node} too: found run {run}, begun before the last"
-            f" entry that {self._path or 'this process'} remembers; expected run {end.run}, up to {end.at}. Nothing was"
-            " taken and what runs goes on: correct --redis, or give one of the two nodes another name"
-            " (--hostname-override)."
-            f" To give up the log of run {end.run} and take part in this one, remove {self._path} and start again",
+            f"Redis has the log of another node named {self._node}: found run {run}, begun before the last entry"
+            f" recorded by {self._path or 'this process'}; expected run {end.run}, up to {end.at}. No shard was taken"
+            " over and running pods continue: correct --redis, or rename one of the two nodes (--hostname-override)."
+            f" To abandon the log of run {end.run} and join this one, remove {self._path} and restart",
             healing=False,
         )
 
     def stop(self) -> None:
-        """Write the last of it, and no more."""
+        """Write the last position kept, then stop the thread."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -128,7 +127,7 @@ class LogMemory:
             self._thread.join()
 
     def _work(self) -> None:
-        complained = False
+        failing = False
         while True:
             with self._changed:
                 while self._end in (None, self._written) and not self._stopping:
@@ -138,15 +137,15 @@ class LogMemory:
                 try:
                     self._write(end)
                 except OSError as error:
-                    if not complained:  # once: a full disk has more important things to say
-                        log.warning("the log's end is not remembered", error=str(error))
-                    complained = True
-                self._written = end  # also if it failed: the next end is tried anew
+                    if not failing:  # once: a full disk has more important consequences
+                        log.warning("cannot write the end of the log", file=str(self._path), error=str(error))
+                    failing = True
+                self._written = end  # even if it failed: the next end is another attempt
             if stopping:
                 return
 
     def _write(self, end: LogEnd) -> None:
-        assert self._path is not None  # noqa: S101 - or there is no thread
+        assert self._path is not None  # noqa: S101 - the thread runs only with a path
         block = msgspec.json.encode(end).ljust(BLOCK_BYTES - 1) + b"\n"
         file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -157,29 +156,29 @@ class LogMemory:
 
 
 def _oldest_milliseconds(store: Store) -> int:
-    """When the log had its first entry, or a later one if its beginning is in archive files; by the server's clock."""
+    """The time of the log's first entry by the server's clock; a later entry's if the beginning is in archive files."""
     trimmed = store.archived()[1]
     return trimmed.milliseconds if trimmed > START else store.sizes()["first_milliseconds"]
 
 
 def complain(lost: kernel.LogLost) -> None:
-    """One line for people: what is gone, what is not, what happens now."""
+    """Log the loss for the operator: what is lost, what is kept, what happens now."""
     if lost.found == str(START):
         log.error(
-            "the whole log was lost: Redis was emptied, or is another one",
+            "the whole log was lost: Redis was emptied or replaced",
             entries=lost.entries,
             up_to=lost.had,
-            kept="what runs, and the manifests and Secrets in the state folder",
-            now="a new log begins with what runs; back-offs and KubeEvents begin anew",
+            kept="running pods, and the manifests and Secrets in the state folder",
+            now="a new log begins with the running pods; back-offs and KubeEvents start over",
         )
     else:
         log.error(
-            "the end of the log was lost: Redis has fewer entries than it had acknowledged",
+            "the end of the log was lost: Redis lacks entries that it had acknowledged",
             entries=lost.entries,
             had=lost.had,
             found=lost.found,
-            kept="what runs, and the manifests and Secrets in the state folder",
-            now="the log goes on from its end as found; what it does not know of what runs is adopted",
+            kept="running pods, and the manifests and Secrets in the state folder",
+            now="the log continues from the end found; running pods that it does not know are adopted",
         )
 
 
@@ -190,15 +189,13 @@ def _read(path: Path, node: str) -> LogEnd | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors
-        log.warning(
-            "the remembered end of the log cannot be read, and is passed over", file=str(path), error=str(error)
-        )
+        log.warning("unreadable record of the log's end ignored", file=str(path), error=str(error))
         return None
     if end.node == node:
         return end
-    # The kept manifests name their node as well: nothing of that node is adopted.
+    # The stored manifests name their node too, so nothing of that node is adopted.
     log.warning(
-        "the state folder was another node's: that node's log and pods are left alone",
+        "the state folder belongs to another node: its log and pods are not touched",
         file=str(path),
         found=end.node,
         expected=node,

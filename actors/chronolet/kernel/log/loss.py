@@ -1,7 +1,7 @@
-"""Whether the server has lost a part of what it had acknowledged to this process.
+"""Detects that the server has lost data that it had acknowledged to this process.
 
-Comes in: how far this process knows the log, its mailboxes and its shards to be. Goes out: yes or no. Next: `reader`,
-which then stops delivering, and `supervisor`, which loads everything again from what is left.
+Comes in: the last positions and versions of the log, mailboxes and shards that this process has seen. Goes out: whether
+data is lost. Next: `reader`, which then stops delivering, and `supervisor`, which reloads everything from the server.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from chronolet_schemas.keys import Shard
 ABOVE_ALL_N = 10**15
 
 
-class Known(NamedTuple):
-    """How far a shard had come at least, as its owner here knows."""
+class Progress(NamedTuple):
+    """The least progress of a shard, as known to its owner in this process."""
 
     version: int
     epoch: int
 
 
-def known(ledgers: Iterable[Ledger[object]]) -> dict[Shard, Known]:
-    """Of the shards hosted here. Ask before the server is asked: what is committed after this is no loss."""
-    return {ledger.shard: Known(ledger.version, epoch_of(ledger.token)) for ledger in ledgers}
+def known(ledgers: Iterable[Ledger[object]]) -> dict[Shard, Progress]:
+    """The progress of the shards hosted here. Call it before reading the heads, so that later commits are no loss."""
+    return {ledger.shard: Progress(ledger.version, epoch_of(ledger.token)) for ledger in ledgers}
 
 
-def is_behind(head: Head, shard: Known) -> bool:
-    """Whether the server has forgotten a step, or an owner, of a shard."""
+def is_behind(head: Head, shard: Progress) -> bool:
+    """Whether the server has lost a step or an owner of the shard."""
     return head.version < shard.version or 0 < epoch_of(head.token) < shard.epoch
 
 
 def lacks(store: Store, read_to: Position) -> bool:
-    """Whether the log neither has the entry that was read last, nor has trimmed it since."""
+    """Whether the log lacks the entry that was read last, and has not trimmed it."""
     if read_to == START:
         return False
     return not store.read_log(_before(read_to), 1, read_to) and read_to > store.archived()[1]
 
 
 def lacks_what_was_read(store: Store, read_to: Position, seats: Iterable[HostHandle]) -> bool:
-    """Whether the server lacks the last entry of the log that was read, or the last command of one of these mailboxes.
+    """Whether the server lacks the last log entry that was read, or the last command read from one of these mailboxes.
 
-    To be asked after an absence of the server, before anything that was read later is delivered: a step is refused if
-    the last message that it consumes is lost, but not if a newer message follows the lost one.
+    Check this after the server was unreachable, before delivering later messages: a step is refused if the last message
+    that it consumes is lost, but not if a newer message follows the lost one.
     """
     return lacks(store, read_to) or any(_lacks_command(store, seat) for seat in seats)
 
 
 def _lacks_command(store: Store, seat: HostHandle) -> bool:
-    # A mailbox keeps each command until the step that consumes it, and the last consumed one after that.
+    # A mailbox keeps each command until a step consumes it, and keeps the last consumed one after that.
     read_to = seat.mail_to
     if read_to <= seat.ledger.mail_cursor:
         return False
@@ -62,6 +62,6 @@ def _lacks_command(store: Store, seat: HostHandle) -> bool:
 
 
 def _before(position: Position) -> Position:
-    # Somebody else's entry may have the number 0, which none of ours has.
+    # A foreign entry may have the number 0, which ours never have.
     milliseconds, n = position
     return Position(milliseconds, n - 1) if n else Position(milliseconds - 1, ABOVE_ALL_N)

@@ -1,9 +1,9 @@
-"""The one reader of a process: the node's log and the mailboxes of the shards hosted here, in one blocking call.
+"""Reads the node's log and the mailboxes of all shards hosted by this process, in one blocking call.
 
-Comes in: entries and mails. Goes out: inputs to the hosts, in order, with how far was read. Tells when the server was
-away and is back. If the server has lost entries or commands that were read, it stops delivering: a host that still has
-a lost message in its inbox must not receive what was written in its place. Next: `host`. A host with a full inbox is
-skipped, so that it delays no other; its messages are read again when it has room.
+Comes in: entries and mails. Goes out: inputs to the hosts, in order, with the position read up to; a notification when
+the server was unreachable and is back. If the server has lost entries or commands that were read, the reader stops
+delivering: a host that still has a lost message in its inbox must not receive the message written in its place. A host
+with a full inbox is skipped, so that it delays no other; its messages are read again when it has room. Next: `host`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from chronolet_schemas.keys import Shard
 
 COUNT = 500
 BLOCK_MILLISECONDS = 5_000
-PASSED_OVER_MILLISECONDS = 20
-"""How long to wait for more while somebody is passed over."""
+SKIPPED_MILLISECONDS = 20
+"""How long to block while a host with a full inbox is skipped."""
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 
@@ -33,12 +33,12 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 class Reader:
-    """Reads for all hosts of a process until `stop`. Each host has a cursor of its own; the reading is shared."""
+    """Reads for all hosts of a process until `stop`. The read is shared; each host has its own cursor."""
 
     def __init__(
         self, store: Store, router: Router, reconnected: Callable[[], None], failed: Callable[[Exception], None]
     ) -> None:
-        """`reconnected` and `failed` are called on the reader's thread; after `failed` nothing is read any more."""
+        """`reconnected` and `failed` are called on the reader's thread; after `failed` it reads nothing more."""
         self._store = store
         self._router = router
         self._reconnected = reconnected
@@ -47,7 +47,7 @@ class Reader:
         self._at: Position | None = None
         self._furthest = START
         self.found_loss = False
-        """Whether it stopped because the server has lost what was read."""
+        """Whether it stopped because the server has lost messages that were read."""
         self._changes: list[Callable[[], None]] = []
         self._changed = threading.Condition()
         self._stopping = threading.Event()
@@ -59,19 +59,19 @@ class Reader:
         return self._furthest
 
     def start(self) -> None:
-        """Begin reading; waits as long as there is no host."""
+        """Start reading; it waits while there is no host."""
         self._thread.start()
 
     def attach(self, seat: HostHandle) -> None:
-        """From now on read for this host too, from where its recovery stopped."""
+        """Read for this host too, from the position where its recovery stopped."""
         self._change(lambda: self._admit(seat))
 
     def detach(self, shard: Shard) -> None:
-        """Read no more for a shard."""
+        """Stop reading for a shard."""
         self._change(lambda: self._dismiss(shard))
 
     def stop(self) -> None:
-        """Read no more at all."""
+        """Stop reading, and end the thread."""
         self._stopping.set()
         self._change(lambda: None)
         self._thread.join()
@@ -80,7 +80,7 @@ class Reader:
     def _run(self) -> None:
         try:
             self._read()
-        except Exception as error:  # noqa: BLE001 - a deaf process must not look like a living one
+        except Exception as error:  # noqa: BLE001 - a process that reads nothing must not look alive
             self._failed(error)
 
     def _read(self) -> None:
@@ -91,17 +91,17 @@ class Reader:
                 continue
             ready = self._ready()
             if self._seats and not ready:
-                self._stopping.wait(PASSED_OVER_MILLISECONDS / 1000)
+                self._stopping.wait(SKIPPED_MILLISECONDS / 1000)
                 continue
-            block = BLOCK_MILLISECONDS if len(ready) == len(self._seats) else PASSED_OVER_MILLISECONDS
+            block = BLOCK_MILLISECONDS if len(ready) == len(self._seats) else SKIPPED_MILLISECONDS
             mail_after = {shard: seat.mail_to for shard, seat in self._seats.items()}
             try:
-                # After an absence without waiting, for what was lost has to be noticed now.
+                # After an outage do not block: a loss must be noticed now.
                 inputs = self._store.wait(self._at, mail_after, COUNT, 0 if away else block)
                 lost = (away or self._goes_back(inputs)) and self._has_lost()
             except (StoreUnreachable, StoreBroken) as error:
                 if not away:
-                    log.warning("reading paused", error=str(error))
+                    log.warning("store unreachable, reading paused", error=str(error))
                 away = True
                 self._stopping.wait(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
@@ -115,16 +115,14 @@ class Reader:
             self._deliver(inputs, ready)
 
     def _goes_back(self, inputs: Inputs) -> bool:
-        """Whether the numbers of the log went back: it was cut and has grown again, or a stranger added an entry with
-        an id of its own.
-        """
+        """Whether entry numbers went back: the log lost its end and has grown again, or it has a foreign entry."""
         return bool(inputs.log) and self._at is not None and inputs.log[0].position.n <= self._at.n
 
     def _has_lost(self) -> bool:
         return lacks_what_was_read(self._store, self._furthest, self._seats.values())
 
     def _ready(self) -> set[Shard]:
-        """Those who have room; the reading goes on where the first of them is."""
+        """The shards with room in their inbox; reading continues from the lowest of their cursors."""
         ready = {shard for shard, seat in self._seats.items() if seat.has_room}
         if ready:
             self._at = min(self._seats[shard].read_to for shard in ready)
@@ -149,7 +147,7 @@ class Reader:
                 read_to = self._at if shard in ready else seat.read_to
                 seat.offer(found.get(shard, ()), read_to, mail_to.get(shard, START))
 
-    # -- changes of who is read for ------------------------------------------------------------------------------
+    # -- attaching and detaching hosts ---------------------------------------------------------------------------
     def _change(self, change: Callable[[], None]) -> None:
         with self._changed:
             self._changes.append(change)
@@ -165,7 +163,7 @@ class Reader:
             change()
 
     def _admit(self, seat: HostHandle) -> None:
-        # If this seat is behind the others, all is read again from there on; each takes what is new to it.
+        # If this host is behind the others, reading restarts from its cursor; each host takes only newer entries.
         self._at = seat.read_to if self._at is None else min(self._at, seat.read_to)
         self._furthest = max(self._furthest, seat.read_to)
         self._seats[seat.shard] = seat

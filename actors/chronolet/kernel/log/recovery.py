@@ -1,9 +1,8 @@
-"""Recovery: one scan of the log gives all shards of a process their states, and the messages they have not consumed;
-what waits in their mailboxes comes before those.
+"""Recovery: one scan of the log rebuilds the states of all shards of a process, and their backlogs.
 
 Comes in: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Goes out:
-`Recovered` for each shard. A snapshot that cannot be read is ignored and the history folded from its beginning. Next:
-`host`.
+`Recovered` for each shard; its backlog holds the mailbox's commands first, then the log entries it has not consumed. An
+unreadable snapshot is ignored, and the history folded from its beginning. Next: `host`.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ MAILS_AT_ONCE = 1_000
 QUARANTINED = registry.type_of(kernel.EntryQuarantined).partition("@")[0]
 
 History = Callable[[Position], Iterable[Entry]]
-"""All entries after a position, oldest first, from archive files as far as the stream no longer has them."""
+"""All entries after a position, oldest first; those trimmed from the stream come from archive files."""
 
 
 class _Owners(dict[str, tuple[Recovered | None, str]]):
-    """Whose each entity of the log is, and its key, found out once: a scan asks for every entry."""
+    """Cache of each entity's shard and key: a scan looks it up for every entry."""
 
     def __init__(self, router: Router, recovered: Mapping[Shard, Recovered]) -> None:
         super().__init__()
@@ -58,12 +57,12 @@ class Recovery:
         self._store = store
         self._history = history
         self.read = 0
-        """How many entries `run` has read."""
+        """The number of entries that `run` has read."""
         self._unreadable: dict[str, dict[str, tuple[Event, DeadLetter]]] = {}
-        """By the shard as an entity: its own events that cannot be read, by position, as far as nobody has said so."""
+        """Unreadable events that are not reported in the log yet: shard's entity -> position -> event, dead letter."""
 
     def run(self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]) -> dict[Shard, Recovered]:
-        """Read once what all these shards need. `acquired`: shard -> (token, head)."""
+        """Recover these shards in one scan. `acquired`: shard -> (token, head); `careful` goes into `Recovered`."""
         if not acquired:
             return {}
         snapshots = self._snapshots(list(acquired))
@@ -82,7 +81,7 @@ class Recovery:
             if each is not None and newest > each.snapshot_at:
                 self._fold(entry, each, key)
             if self._unreadable and entry.type.startswith(QUARANTINED):
-                self._tell_no_more(entry)
+                self._drop_reported(entry)
             if newest <= unread:
                 continue
             for shard, item in self._router.route(entry, recovered.keys()):
@@ -97,7 +96,7 @@ class Recovery:
         return recovered
 
     def _snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
-        """In one round trip; if one of them is in the way, each by itself."""
+        """Read all snapshots in one round trip; if one of them is unreadable, each by itself."""
         try:
             return self._store.read_snapshots(shards)
         except StoreBroken as error:
@@ -113,12 +112,12 @@ class Recovery:
         return Recovered(ledger, [], START, careful=careful, mail_to=head.mail_cursor, snapshot_at=at, tries=head.tries)
 
     def _open_mail(self, each: Recovered) -> None:
-        """What waits in the mailbox comes first: what was sent before the shard had an owner is decided before what its
-        effects say.
+        """Put the mailbox's commands first: those sent while the shard had no owner are decided before the results of
+        its effects.
         """
         shard = each.ledger.shard
         mails: list[Mail] = []
-        with contextlib.suppress(StoreBroken):  # the reader, who goes on from here, says what is wrong with it
+        with contextlib.suppress(StoreBroken):  # the reader, which continues from here, reports the error
             while page := self._store.read_mail(shard, mails[-1].id if mails else each.mail_to, MAILS_AT_ONCE):
                 mails += page
         if mails:
@@ -129,7 +128,7 @@ class Recovery:
         if snapshot is None:
             return START
         if snapshot.format != kind.format:
-            log.warning("snapshot of another format ignored", shard=str(ledger.shard), format=snapshot.format)
+            log.warning("snapshot with another format ignored", shard=str(ledger.shard), format=snapshot.format)
             return START
         try:
             ledger.restore(decode_states(kind.state, snapshot.state))
@@ -147,16 +146,16 @@ class Recovery:
             each.ledger.replay(key, event, entry.subject, entry.position)
 
     def _quarantine(self, entry: Entry, each: Recovered, error: str) -> None:
-        log.error("unreadable entry passed over", at=str(entry.position), type=entry.type, error=error)
+        log.error("unreadable log entry quarantined", at=str(entry.position), type=entry.type, error=error)
         at = str(entry.position)
         quarantined = kernel.EntryQuarantined(message=entry.type, source="log", at=at, error=error)
         letter = DeadLetter("log", at, entry.type, entry.entity, entry.data, error)
         self._unreadable.setdefault(f"shard/{each.ledger.shard}", {})[at] = quarantined, letter
 
-    def _tell_no_more(self, entry: Entry) -> None:
-        """An earlier recovery of that shard has said so."""
+    def _drop_reported(self, entry: Entry) -> None:
+        """Drop an unreadable event that an earlier recovery of the shard has reported."""
         unreadable = self._unreadable.get(entry.entity)
         if unreadable:
             with contextlib.suppress(codec.Undecodable):
-                told = codec.decode(entry.type, entry.data, kernel.EntryQuarantined)
-                unreadable.pop(told.at, None)
+                reported = codec.decode(entry.type, entry.data, kernel.EntryQuarantined)
+                unreadable.pop(reported.at, None)

@@ -1,12 +1,13 @@
-"""Which shards are free, and the taking of them by one process (DESIGN 3.5).
+"""Finds free shards and acquires them for one process (DESIGN 3.5).
 
-Comes in: shards that this process could host. Goes out: claims, for recovery; and `left`, the shards that nobody hosts
-because this process found something wrong with them. Next: `supervisor`.
+Comes in: shards that this process could host. Goes out: claims, for recovery; and `left`, the shards that this process
+has quarantined because of an error. Next: `supervisor`.
 
     free: released by its owner | its owner's lease is gone | its owner is proven dead by its lock
 
-A server that was started a moment ago has lost the renewals of its last second, and leases ran out while it was away,
-but their owners live and act. So for as long as a lease lasts a missing one proves nothing (docs/adr/0013).
+A server that has just started has lost the renewals of its last second, and leases expired while it was down, but
+their owners may be alive and acting. So during the server's first lease time a missing lease proves nothing
+(docs/adr/0013).
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 class Claim(NamedTuple):
-    """A shard that is this process's from now on."""
+    """A shard acquired by this process."""
 
     head: Head
-    """With this process's token."""
+    """Its hash, with this process's token."""
     former: kernel.ShardTakenOver | None
-    """Whom it was taken from, if that was somebody else who had not released it."""
+    """The takeover, if another process owned the shard and had not released it."""
 
 
 class Claims:
-    """Takes shards in the name of one process."""
+    """Acquires shards for one process."""
 
     def __init__(self, store: Store, process: str, locks: Path | None, *, lease_milliseconds: int) -> None:
         self._store = store
@@ -45,10 +46,10 @@ class Claims:
         self._locks = locks
         self._lease = lease_milliseconds
         self.left: Mapping[Shard, str] = {}
-        """Shards that are left alone, with what is wrong; never changed in place, for other threads look at it."""
+        """Quarantined shards, each with its error. Replaced, never changed in place: other threads read it."""
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
-        """The shards' hashes; without those that are none, which are no reason to leave the others alone."""
+        """Heads of the shards; an unreadable one is quarantined and omitted."""
         try:
             return self._store.heads(shards)
         except StoreBroken:
@@ -61,33 +62,33 @@ class Claims:
             return heads
 
     def take(self, shards: Sequence[Shard]) -> Mapping[Shard, Claim]:
-        """Those of the shards that are free and could be taken."""
+        """Acquire those of the shards that are free."""
         alive = self._store.alive()
         claims: dict[Shard, Claim] = {}
         for shard, head in self.heads(shards).items():
-            proof = self._free(head, alive)
+            proof = self._proof_of_free(head, alive)
             if not proof:
-                self.no_longer_left(shard)  # somebody who lives has it
+                self.no_longer_left(shard)  # a live process owns it
             elif (claim := self._claim(shard, head, proof)) is not None:
                 claims[shard] = claim
         return claims
 
     def leave(self, shard: Shard, error: str) -> None:
-        """Leave a shard alone, for what is wrong with it."""
-        if self.left.get(shard) != error:  # once, however long it takes
+        """Quarantine a shard because of an error."""
+        if self.left.get(shard) != error:  # log each error once
             self.left = {**self.left, shard: error}
-            log.error("shard left alone", shard=str(shard), error=error)
+            log.error("shard quarantined", shard=str(shard), error=error)
 
     def no_longer_left(self, shard: Shard) -> None:
-        """A shard has its host, here or elsewhere."""
+        """Lift the quarantine: the shard has a host, here or elsewhere."""
         if shard in self.left:
             self.left = {other: error for other, error in self.left.items() if other != shard}
 
     def sweep(self) -> None:
-        """Remove the lock files of those who are known to be dead without them."""
+        """Remove the lock files of dead processes that no longer have a lease."""
         sweep(self._locks, self._store.alive())
 
-    def _free(self, head: Head, alive: Mapping[str, str]) -> Proof | None:
+    def _proof_of_free(self, head: Head, alive: Mapping[str, str]) -> Proof | None:
         owner = owner_of(head.token)
         if not owner or owner == self._process:
             return "released"
@@ -104,7 +105,7 @@ class Claims:
         if isinstance(answer, Acquired):
             return Claim(answer.head, self._taken_over(head, proof))
         if isinstance(answer, NotFree) and answer.reason == "newer_schema":
-            self.leave(shard, "a newer version of this program has written it")
+            self.leave(shard, "written by a newer version of chronolet")
         return None
 
     def _taken_over(self, former: Head, proof: Proof) -> kernel.ShardTakenOver | None:

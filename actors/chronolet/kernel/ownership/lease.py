@@ -1,9 +1,9 @@
-"""The process's lease: `alive:<process>`, renewed each second by a thread of its own, also during recovery.
+"""The process's lease `alive:<process>`, renewed each second by its own thread, also during recovery.
 
-Comes in: a store. Goes out: `valid`, by this machine's own clock since boot, asked before every outside call; and a
-file lock in the state folder, by which others on the same machine know at once that this process is dead (DESIGN 3.5).
+Comes in: a store. Goes out: `valid`, by this machine's clock since boot, checked before every external call; and a file
+lock in the state folder that shows other processes on the machine immediately when this one is dead (DESIGN 3.5).
 
-    valid -> lapsed (not renewed in time: another may have taken over) -> renewed, ownership looked at -> valid
+    valid -> lapsed (not renewed in time: another may have taken over) -> renewed, ownership checked -> valid
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 def _now() -> float:
-    """Seconds that go on while the machine is suspended, unlike those of `time.monotonic`: so do the server's."""
+    """Seconds since boot. Unlike `time.monotonic` this includes suspension, as the server's clock does."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Lease:
-    """Renews until `stop`. The lease is for progress; only the step's token check is for safety."""
+    """Renews the lease until `stop`. Only for progress; safety comes from the step's check of the token."""
 
     def __init__(self, store: Store, process: str, info: str, *, ttl_milliseconds: int = TTL_MILLISECONDS) -> None:
         self.process = process
@@ -46,9 +46,10 @@ class Lease:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def start(self, regained: Callable[[], None]) -> None:
-        """Take the lease (StoreUnreachable if the server does not answer), then keep it.
+        """Acquire the lease (StoreUnreachable if the server does not answer), then keep renewing it.
 
-        `regained` is called when it was renewed after a lapse: look at who owns the shards now, then `confirm`.
+        `regained` is called after a renewal that follows a lapse: it checks who owns the shards now, then calls
+        `confirm`.
         """
         self._renew()
         self._confirmed = self.lapses
@@ -57,23 +58,23 @@ class Lease:
 
     @property
     def renewal_seconds(self) -> float:
-        """How often the lease is renewed."""
+        """The interval between renewals."""
         return self._ttl / 1000 / RENEWALS_IN_TTL
 
     def valid(self) -> bool:
-        """Whether this process may act on the world: renewed in time ever since ownership was last looked at."""
+        """Whether this process may run effects: renewed in time, with no lapse since ownership was last checked."""
         return self._confirmed == self.lapses and _now() < self._good_until
 
     def answered(self) -> bool:
-        """Whether the server has renewed it in time, whoever owns the shards by now."""
+        """Whether the last renewal has not expired, regardless of who owns the shards by now."""
         return _now() < self._good_until
 
     def confirm(self, lapses: int) -> None:
-        """After so many `lapses`, the shards that this process still believes its own were seen to be its own."""
+        """Record that ownership was checked after that many `lapses`: this process owns all shards it hosts."""
         self._confirmed = lapses
 
     def stop(self) -> None:
-        """Renew no more; the lease runs out, or is retired by the caller."""
+        """Stop renewing; the lease expires, or the caller retires it."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -86,23 +87,23 @@ class Lease:
                 self._renew()
             except (StoreUnreachable, StoreBroken) as error:
                 if not failing:
-                    log.warning("the lease was not renewed", error=str(error))
+                    log.warning("lease renewal failed, retrying", error=str(error))
                 failing = True
-                continue  # tried again in a moment; until then `valid` runs out by itself
+                continue  # if no retry succeeds in time, `valid` becomes False by itself
             failing = False
             if self._confirmed != self.lapses and self._regained is not None:
                 self._regained()
 
     def _renew(self) -> None:
-        asked = _now()  # before the call: the server may have started counting any time after it
+        sent_at = _now()  # before the call: the server may start the time-to-live any time after this
         self._store.renew(self.process, self._info, self._ttl)
-        # After it: what was asked for in time may have arrived too late, and somebody have taken over in between.
+        # After the call: a renewal sent in time may arrive too late, and another process may have taken over meanwhile.
         self.lapses += _now() >= self._good_until
-        self._good_until = asked + self._ttl / 1000
+        self._good_until = sent_at + self._ttl / 1000
 
 
 class LifeLock:
-    """An exclusive lock on `<folder>/<process>.lock`, held by the operating system for as long as the process lives."""
+    """An exclusive lock on `<folder>/<process>.lock`, which the operating system releases when the process dies."""
 
     def __init__(self, folder: Path, process: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,20 +112,22 @@ class LifeLock:
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
-        """Give the lock back on a clean stop, and remove its file."""
+        """Release the lock on a clean stop, and remove its file."""
         self._path.unlink(missing_ok=True)
         os.close(self._file)
 
 
 def sweep(folder: Path | None, alive: Container[str]) -> None:
-    """Remove the lock files of dead processes; not while they still have a lease: it is the proof of their death."""
+    """Remove the lock files of dead processes, but only once their lease is gone: until then the file is the only proof
+    of death.
+    """
     for path in folder.glob("*.lock") if folder is not None else ():
         if path.stem not in alive and proven_dead(folder, path.stem):
             path.unlink(missing_ok=True)
 
 
 def proven_dead(folder: Path | None, process: str) -> bool:
-    """Whether `process` ran on this machine and is dead: its lock file is here and nobody holds it."""
+    """Whether `process` ran on this machine and is dead: its lock file exists and is not locked."""
     if folder is None or not process:
         return False
     try:

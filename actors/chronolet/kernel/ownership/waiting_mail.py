@@ -1,7 +1,7 @@
-"""Commands that waited for a process: the shards that they were sent to are hosted before the others.
+"""Hosts the shards with waiting commands before the others, and waits until those commands are decided.
 
-Comes in: claimed shards, then the seats of their hosts; the shards that are hosted elsewhere. Goes out: which shards go
-first; when they have decided. What they say may be about what others are to do: the others then find it in the log
+Comes in: claimed shards, then the handles of their hosts; the shards that other processes host. Goes out: the shards to
+host first; the end of the wait. A command may change what other shards have to do: they find its events in the log
 before their own effects begin (docs/adr/0019). Next: `supervisor`.
 """
 
@@ -22,50 +22,50 @@ from chronolet_schemas.keys import Shard
 log = structlog.get_logger("chronolet.kernel")
 
 MAIL_SECONDS = 10.0
-"""So long the shards without commands wait for those with commands: a command that cannot be decided must not keep the
+"""How long shards without commands wait for those with commands: a command that cannot be decided must not keep the
 node down.
 """
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _MOST = 1000
-"""So many commands of a shard are waited for."""
+"""The maximum number of commands per shard to wait for."""
 
 
 def with_mail(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Claim]:
-    """Those with commands that were sent while nobody hosted them."""
+    """The claimed shards with commands that were sent while no process hosted them."""
     found: dict[Shard, Claim] = {}
     for shard, claim in claims.items():
-        with contextlib.suppress(StoreBroken):  # the reader says what is wrong with it
+        with contextlib.suppress(StoreBroken):  # the reader reports the error
             if store.read_mail(shard, claim.head.mail_cursor, 1):
                 found[shard] = claim
     return found
 
 
 def let_read(seats: Iterable[HostHandle]) -> None:
-    """Until these have decided what waited for them, or have failed; no longer than `MAIL_SECONDS`."""
+    """Wait until these hosts have decided their waiting commands, or have failed; at most `MAIL_SECONDS`."""
     deadline = time.monotonic() + MAIL_SECONDS
     for seat in seats:
         seat.caught_up.wait(max(0.0, deadline - time.monotonic()))
 
 
 def let_others_read(store: Store, shards: Sequence[Shard]) -> None:
-    """Until the processes that host these shards have decided what waits for them now, and committed it; no longer than
-    `MAIL_SECONDS`. Where nothing waits it costs one round trip, and one for each shard. The caller's own kinds must not
-    be among them: a shard whose owner has died waits for the caller to take it.
+    """Wait until other processes have decided and committed the commands that wait for these shards now; at most
+    `MAIL_SECONDS`. If none waits, this costs one round trip plus one per shard. Do not pass shards of the caller's own
+    kinds: one whose owner has died would wait for the caller to take it over.
     """
     deadline = time.monotonic() + MAIL_SECONDS
     behind = _unread(store, shards)
     while behind and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
         behind = {shard: last for shard, last in behind.items() if _cursor(store, shard) < last}
     if behind:
         names = sorted(map(str, behind))
-        log.warning("commands wait for shards that no process reads, going on without", shards=names)
+        log.warning("commands wait for shards that no process hosts, continuing without them", shards=names)
 
 
 def _unread(store: Store, shards: Sequence[Shard]) -> dict[Shard, Position]:
-    """The last command that waits, by shard; only shards for which one does, and whose hash can be read."""
+    """The last waiting command of each shard; shards without one, or with an unreadable hash, are omitted."""
     found: dict[Shard, Position] = {}
-    with contextlib.suppress(StoreBroken):  # whoever hosts it says so
+    with contextlib.suppress(StoreBroken):  # the process that hosts the shard reports the error
         for shard, head in store.heads(shards).items() if shards else ():
             if mails := store.read_mail(shard, head.mail_cursor, _MOST):
                 found[shard] = mails[-1].id

@@ -1,7 +1,7 @@
-"""What a server keeps of one node, in memory: the data behind `memory_store`.
+"""The data of one node's server in memory, behind `memory_store`.
 
-Comes in: nothing. Goes out: plain mutable tables under one condition variable; several stores may share them, as
-processes share a server. Next: `memory_store`.
+Goes out: plain mutable tables under one condition variable; several stores may share them, as processes share a server.
+Next: `memory_store`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chronolet_schemas.keys import Shard
 
 
 def wall_milliseconds() -> int:
-    """The wall clock, as Redis's TIME tells it."""
+    """The wall clock, as Redis's TIME returns it."""
     return time.time_ns() // 1_000_000
 
 
@@ -41,13 +41,13 @@ class ShardData:
 
 
 class MemoryServer:
-    """One node's data, shared by the stores of all its processes. Every access holds `changed`."""
+    """One node's data, shared by the stores of all its processes. Hold `changed` for every access."""
 
     def __init__(self, clock: Callable[[], int] = wall_milliseconds) -> None:
         self.clock = clock
         self.changed = threading.Condition()
         self.up_since = 0
-        """By its clock; as long ago as that goes back, unless somebody says that it was started again."""
+        """The server's start by its own clock: 0, unless a test simulates a restart."""
         self.run = ""
         self.counts: dict[str, int] = {}
         self.log: list[Entry] = []
@@ -59,7 +59,7 @@ class MemoryServer:
         self._shards: dict[Shard, ShardData] = {}
 
     def shard(self, shard: Shard) -> ShardData:
-        """The shard's data; an empty one comes into being by being asked for."""
+        """The shard's data; created empty on first use."""
         return self._shards.setdefault(shard, ShardData())
 
     def update(self, shard: Shard, **fields: object) -> None:
@@ -68,7 +68,7 @@ class MemoryServer:
         data.head = replace(data.head, **fields)
 
     def append(self, *records: Record) -> Position:
-        """More entries in the log, all of one millisecond; the position of the last."""
+        """Append entries to the log, all with the same millisecond; returns the position of the last."""
         milliseconds = max(self.clock(), self.last.milliseconds)
         for record in records:
             self.last = Position(milliseconds, self.last.n + 1)
@@ -76,14 +76,14 @@ class MemoryServer:
         return self.last
 
     def holds(self, at: Position) -> bool:
-        """Whether the log has the entry at this position, or has trimmed it."""
+        """Whether the log has the entry at this position, or had it and has trimmed it."""
         index = bisect_left(self.log, at, key=attrgetter("position"))
         if index < len(self.log):
             return index == 0 or self.log[index].position == at
         return not self.log and at <= self.last
 
     def next_mail(self, shard: Shard) -> Position:
-        """The id for a mailbox's next entry: later than its last one and than its cursor, whatever the clock says."""
+        """The id of a mailbox's next entry: later than its last one and its cursor, even if the clock goes back."""
         data = self.shard(shard)
         latest = max(data.last_mail, data.head.mail_cursor)
         now = self.clock()

@@ -1,7 +1,7 @@
-"""The store's twin in memory: the same answers under the same contract suite, for tests and simulations.
+"""In-memory twin of the Redis store: passes the same contract suite; for tests and simulations.
 
-Comes in: the calls of the `Store` Protocol. Goes out: their answers, at once and without a network. Nothing outlives
-the process. Next: hosts in tests. What the twin leaves out: keys of wrong types, a full server, exhausted ids.
+Comes in: the calls of the `Store` Protocol. Goes out: their results, immediately and without a network. Nothing
+outlives the process. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _id = attrgetter("id")
 
 
 class MemoryStore:
-    """The `Store` of one process on a `MemoryServer`, by default one of its own."""
+    """The `Store` of one process on a `MemoryServer`, by default a new one."""
 
     def __init__(self, server: MemoryServer | None = None) -> None:
         self._server = server or MemoryServer()
@@ -156,7 +156,7 @@ class MemoryStore:
             return self._commit(step, head)
 
     def _lacks(self, step: Step) -> bool:
-        """Whether the server has lost what the step consumes."""
+        """Whether the server has lost the entries that the step consumes."""
         mails = self._server.shard(step.shard).mail
         lost_mail = step.new_mail_cursor != step.mail_cursor and all(mail.id != step.new_mail_cursor for mail in mails)
         return lost_mail or (step.new_log_cursor != step.log_cursor and not self._server.holds(step.new_log_cursor))

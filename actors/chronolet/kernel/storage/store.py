@@ -1,9 +1,8 @@
-"""What the kernel needs from Redis, as one Protocol with two implementations under one contract suite: `redis_store`
-(the versioned Function library `functions.lua`) and `memory_store` (the in-memory twin).
+"""The kernel's interface to Redis: a Protocol with two implementations under one contract suite, `redis.store` (the
+versioned function library `functions.lua`) and `memory_store` (the in-memory twin).
 
-Comes in: steps, acquisitions, snapshots. Goes out: plain answers, never exceptions for what a caller must expect
-(`Fenced`, `Conflict`, `Busy` are values). A lost connection is `StoreUnreachable`: the call may or may not have
-happened.
+Comes in: steps, acquisitions, snapshots. Goes out: plain values, also for refusals that a caller must expect (`Fenced`,
+`Conflict`, `busy`). A lost connection is the exception `StoreUnreachable`: the call may or may not have happened.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from chronolet_schemas.keys import Shard
 
 
 class StoreUnreachable(Exception):  # noqa: N818 - the condition's name
-    """The server did not answer (connection lost, time-out, loading, read-only, full). `healing` tells whether waiting
-    may help; the text is one clear line for people: what, where, what to do.
+    """The server did not serve the call (connection lost, time-out, loading, read-only, full). `healing`: whether
+    waiting may help. The text is one line for the operator: what, where, what to do.
     """
 
     def __init__(self, message: str, *, healing: bool = True) -> None:
@@ -28,25 +27,27 @@ class StoreUnreachable(Exception):  # noqa: N818 - the condition's name
 
 
 class StoreBroken(Exception):  # noqa: N818
-    """The server's data is not what it must be (a key of the wrong type, ids exhausted): nothing was written."""
+    """The server's data is invalid (a key of the wrong type, ids exhausted): nothing was written."""
 
 
 class HistoryMissing(Exception):  # noqa: N818 - the condition's name
-    """Part of the history cannot be read here: archived, but the archive files are not at hand."""
+    """Part of the history cannot be read here: it is archived, and the archive files are missing."""
 
 
 def epoch_of(token: str) -> int:
-    """How many owners there were up to the one of a token `<epoch>:<owner>`; 0 for no token."""
+    """The epoch of a fencing token `<epoch>:<owner>`, which counts the shard's owners; 0 for an empty token."""
     return int(token.partition(":")[0] or 0)
 
 
 def owner_of(token: str) -> str:
-    """The process that a token `<epoch>:<owner>` names; empty if it names none."""
+    """The process named by a fencing token `<epoch>:<owner>`; empty for an empty token."""
     return token.partition(":")[2]
 
 
 class Head(Struct, frozen=True):
-    """A shard's hash. `at` is the position of the last event its steps wrote (START if none)."""
+    """A shard's hash. `at` is the position of the last event that its steps wrote (START if none); `tries` maps a
+    message to its number of attempts.
+    """
 
     token: str
     version: int
@@ -60,20 +61,20 @@ class Head(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """The log's first event, and the number of shards of each kind, fixed by it."""
+    """The log's run and the number of shards of each kind, both fixed when the log began."""
 
     run: str
     shards: Mapping[str, int]
     new: bool
-    """This very call began the log."""
+    """Whether this call began the log."""
 
 
 DEAD_LETTERS = 10_000
-"""About so many dead letters are kept; the event in the log that tells of each one stays."""
+"""The approximate number of dead letters to keep; the event in the log that reports each one stays."""
 
 
 class DeadLetter(Struct, frozen=True):
-    """A message given up, as it goes to the dead-letter stream."""
+    """A message that was given up, as stored in the dead-letter stream."""
 
     source: Literal["log", "mailbox", "signal"]
     at: str
@@ -84,7 +85,7 @@ class DeadLetter(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One commit. Encoded once; an unanswered call is sent again with exactly these bytes."""
+    """One commit. It is encoded once; an unanswered call is resent byte for byte, which is idempotent by `step_id`."""
 
     shard: Shard
     token: str
@@ -99,14 +100,14 @@ class Step(Struct, frozen=True):
     dead: tuple[DeadLetter, ...] = ()
     forget_tries: tuple[str, ...] = ()
     even_if_full: bool = False
-    """Commit even if the server has reached its maxmemory: for the keeper, whose events lead to trimming. A step
-    without events and dead letters is committed on a full server anyway.
+    """Commit even if the server has reached its maxmemory: for the keeper, whose events lead to trimming. A full server
+    always commits steps without events and dead letters.
     """
 
 
 class Committed(Struct, frozen=True):
-    """Done, now or by an earlier try of the same step. The records got the ids `<ms>-<n>` that end with `at`, `n`
-    going up by one from record to record; without records `at` is the shard's last.
+    """The step is committed, now or by an earlier attempt. Its records have the ids `<ms>-<n>` up to `at`, with `n`
+    increasing by one per record; without records `at` is the shard's last.
     """
 
     version: int
@@ -114,16 +115,16 @@ class Committed(Struct, frozen=True):
 
 
 class Fenced(Struct, frozen=True):
-    """Somebody else owns the shard (or nobody: empty token). The host must stop at once."""
+    """The caller's token is stale: `token` owns the shard now (empty: no owner). The host must stop immediately."""
 
     token: str
 
 
 class Conflict(Struct, frozen=True):
-    """The shard is not in the state that the step expects: it must be reloaded. Carries what the server has.
+    """The shard is not in the state that the step expects, and must be reloaded. The fields are the server's.
 
-    With the very version that the step expects: the log or mailbox entry that it consumes is not there, for the server
-    has lost it since it was read.
+    If the version is the expected one, the log or mailbox entry that the step consumes is missing: the server has lost
+    it since it was read.
     """
 
     version: int
@@ -138,14 +139,14 @@ class Acquired(Struct, frozen=True):
 
 
 class NotFree(Struct, frozen=True):
-    """The shard was not acquired: owner alive, changed hands meanwhile, or written by a newer schema."""
+    """The shard was not acquired: its owner is alive, its token has changed, or a newer schema has written it."""
 
     reason: Literal["alive", "changed", "newer_schema"]
     token: str
 
 
 class Snapshot(Struct, frozen=True):
-    """States of one shard, folded from its own events up to `position`."""
+    """The encoded states of one shard, folded from its own events up to `position`."""
 
     position: Position
     format: int
@@ -153,7 +154,7 @@ class Snapshot(Struct, frozen=True):
 
 
 class Inputs(Struct, frozen=True):
-    """What one blocking read brought. `log` and `mail` are in order of position."""
+    """The result of one blocking read. `log` and `mail` are in order of position."""
 
     log: Sequence[Entry]
     mail: Mapping[Shard, Sequence[Mail]]
@@ -164,56 +165,56 @@ class Store(Protocol):
 
     # -- starting ------------------------------------------------------------------------------------------------
     def check(self) -> Sequence[str]:
-        """Verify the server and load the functions. Warnings as text; raises StoreUnreachable(healing=False) for a
-        server that cannot serve (too old, evicting policy, read-only replica, wrong password).
+        """Check the server, load the functions, and return warnings. Raises StoreUnreachable(healing=False) for an
+        unsuitable server (too old, evicting policy, read-only replica, wrong password).
         """
 
     def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
-        """Start the log with `record` (`kernel.LogStarted`) where there is none, else tell the run that there is."""
+        """Begin the log with `record` (`kernel.LogStarted`) if there is none, else return the existing run."""
 
     def run(self) -> str:
-        """The log's run, by which archives are filed; empty where there is no log."""
+        """The log's run, by which archives are filed; empty without a log."""
 
     # -- leases and ownership ------------------------------------------------------------------------------------
     def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
-        """Keep `alive:<process>` for another time-to-live."""
+        """Renew the lease `alive:<process>` for another time-to-live."""
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
-        """A clean stop: free the shards still held by these tokens (token emptied, epoch kept) and drop the lease."""
+        """Clean stop: release the shards that these tokens still own (token emptied, epoch kept), drop the lease."""
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
-        """The shards' hashes; one that was never owned has an empty token and version 0."""
+        """The shards' hashes; a shard that was never owned has an empty token and version 0."""
 
     def alive(self) -> Mapping[str, str]:
         """Processes with a valid lease: id -> info."""
 
     def up_milliseconds(self) -> int:
-        """For how long at least the server has been up: of renewals before that it may know nothing."""
+        """A lower bound of the server's uptime: it may have lost lease renewals from before its start."""
 
     def forget_dead(self) -> None:
-        """Keep no names of processes whose lease ran out: who dies without a shard is not taken over from. A living
-        one enters itself again with its next renewal.
+        """Remove the names of processes whose lease has expired: no takeover removes one that died without a shard. A
+        live process adds itself again with its next renewal.
         """
 
     def acquire(
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
     ) -> Acquired | NotFree:
-        """Take a shard whose hash still says `expected_token`, if that token's process has no lease (or is proven dead
-        by its file lock, which also drops its lease). The new token is `<epoch + 1>:<process>`.
+        """Acquire a shard whose token is still `expected_token`, if the process in that token has no lease (or is
+        proven dead by its file lock, which also drops its lease). The new token is `<epoch + 1>:<process>`.
         """
 
     def unowned(self, shard: Shard, token: str) -> int | None:
-        """For how many milliseconds the shard with this token is known to have no living owner; the first call starts
-        that clock, an acquisition ends it. None if its owner lives or the token is another one.
+        """For how many milliseconds the shard with this token has been without a live owner, counted from the first
+        call; an acquisition resets it. None if the owner is alive or the token has changed.
         """
 
     # -- the step ------------------------------------------------------------------------------------------------
     def step(self, step: Step) -> Committed | Fenced | Conflict:
-        """Commit. A Conflict whose `step_id` is the step's own is answered as Committed by the implementation."""
+        """Commit. If a conflicting shard's last step is this one (`step_id`), the implementation returns Committed."""
 
     def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
-        """Before messages are decided that may have failed before: remember in one round trip which try each is.
-        After a lost answer some of the counts may be remembered. `counts` is not empty.
+        """Record the attempt counts of messages in the shard hash, in one round trip, before deciding messages that may
+        have failed before. If the reply is lost, some of the counts may be recorded. `counts` is not empty.
         """
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -221,12 +222,11 @@ class Store(Protocol):
         """Entries after a position, oldest first."""
 
     def read_mail(self, shard: Shard, after: Position, count: int) -> Sequence[Mail]:
-        """Commands that wait in a shard's mailbox after a position, oldest first."""
+        """Commands in a shard's mailbox after a position, oldest first."""
 
     def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
-        """All entries after a position up to another (None: the newest when the scan gets there), oldest first. On a
-        connection of its own, one page requested ahead: the fast way through much of the log. Raises as the calls
-        do.
+        """All entries after one position up to another (None: the newest when the scan gets there), oldest first. Uses
+        its own connection and requests one page ahead: the fast way to read much of the log. Raises as other calls do.
         """
 
     def last(self) -> Position:
@@ -235,20 +235,22 @@ class Store(Protocol):
     def wait(
         self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
     ) -> Inputs:
-        """Entries and mails after these positions; waits for the first one at most so long (used by one reader)."""
+        """Entries and mails after these positions; blocks up to the given time for the first one (for one reader)."""
 
     def wake(self) -> None:
-        """End a `wait` that is under way, soon; if none is, the next one ends at once (to add shards, or to stop)."""
+        """End the current `wait` soon, or the next one immediately if there is none (to add shards, or to stop)."""
 
     # -- commands ------------------------------------------------------------------------------------------------
     def send(
         self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
     ) -> Literal["sent", "duplicate", "busy"]:
-        """Put a command into a mailbox; the same request id at most once, `busy` above 10,000 waiting."""
+        """Put a command into a mailbox. Idempotent by request id (`duplicate`); `busy` if 10,000 commands wait."""
 
     # -- snapshots, archive, trimming ----------------------------------------------------------------------------
     def snapshot(self, shard: Shard, token: str, snapshot: Snapshot) -> bool:
-        """Keep a snapshot if the token is good, its position grows and the log has that position; False if not."""
+        """Store a snapshot; False if the token is stale, the log lacks its position, or the stored snapshot is not
+        older (a snapshot at the same position is replaced if its format differs).
+        """
 
     def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
         """The snapshots of those shards that have one, in one round trip."""
@@ -257,15 +259,15 @@ class Store(Protocol):
         """(archived up to, trimmed up to)."""
 
     def mark_archived(self, keeper: Shard, token: str, upto: Position) -> bool:
-        """Remember that everything up to a position is in archive files on disk; False for a stale keeper."""
+        """Record that all entries up to a position are in archive files on disk; False for a stale keeper."""
 
     def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
-        """Remove entries up to a position, but never past the archive, nor past the lowest cursor and snapshot of
-        `holding`. How many went.
+        """Remove entries up to a position, but never past the archive or the lowest cursor and snapshot of `holding`.
+        Returns the number of removed entries.
         """
 
     def sizes(self) -> Mapping[str, int]:
-        """Lengths and figures for measuring: entries in the log, first and last position's ms, dead letters, bytes."""
+        """Sizes for metrics: entries in the log, first and last position's ms, dead letters, bytes."""
 
     def close(self) -> None:
-        """Give back connections."""
+        """Close all connections."""

@@ -45,7 +45,7 @@ class Turns:
 
     @contextmanager
     def turn(self, context: EffectContext, image: str, spans: Spans) -> Iterator[None]:
-        """From when it is one's turn until the end of the block. `Fenced` if it is not wanted by then."""
+        """From when it is one's turn until the end of the block. `LostOwnership` if it is not wanted by then."""
         mine = _Pull(image)
         queue = self._queued(mine)
         try:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from chronolet.kernel.effects.runner import Fenced
+from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.kernel.kind import EffectContext
 from chronolet.ports.devices.plugins import DevicePlugins, Following, Listing, PluginRefusal, Register, Registering
 from chronolet_schemas.devices import Answer, PluginOptions
 
 
 class FencedPlugins:
-    """`DevicePlugins` for one run of one effect. Raises what they raise, and the kernel's own `Fenced`."""
+    """`DevicePlugins` for one run of one effect. Raises what they raise, and the kernel's own `LostOwnership`."""
 
     def __init__(self, plugins: DevicePlugins, context: EffectContext) -> None:
         self._plugins = plugins
@@ -49,7 +49,7 @@ class FencedPlugins:
         def may() -> bool:
             try:
                 self._context.fence("plugins.list")
-            except Fenced:
+            except LostOwnership:
                 return False
             return True
 

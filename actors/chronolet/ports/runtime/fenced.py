@@ -28,7 +28,7 @@ from chronolet.rules.names.registry_keys import Credential
 
 
 class FencedRuntime:
-    """A `Runtime` for one run of one effect. Raises what the runtime raises, and the kernel's own `Fenced`."""
+    """A `Runtime` for one run of one effect. Raises what the runtime raises, and the kernel's own `LostOwnership`."""
 
     def __init__(self, runtime: Runtime, context: EffectContext, spans: Spans | None = None) -> None:
         self._runtime = runtime

@@ -1,8 +1,7 @@
-"""Connections of our own to Redis: one for each use, raw replies, nothing sent twice that we did not mean to send
-twice.
+"""Redis connections with raw replies and explicit retries: no command is resent unless its caller allows it.
 
-Comes in: a URL; packed commands. Goes out: replies as hiredis makes them (flat lists of bytes), errors in the kernel's
-words. Next: `redis_store`, `redis_scan`; `redis_wire`, which has the socket.
+Comes in: a URL; packed commands. Goes out: replies as hiredis returns them (flat lists of bytes), errors translated for
+the kernel. Next: `store`, `scan`; `wire`, which has the socket.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from chronolet.kernel.storage.redis import urls, wire
-from chronolet.kernel.storage.redis.errors import AnswerLate, ConnectionLost, RedisError, ResponseError, translated
+from chronolet.kernel.storage.redis.errors import ConnectionLost, RedisError, ReplyLate, ResponseError, translated
 from chronolet.kernel.storage.redis.wire import Wire
 
 Command = Sequence[str | bytes | int]
 
 
 class Address:
-    """Where the server is: makes connections to it, and names it without its password.
+    """The server's address: makes connections to it, and names it without its password in `where`.
 
-    RedisUrlError for a URL that names no server.
+    Raises RedisUrlError for an unusable URL.
     """
 
     def __init__(self, url: str) -> None:
@@ -33,13 +32,14 @@ class Address:
         self._target = urls.target(url)
 
     def connection(self, timeout: float) -> Wire:
-        """A connection that is opened by its first use. Whoever drops it frees it at once."""
+        """A connection that its first use opens. Dropping the last reference frees it immediately."""
         return Wire(self._target, timeout)
 
 
 class _Call:
-    """A call that waits for its place in a round trip: its bytes, then its reply, or an error that is its own, for each
-    thread adds to the traceback of what it raises. `turn` is released when it is over, or has to lead the next trip.
+    """A call waiting to be part of a round trip: its bytes, then its reply or its error. Each call has its own error
+    object, because each thread extends the traceback of the error it raises. `turn` is released when the call is over,
+    or has to lead the next round trip.
     """
 
     __slots__ = ("over", "packed", "reply", "turn")
@@ -58,7 +58,7 @@ class _Call:
 
 
 class Channel:
-    """One connection and its lock. A lost connection is opened again by the next use."""
+    """One connection and its lock. The next use reopens a lost connection."""
 
     def __init__(self, address: Address, timeout: float) -> None:
         self.where = address.where
@@ -67,30 +67,30 @@ class Channel:
         self._queue = threading.Lock()
         self._waiting: deque[_Call] = deque()
         self._led = False
-        """Whether one of those who joined makes a round trip, or is about to."""
+        """Whether one of the calls in `join` is making a round trip, or is about to."""
         self.resent = False
-        """Whether the last `call` was sent a second time: its answer may be that of a repeat."""
+        """Whether the last `call` was sent twice: its reply may be that of the repeat."""
 
     def pack(self, *command: str | bytes | int) -> bytes:
         """A command's bytes."""
         return wire.pack(*command)
 
     def call(self, *command: str | bytes | int) -> Any:
-        """Send one command that may safely be repeated, and answer its reply.
+        """Send one idempotent command, and return its reply.
 
-        A connection that turns out to be closed is opened again and the command sent once more; a time-out is not
-        repeated. Raises StoreUnreachable or StoreBroken; ResponseError is left to the caller.
+        If the connection turns out to be closed, it is reopened and the command sent once more; a time-out is not
+        retried. Raises StoreUnreachable or StoreBroken; the caller handles ResponseError.
         """
         return self.calls([command])[0]
 
     def calls(self, commands: Sequence[Command]) -> list[Any]:
-        """Several commands in one round trip; as `call`."""
+        """Like `call`, for several commands in one round trip."""
         packed = b"".join(self.pack(*command) for command in commands)
         with self._lock:
             self.resent = False
             try:
                 return self.exchange(packed, len(commands))
-            except AnswerLate as error:
+            except ReplyLate as error:
                 raise translated(error, self.where) from error
             except ConnectionLost:
                 self.resent = True
@@ -100,22 +100,21 @@ class Channel:
                 raise translated(error, self.where) from error
 
     def exchange(self, packed: bytes, replies: int, *, timeout: float | None = None) -> list[Any]:
-        """Send these bytes once and read so many replies; for callers that decide themselves what to send again.
+        """Send these bytes once and read the given number of replies; for callers that handle retries themselves.
 
-        Raises errors of `redis_errors`. After ConnectionLost it is closed: a late answer must never be taken for the
-        next call's.
+        Raises RedisError. ConnectionLost closes the connection: a late reply must never be taken for the next call's.
         """
         self.send(packed)
         return self.read(replies, timeout=timeout)
 
     def join(self, packed: bytes) -> Any:
-        """The reply to one call, sent once, in a round trip with all calls of other threads that wait here meanwhile:
-        a server that writes each command to its disk before it answers does that once for all of them.
+        """Send one call once, in a batch with the calls of other threads that wait here, and return its reply. A server
+        that writes to its disk before it replies does so once per batch.
 
-        Whoever comes first leads: makes the round trip for all that wait by then, and hands over to the first of those
-        who came meanwhile. So nobody who has an answer waits for a trip of others.
+        The first caller leads: it makes the round trip for all calls that wait by then, and hands the lead to the first
+        call that arrived meanwhile. So no caller that has its reply waits for another round trip.
 
-        Raises errors of `redis_errors`, as `exchange`. If the connection is lost, each call without a reply raises.
+        Raises RedisError, as `exchange` does. If the connection is lost, each call without a reply raises.
         """
         call = _Call(packed)
         with self._queue:
@@ -151,9 +150,9 @@ class Channel:
             self.send(b"".join(call.packed for call in calls))
             for call in calls:
                 call.end(self._connection.receive())
-        except BaseException as error:  # none of those who wait may take it for an answer
+        except BaseException as error:  # each waiting call must fail, or it would wait permanently
             self.disconnect()
-            # A refusal to serve (LOADING) is an answer, which is kept in the frame that raised it.
+            # A refusal to serve (LOADING) is raised as a reply object, and the frame that raised it refers to it.
             traceback.clear_frames(error.__traceback__)
             lost = type(error) if isinstance(error, RedisError) else ConnectionLost
             for call in calls:
@@ -163,25 +162,25 @@ class Channel:
                 raise
 
     def send(self, packed: bytes) -> None:
-        """Put bytes on the wire, opening the connection if need be."""
+        """Send bytes; opens the connection if necessary."""
         self._connection.send(packed)
 
     def read(self, replies: int, *, timeout: float | None = None) -> list[Any]:
-        """So many replies; the first error among them is raised once all have been read."""
-        answers = [self._connection.receive(timeout) for _ in range(replies)]
-        for answer in answers:
-            if isinstance(answer, ResponseError):
+        """Read the given number of replies; raises the first error among them once all have been read."""
+        found = [self._connection.receive(timeout) for _ in range(replies)]
+        for reply in found:
+            if isinstance(reply, ResponseError):
                 try:
-                    raise answer
+                    raise reply
                 finally:
-                    # The error knows this frame by its traceback: both would know each other, and this connection.
-                    del answer, answers
-        return answers
+                    # Breaks a reference cycle: the error's traceback refers to this frame, and so to the connection.
+                    del reply, found
+        return found
 
     @property
     def connected(self) -> bool:
         return self._connection.connected
 
     def disconnect(self) -> None:
-        """Close; the next use opens it again."""
+        """Close the connection; the next use reopens it."""
         self._connection.close()

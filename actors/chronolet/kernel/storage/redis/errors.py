@@ -1,8 +1,7 @@
-"""What Redis's errors mean to the kernel: one clear line each, and whether waiting may help.
+"""Translates Redis's errors for the kernel: one clear line each, and whether waiting may help.
 
-Comes in: what a server refuses by, or a `RedisError` of `redis_wire` and where the server is. Goes out: the exception
-for it; `StoreUnreachable` or `StoreBroken`. Next: raised by `redis_connection` and `redis_store` to hosts, supervisor
-and CLI.
+Comes in: the text of an error reply, or a `RedisError` of `wire` and the server's address. Goes out: the exception for
+that reply; `StoreUnreachable` or `StoreBroken`. Next: `connection` and `store` raise them to hosts, supervisor and CLI.
 """
 
 from __future__ import annotations
@@ -11,23 +10,23 @@ from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 
 
 class RedisError(Exception):
-    """A call to Redis did not end well."""
+    """A call to Redis failed."""
 
 
 class ResponseError(RedisError):
-    """The server refuses the command; the text is its own, with its code in front."""
+    """The server refuses the command. The text is the server's, starting with its error code."""
 
 
-class ConnectionLost(RedisError):  # noqa: N818 - what has happened
-    """The call was not answered: it may or may not have happened. Or the server refuses to serve this connection."""
+class ConnectionLost(RedisError):  # noqa: N818 - the condition's name
+    """The call got no reply: it may or may not have happened. Or the server refuses to serve this connection."""
 
 
-class AnswerLate(ConnectionLost):
-    """The server was silent for too long."""
+class ReplyLate(ConnectionLost):
+    """The server did not reply in time."""
 
 
 class LoginRefused(ConnectionLost):
-    """The server wants another password, or one at all."""
+    """The server requires a password, or a different one."""
 
 
 _LOGIN = ("NOAUTH", "WRONGPASS", "ERR invalid password", "ERR AUTH ")
@@ -37,46 +36,46 @@ _REFUSALS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
     (
         ("WRONGPASS", "NOAUTH", "ERR invalid password", "unauthenticated"),
         False,
-        "refuses the password: give the right one by --redis-password-file or CHRONOLET_REDIS_PASSWORD",
+        "refuses the password: set the right one with --redis-password-file or CHRONOLET_REDIS_PASSWORD",
     ),
     (("CERTIFICATE_VERIFY_FAILED",), False, "has a certificate that is not trusted: add ?ssl_ca_certs=FILE to the URL"),
-    (("WRONG_VERSION_NUMBER",), False, "does not speak TLS there: use redis:// or its TLS port"),
-    (("NOPERM",), False, "does not permit this user what chronolet needs"),
+    (("WRONG_VERSION_NUMBER",), False, "does not speak TLS on this port: use redis:// or its TLS port"),
+    (("NOPERM",), False, "denies this user a permission that chronolet needs"),
     (("READONLY",), True, "is a read-only replica: give the URL of the master"),
     (
         ("OOM",),
         True,
-        "is full: raise its maxmemory (redis-cli config set maxmemory ...), or delete what else it holds",
+        "is full: raise its maxmemory (redis-cli config set maxmemory ...), or delete other data on it",
     ),
-    (("MISCONF",), True, "cannot write to its disk: see its log, make room on its disk"),
+    (("MISCONF",), True, "cannot write to its disk: check its log, and free disk space"),
     (("LOADING",), True, "is still loading its data"),
-    (("BUSY ",), True, "is busy with a script that takes too long"),
+    (("BUSY ",), True, "is busy with a long-running script"),
     (("MASTERDOWN", "NOREPLICAS"), True, "has no good replication link"),
     (("CLUSTERDOWN", "MOVED", "ASK ", "TRYAGAIN"), True, "is a cluster that cannot serve this node's keys here"),
-    (("max number of clients",), True, "has no room for another client (maxclients)"),
+    (("max number of clients",), True, "accepts no more clients: raise its maxclients"),
 )
 
 
 def replied(text: str) -> RedisError:
-    """What an error reply is."""
+    """The exception for an error reply."""
     if text.startswith(_LOGIN):
         return LoginRefused(text)
     return ConnectionLost(text) if text.startswith(_UNSERVED) else ResponseError(text)
 
 
 def translated(error: BaseException, where: str) -> StoreUnreachable | StoreBroken:
-    """The kernel's word for an error; `where` names the server."""
+    """The kernel's exception for an error; `where` names the server."""
     text = " ".join(str(error).split()) or type(error).__name__
-    for signs, healing, meaning in _REFUSALS:
-        if any(sign in text for sign in signs):
+    for patterns, healing, meaning in _REFUSALS:
+        if any(pattern in text for pattern in patterns):
             return StoreUnreachable(f"Redis at {where} {meaning}: {text}", healing=healing)
     if isinstance(error, LoginRefused):
         return StoreUnreachable(f"Redis at {where} refuses the password: {text}", healing=False)
-    if isinstance(error, AnswerLate):
-        return StoreUnreachable(f"Redis at {where} does not answer in time: {text}")
+    if isinstance(error, ReplyLate):
+        return StoreUnreachable(f"Redis at {where} does not reply in time: {text}")
     if isinstance(error, ConnectionLost):
         return StoreUnreachable(f"Redis at {where} cannot be reached (is it running?): {text}")
-    return StoreBroken(f"Redis at {where} refuses: {text}")
+    return StoreBroken(f"Redis at {where} refuses the command: {text}")
 
 
 def no_function(error: BaseException) -> bool:

@@ -1,7 +1,7 @@
-"""The Function library on the server, and whether the server can serve at all (DESIGN 4, last lines).
+"""Loads the function library into the server, and checks that the server is suitable (DESIGN 4, last lines).
 
-Comes in: a channel. Goes out: warnings, or StoreUnreachable that will not heal by waiting. A published library is never
-replaced: the same name with other code is an error for people to resolve. Next: `redis_store.check`.
+Comes in: a channel. Goes out: warnings, or StoreUnreachable(healing=False). A published library is never replaced: the
+same name with other code is an error for the operator to resolve. Next: `store.check`.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ OLDEST = (7, 0)
 
 @functools.cache
 def code() -> str:
-    """The library's source, as it is loaded."""
+    """The library's source code, as loaded into the server."""
     return resources.files("chronolet.kernel.storage.redis").joinpath("functions.lua").read_text(encoding="utf-8")
 
 
 def load(channel: Channel) -> None:
-    """Load the library where it is missing; refuse one of the same name with other code."""
-    there = _code_on_server(channel)
-    if there is None:
+    """Load the library if it is missing; refuse a library of the same name with other code."""
+    loaded = _code_on_server(channel)
+    if loaded is None:
         try:
             channel.call("FUNCTION", "LOAD", code())
         except ResponseError as error:
             if "already exists" not in str(error):
                 raise translated(error, channel.where) from error
-        there = _code_on_server(channel)
-    if there != code():
+        loaded = _code_on_server(channel)
+    if loaded != code():
         raise StoreUnreachable(
             f"Redis at {channel.where} has a function library {NAME} with other code than this release's:"
-            " use the release that loaded it, or, with every agent of all its nodes stopped,"
-            f" remove it by `redis-cli FUNCTION DELETE {NAME}`",
+            " use the release that loaded it, or stop the agents of all nodes on this server and"
+            f" run `redis-cli FUNCTION DELETE {NAME}`",
             healing=False,
         )
 
@@ -56,7 +56,7 @@ def _code_on_server(channel: Channel) -> str | None:
 
 
 def inspect_server(channel: Channel) -> list[str]:
-    """Warnings about the server's settings. StoreUnreachable(healing=False) for one that cannot keep a log at all."""
+    """Warnings about the server's settings. StoreUnreachable(healing=False) if the server cannot keep a log at all."""
     try:
         info = _info(channel)
     except ResponseError as error:
@@ -76,15 +76,15 @@ def inspect_server(channel: Channel) -> list[str]:
             f"{where} has maxmemory-policy {policy}, which may evict the log: set it to noeviction", healing=False
         )
     if info.get("aof_enabled") == "0":
-        return [f"{where} keeps no append-only file: what it knows dies with it; set appendonly yes"]
-    if _leaves_half_a_transaction(channel):
+        return [f"{where} keeps no append-only file: its data is lost when it ends; set appendonly yes"]
+    if _loads_truncated_files(channel):
         remedy = "set it to no, and run redis-check-aof --fix if the server then refuses its file"
-        return [f"{where} has aof-load-truncated yes: a write that a crash cuts short may come back in half; {remedy}"]
+        return [f"{where} has aof-load-truncated yes: half of a write may survive a crash; {remedy}"]
     return []
 
 
-def _leaves_half_a_transaction(channel: Channel) -> bool:
-    """Whether the server repairs its file by itself, as `append_only` tells. One that does not say may be fine."""
+def _loads_truncated_files(channel: Channel) -> bool:
+    """Whether the server loads truncated files, which `append_only` explains; False if its setting is unreadable."""
     try:
         return text(channel.call("CONFIG", "GET", "aof-load-truncated")[1]) == "yes"
     except (ResponseError, IndexError):
@@ -92,7 +92,7 @@ def _leaves_half_a_transaction(channel: Channel) -> bool:
 
 
 def whole_seconds_up(channel: Channel) -> int:
-    """So many seconds the server has been up, and less than two more: it counts from one full second to another."""
+    """A lower bound of the server's uptime in seconds, less than two below it: the server counts in whole seconds."""
     try:
         return max(0, int(_info(channel, "server")["uptime_in_seconds"]) - 1)
     except ResponseError as error:

@@ -1,8 +1,8 @@
-"""The blocking read over the log and all mailboxes of a process, on its own connection, and how to end it early.
+"""The blocking read of the log and all mailboxes of a process, on its own connection, and a way to end it early.
 
-Comes in: positions to read after. Goes out: `Inputs`. One XREAD BLOCK over few streams: a process has one mailbox for
-each of its shards (waking up costs the server under a microsecond a stream). Next: `redis_store.wait`, the process's
-one reader.
+Comes in: positions to read after. Goes out: `Inputs`. One XREAD BLOCK covers few streams: the log and one mailbox per
+shard of the process (a wake-up costs the server under a microsecond per stream). Next: `store.wait`, called by the
+process's one reader.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys, Shard
 
 _MARGIN_SECONDS = 5.0
-_WAKE_TRIES = 200
+_WAKE_ATTEMPTS = 200
 
 
 class Reader:
-    """`wait` is for one thread; `wake` for any."""
+    """Blocking reader: `wait` is for one thread, `wake` for any."""
 
     def __init__(self, address: Address, keys: Keys, queries: Channel) -> None:
         self._keys = keys
@@ -37,26 +37,26 @@ class Reader:
     def wait(
         self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
     ) -> Inputs:
-        """Raises errors of `redis_errors`; the connection is opened anew by the next call."""
+        """See `Store.wait`. Raises RedisError; the next call then opens a new connection."""
         names = {self._keys.log.encode(): None} | {self._keys.mailbox(s).encode(): s for s in mail_after}
         after = [str(log_after), *(str(at) for at in mail_after.values())]
-        # BLOCK 0 would wait for ever.
+        # BLOCK 0 would block indefinitely.
         block = ("BLOCK", block_milliseconds) if block_milliseconds > 0 else ()
         call = self._channel.pack("XREAD", "COUNT", count, *block, "STREAMS", *names, *after)
         self._waiting.set()
         try:
             if self._woken.is_set():
                 return Inputs(log=(), mail={})
-            self._know_oneself()
+            self._learn_client_id()
             timeout = block_milliseconds / 1000 + _MARGIN_SECONDS
             return self._inputs(self._channel.exchange(call, 1, timeout=timeout)[0], names)
         finally:
-            # In this order: a `wake` in between is then kept for the next wait.
+            # In this order, so that a `wake` in between is kept for the next wait.
             self._woken.clear()
             self._waiting.clear()
 
-    def _know_oneself(self) -> None:
-        """Learn this connection's client id, for `wake`."""
+    def _learn_client_id(self) -> None:
+        """Ask for this connection's client id, which `wake` needs; once per connection."""
         if not self._channel.connected:
             self._client_id = None
             self._client_id = int(self._channel.exchange(self._channel.pack("CLIENT", "ID"), 1)[0])
@@ -74,14 +74,14 @@ class Reader:
         return Inputs(log=log, mail=mail)
 
     def wake(self) -> None:
-        """End a wait that is under way, or is about to begin: its caller may have looked at its own affairs before."""
+        """End the current wait, or one about to begin: its caller may have checked for other work before this call."""
         self._woken.set()
         if not self._waiting.is_set():
-            return  # whoever waits next looks at the flag first
-        for _ in range(_WAKE_TRIES):
+            return  # the next wait checks the flag first
+        for _ in range(_WAKE_ATTEMPTS):
             if not self._woken.is_set() or self._unblocked():
                 return
-            # The reader is between its look at the flag and the server's blocking it.
+            # The reader has checked the flag, and the server does not block it yet.
             time.sleep(0.001)
 
     def _unblocked(self) -> bool:
@@ -90,7 +90,7 @@ class Reader:
         try:
             return bool(self._queries.call("CLIENT", "UNBLOCK", self._client_id))
         except (ResponseError, StoreUnreachable, StoreBroken):
-            return True  # nothing to be done: the block time ends the wait
+            return True  # cannot wake it: the wait ends by its time-out
 
     def close(self) -> None:
         self._channel.disconnect()

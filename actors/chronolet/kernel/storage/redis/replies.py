@@ -1,8 +1,7 @@
-"""Raw replies of Redis as the kernel's values.
+"""Decodes raw replies of Redis into the kernel's values.
 
-Comes in: what hiredis makes of RESP2: nested lists of bytes. Goes out: `Entry`, `Mail`, `Head`. An entry that is not
-of our form never raises here: it comes out with an empty type and what could be read, for the host to quarantine.
-Next: `redis_store`.
+Comes in: RESP2 replies from hiredis: nested lists of bytes. Goes out: `Entry`, `Mail`, `Head`. A malformed entry never
+raises: it is returned with an empty type and the fields that are readable, for the host to quarantine. Next: `store`.
 """
 
 from __future__ import annotations
@@ -20,31 +19,31 @@ _MAIL_NAMES = [b"type", b"entity", b"request", b"data"]
 
 
 def text(value: Any) -> str:
-    """Text of a reply; bytes that are no UTF-8 are shown, not refused."""
+    """A reply as text; invalid UTF-8 is replaced, not refused."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def position(value: bytes | str) -> Position:
-    """The position that an id spells; raises StoreBroken for anything else."""
+    """The position of an entry id; raises StoreBroken for anything else."""
     try:
         return Position.parse(text(value))
     except ValueError as error:
-        raise StoreBroken(f"{text(value)!r} is no position, expected <milliseconds>-<n>") from error
+        raise StoreBroken(f"{text(value)!r} is not a position, expected <milliseconds>-<n>") from error
 
 
 def entries(reply: Iterable[Any]) -> Iterator[Entry]:
-    """The entries of an XRANGE or of one stream of an XREAD. This loop decides how fast the log is read."""
+    """The entries of an XRANGE, or of one stream of an XREAD. This loop bounds the speed of reading the log."""
     new, names = tuple.__new__, _FIELD_NAMES
     for raw_id, fields in reply:
         milliseconds, n = raw_id.split(b"-")
-        # `new` spares the named tuples' own constructors, which double the cost of both.
+        # `new` bypasses the named tuples' constructors, which would double the cost of both.
         at = new(Position, (int(milliseconds), int(n)))
         try:
             n0, kind, n1, entity, n2, subject, n3, actor, n4, cause, n5, data = fields
             if (n0, n1, n2, n3, n4, n5) != names:
-                raise ValueError(fields)  # noqa: TRY301 - the same way out as for another number of fields
+                raise ValueError(fields)  # noqa: TRY301 - handled like a wrong number of fields
             entry = (at, kind.decode(), entity.decode(), subject.decode(), actor.decode(), cause.decode(), data)
-        except (ValueError, TypeError):  # UnicodeDecodeError among them; a nil entry is no tuple
+        except (ValueError, TypeError):  # includes UnicodeDecodeError; a nil entry cannot be unpacked
             yield _foreign_entry(at, fields)
         else:
             yield new(Entry, entry)
@@ -57,7 +56,7 @@ def _foreign_entry(at: Position, fields: list[bytes] | None) -> Entry:
 
 
 def mails(reply: Iterable[Any]) -> Iterator[Mail]:
-    """The commands of one mailbox in an XREAD."""
+    """The commands of one mailbox, from an XREAD or XRANGE."""
     for raw_id, fields in reply:
         at = position(raw_id)
         if fields is not None and fields[::2] == _MAIL_NAMES:
@@ -77,7 +76,7 @@ def _as_map(fields: list[bytes] | None) -> dict[bytes, bytes]:
 
 
 def head(flat: list[bytes], key: str) -> Head:
-    """A shard's hash from HGETALL's flat list; raises StoreBroken, naming key and field, for what is no such hash."""
+    """A shard's hash from HGETALL's flat list. Raises StoreBroken, with key and field, for an invalid value."""
     if not flat:
         return NEVER_OWNED
     found = {text(name): text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}

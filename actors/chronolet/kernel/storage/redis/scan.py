@@ -1,9 +1,9 @@
-"""Reading much of the log fast: a connection of its own, small pages, the next one requested before this one is used.
+"""Fast scan of the log: its own connection, small pages, each requested before the previous one is used.
 
-Comes in: positions. Goes out: entries, oldest first. Why one page ahead: the server makes it while Python folds this
-one. Why small ones: a page that does not fit into the socket's buffer keeps the server waiting for its reader
-(measured: pages of 100 to 200 are read twice as fast as redis-py's of 1,000, pages of 500 and more one and a half
-times). Next: recovery.
+Comes in: positions. Goes out: entries, oldest first. One page ahead: the server prepares it while Python folds the
+current one. Small pages: a page larger than the socket's buffer keeps the server waiting for its reader (measured:
+pages of 100 to 200 entries are read twice as fast as redis-py's of 1,000, pages of 500 and more one and a half times as
+fast). Next: recovery.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _TIMEOUT_SECONDS = 30.0
 
 
 def scan(address: Address, log: str, after: Position, upto: Position | None) -> Iterator[Entry]:
-    """The entries after a position up to another, oldest first. Raises StoreUnreachable, StoreBroken."""
+    """The entries after one position up to another (None: the newest), oldest first. Raises StoreUnreachable, and
+    StoreBroken if the log is unreadable.
+    """
     channel = Channel(address, _TIMEOUT_SECONDS)
     end = "+" if upto is None else str(upto)
     try:

@@ -1,8 +1,7 @@
-"""A step on the wire: encoded once, sent again byte for byte until it is answered or patience ends.
+"""Commits steps: each is encoded once, and resent byte for byte until there is a reply or the time is up.
 
-Comes in: a `Step`. Goes out: `Committed`, `Fenced`, `Conflict`. Why sending again is safe: the function compares
-version and cursors, so a step that was done is answered CONFLICT with its own step id, which means done. Next: the
-host.
+Comes in: a `Step`. Goes out: `Committed`, `Fenced`, `Conflict`. Resending is idempotent: the function compares version
+and cursors, so for a step that is already committed it returns CONFLICT with that step's id. Next: the host.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ _LONGEST_PAUSE_SECONDS = 0.5
 
 
 def packed(channel: Channel, keys: Keys, step: Step) -> bytes:
-    """The bytes of the call."""
-    # Without events next to no memory is needed, and consuming is what frees some.
+    """The encoded call."""
+    # A step without events needs almost no memory, and consuming messages frees some.
     full = step.even_if_full or not (step.records or step.dead)
     arguments: list[str | bytes | int] = [
         "FCALL",
@@ -54,7 +53,7 @@ def packed(channel: Channel, keys: Keys, step: Step) -> bytes:
 
 
 class Commits:
-    """The connection on which steps are sent."""
+    """Sends steps over one connection."""
 
     def __init__(self, channel: Channel, keys: Keys, patience_seconds: float) -> None:
         self._channel = channel
@@ -63,19 +62,17 @@ class Commits:
         self._closing = threading.Event()
 
     def close(self) -> None:
-        """Let a step that is being sent again give up."""
+        """Make a step that is being resent give up."""
         self._closing.set()
 
     def commit(self, step: Step) -> Committed | Fenced | Conflict:
-        """One step. Raises StoreUnreachable when it stayed unanswered: it may have happened, the shard is to be
-        reloaded.
-        """
+        """Commit a step. Raises StoreUnreachable if there is no reply: it may have happened, so reload the shard."""
         call = packed(self._channel, self._keys, step)
         deadline = time.monotonic() + self._patience
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
-                return _answer(self._channel.join(call), step)
+                return _result(self._channel.join(call), step)
             except LoginRefused as error:
                 raise translated(error, self._channel.where) from error
             except ConnectionLost as error:
@@ -89,10 +86,10 @@ class Commits:
 
     def _given_up(self, error: Exception) -> Exception:
         reason = translated(error, self._channel.where)
-        return StoreUnreachable(f"a step was not answered for {self._patience:g} s and may have happened: {reason}")
+        return StoreUnreachable(f"a step got no reply for {self._patience:g} s and may have happened: {reason}")
 
 
-def _answer(reply: list[bytes | int], step: Step) -> Committed | Fenced | Conflict:
+def _result(reply: list[bytes | int], step: Step) -> Committed | Fenced | Conflict:
     word, *rest = reply
     if word == b"OK":
         return Committed(version=int(rest[0]), at=position(text(rest[1])))

@@ -1,9 +1,8 @@
-"""The node's store on a real Redis: `functions.lua` for everything that writes, raw connections, one for each use.
+"""The node's store on Redis: all writes of the log and its shards go through `functions.lua`.
 
-Comes in: the calls of the `Store` Protocol. Goes out: their answers; a server that cannot serve is StoreUnreachable or
-StoreBroken with one clear line. Steps share one connection, the blocking reader has its own, so has the lease, so that
-a stuck server is noticed within a second, and everything else shares the last. Next: hosts, reader, lease, keeper,
-CLI.
+Comes in: the calls of the `Store` Protocol. Goes out: their results; StoreUnreachable or StoreBroken, with one clear
+line, if the server cannot serve. Four connections: one for steps, one for the blocking reader, one for the lease (so
+that a stuck server is noticed within a second), one for all other calls. Next: hosts, reader, lease, keeper, CLI.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ PATIENCE_SECONDS = 10.0
 
 
 class RedisStore:
-    """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as `redis_url`
-    reads them.
+    """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as `urls`
+    parses them.
 
-    `strict` turns warnings about the server's settings into refusals. `patience_seconds`: for how long an unanswered
-    step is sent again. ValueError for a URL that is none.
+    `strict` turns warnings about the server's settings into errors. `patience_seconds`: how long an unanswered step is
+    resent. Raises ValueError for an unusable URL.
     """
 
     def __init__(
@@ -78,12 +77,12 @@ class RedisStore:
         reply = self._function("begin", (self._keys.meta, self._keys.log), run, len(shards), *pairs, *record)
         found, *counts = (text(part) for part in reply[1:])
         fixed = {kind: int(count) for kind, count in zip(counts[::2], counts[1::2], strict=True)}
-        # A repeat after a lost answer finds the run begun, but by this very call.
+        # A repeat after a lost reply finds the run that this call began.
         return Run(run=found, shards=fixed, new=found == run)
 
     def run(self) -> str:
         meta = self._keys.meta
-        return text(self._ask([meta], [("HGET", meta, "run")])[0] or b"")
+        return text(self._query([meta], [("HGET", meta, "run")])[0] or b"")
 
     # -- leases and ownership ------------------------------------------------------------------------------------
 
@@ -97,12 +96,12 @@ class RedisStore:
         self._function("retire", (self._keys.alive(process), self._keys.meta, *hashes), process, *tokens)
 
     def announce(self, line: str) -> None:
-        """Keep the node's line in the list of nodes. It has no node's hash tag: written by itself, never in a step."""
-        self._ask([NODES], [("HSET", NODES, self._keys.node, line)])
+        """Write the node's line into the list of nodes. That key has no node's hash tag, so no step can write it."""
+        self._query([NODES], [("HSET", NODES, self._keys.node, line)])
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
         keys = [self._keys.shard(shard) for shard in shards]
-        found = self._ask(keys, [("HGETALL", key) for key in keys])
+        found = self._query(keys, [("HGETALL", key) for key in keys])
         return {shard: replies.head(flat, key) for shard, key, flat in zip(shards, keys, found, strict=True)}
 
     def alive(self) -> Mapping[str, str]:
@@ -114,16 +113,16 @@ class RedisStore:
     def forget_dead(self) -> None:
         fields = [f"process:{process}" for process, info in self._processes() if info is None]
         if fields:
-            self._ask([self._keys.meta], [("HDEL", self._keys.meta, *fields)])
+            self._query([self._keys.meta], [("HDEL", self._keys.meta, *fields)])
 
     def _processes(self) -> list[tuple[str, bytes | None]]:
-        """All that the node's hash names, with what their leases say."""
-        names = self._ask([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
+        """The processes named in the node's hash, each with its lease's info; None without a lease."""
+        names = self._query([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
         processes = [text(name)[8:] for name in names if name.startswith(b"process:")]
         if not processes:
             return []
         keys = [self._keys.alive(process) for process in processes]
-        return list(zip(processes, self._ask(keys, [("MGET", *keys)])[0], strict=True))
+        return list(zip(processes, self._query(keys, [("MGET", *keys)])[0], strict=True))
 
     def acquire(
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
@@ -149,12 +148,12 @@ class RedisStore:
         key = self._keys.shard(shard)
         commands = [("FCALL", "chronolet_try_1", 1, key, token, *one) for one in counts.items()]
         try:
-            replies = self._ask([key], commands)
+            replies = self._query([key], commands)
         except StoreBroken as error:
             if not no_function(error):
                 raise
             library.load(self._queries)
-            replies = self._ask([key], commands)
+            replies = self._query([key], commands)
         answers = [_checked("try", reply) for reply in replies]
         return next((Fenced(token=text(reply[1])) for reply in answers if reply[0] == b"FENCED"), None)
 
@@ -163,12 +162,12 @@ class RedisStore:
     def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
         end = "+" if upto is None else str(upto)
         log = self._keys.log
-        found = self._ask([log], [("XRANGE", log, f"({after}", end, "COUNT", count)])[0]
+        found = self._query([log], [("XRANGE", log, f"({after}", end, "COUNT", count)])[0]
         return list(replies.entries(found))
 
     def read_mail(self, shard: Shard, after: Position, count: int) -> Sequence[Mail]:
         mailbox = self._keys.mailbox(shard)
-        found = self._ask([mailbox], [("XRANGE", mailbox, f"({after}", "+", "COUNT", count)])[0]
+        found = self._query([mailbox], [("XRANGE", mailbox, f"({after}", "+", "COUNT", count)])[0]
         return list(replies.mails(found))
 
     def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
@@ -183,7 +182,7 @@ class RedisStore:
         try:
             return self._reader.wait(log_after, mail_after, count, block_milliseconds)
         except ResponseError as error:
-            self._refused(error, [self._keys.log, *map(self._keys.mailbox, mail_after)])
+            self._raise_refusal(error, [self._keys.log, *map(self._keys.mailbox, mail_after)])
         except ConnectionLost as error:
             raise translated(error, self._address.where) from error
 
@@ -199,7 +198,7 @@ class RedisStore:
         word = self._function("send", keys, mail_type, entity, request, data)[0]
         if word == b"BUSY":
             return "busy"
-        # After a lost answer the duplicate may be this very call's own first try; either way it is in, once.
+        # After a lost reply the duplicate may be this call's own first attempt; either way it is stored once.
         return "duplicate" if word == b"DUPLICATE" else "sent"
 
     # -- snapshots, archive, trimming ----------------------------------------------------------------------------
@@ -208,13 +207,13 @@ class RedisStore:
         keys = (self._keys.snapshot(shard), self._keys.shard(shard), self._keys.log)
         arguments = (token, str(snapshot.position), snapshot.format, snapshot.state)
         word, *rest = self._function("snapshot", keys, *arguments)
-        # A repeat after a lost answer finds its own position there.
+        # A repeat after a lost reply finds its own position.
         repeated = word == b"STALE" and self._queries.resent and text(rest[0]) == str(snapshot.position)
         return bool(word == b"OK" or repeated)
 
     def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
         keys = [self._keys.snapshot(shard) for shard in shards]
-        found = self._ask(keys, [("HMGET", key, "position", "format", "state") for key in keys])
+        found = self._query(keys, [("HMGET", key, "position", "format", "state") for key in keys])
         return {
             shard: Snapshot(position=position(at), format=int(form), state=state)
             for shard, (at, form, state) in zip(shards, found, strict=True)
@@ -223,7 +222,7 @@ class RedisStore:
 
     def archived(self) -> tuple[Position, Position]:
         meta = self._keys.meta
-        upto, trimmed = self._ask([meta], [("HMGET", meta, "archived", "trimmed")])[0]
+        upto, trimmed = self._query([meta], [("HMGET", meta, "archived", "trimmed")])[0]
         return position(upto or b"0-0"), position(trimmed or b"0-0")
 
     def mark_archived(self, keeper: Shard, token: str, upto: Position) -> bool:
@@ -244,7 +243,7 @@ class RedisStore:
 
     def sizes(self) -> Mapping[str, int]:
         log, dead = self._keys.log, self._keys.dead
-        entries, dead_letters, size = self._ask(
+        entries, dead_letters, size = self._query(
             [log, dead, log], [("XLEN", log), ("XLEN", dead), ("MEMORY", "USAGE", log)]
         )
         stream = self._stream(log)
@@ -268,7 +267,7 @@ class RedisStore:
     def _function(
         self, name: str, keys: Sequence[str], *arguments: str | bytes | int, channel: Channel | None = None
     ) -> list[Any]:
-        """Call a function; StoreBroken if it refuses what it found."""
+        """Call a library function; loads the library if it is missing. StoreBroken if the function refuses."""
         chosen = channel or self._queries
         command = ("FCALL", f"chronolet_{name}_1", len(keys), *keys, *arguments)
         try:
@@ -280,34 +279,34 @@ class RedisStore:
             reply = chosen.call(*command)
         return _checked(name, reply)
 
-    def _ask(self, keys: Sequence[str], commands: Sequence[Sequence[str | int]]) -> list[Any]:
-        """Plain reading commands in one round trip; `keys` are what an error may be about."""
+    def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | int]]) -> list[Any]:
+        """Send plain commands in one round trip; `keys` are named in a wrong-type error."""
         try:
             return self._queries.calls(commands)
         except ResponseError as error:
-            self._refused(error, keys)
+            self._raise_refusal(error, keys)
 
     def _stream(self, key: str) -> dict[str, Any]:
-        """XINFO STREAM as a map; empty for a stream that is not there."""
+        """XINFO STREAM as a map; empty for a missing stream."""
         try:
             flat = self._queries.call("XINFO", "STREAM", key)
         except ResponseError as error:
             if "no such key" in str(error):
                 return {}
-            self._refused(error, [key])
+            self._raise_refusal(error, [key])
         return {text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
-    def _refused(self, error: ResponseError, keys: Sequence[str]) -> NoReturn:
-        """Raise what an error reply means; for a wrong type, name the keys with their types."""
+    def _raise_refusal(self, error: ResponseError, keys: Sequence[str]) -> NoReturn:
+        """Raise the kernel's exception for an error reply; a wrong type names the keys and their types."""
         if "WRONGTYPE" in str(error):
             types = self._queries.calls([("TYPE", key) for key in keys])
             found = ", ".join(f"{key} is a {text(kind)}" for key, kind in zip(keys, types, strict=True))
-            raise StoreBroken(f"a key is not of the type it must be: {found}") from error
+            raise StoreBroken(f"a key has the wrong type: {found}") from error
         raise translated(error, self._address.where) from error
 
 
 def _checked(name: str, reply: list[Any]) -> list[Any]:
-    """A function's reply; StoreBroken if it refused what it found."""
+    """A function's reply; StoreBroken if the function refused."""
     if reply[0] == b"BROKEN":
         raise StoreBroken(f"{name} was refused and nothing was written: {text(reply[1])}")
     return reply

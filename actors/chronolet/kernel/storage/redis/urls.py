@@ -1,8 +1,8 @@
-"""URLs of a Redis server: which are taken, where they point to, and where their password goes.
+"""Validates and parses URLs of a Redis server, and keeps their passwords out of texts.
 
-Comes in: text from a setting. Goes out: a `RedisUrlError` whose text never holds a part that may be secret; the place
-without password and options; the URL with a password that stood elsewhere; a `Target`, which has it all apart. What is
-not expected in a URL is refused. Next: `redis_wire`, which connects to a `Target`; `node.values`.
+Comes in: text from a setting. Goes out: a parsed `Target`; the URL without password and options; the URL with a
+password from another setting; a `RedisUrlError`, whose text never holds a part that may be secret. Anything unexpected
+in a URL is refused. Next: `wire`, which connects to a `Target`; the node's settings.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ SCHEMES = ("unix", "redis", "rediss")
 EXPECTED = "unix://SOCKET, redis://HOST[:PORT][/DB] or rediss://HOST[:PORT][/DB]"
 _YES = ("true", "yes", "1")
 _NAME = re.compile(r"[a-z_]{1,40}")
-"""An option's name that can be shown: it cannot be a piece of a password with a question mark in it."""
+"""An option name that is safe to show: it cannot be a part of a password that contains a question mark."""
 
 
 _PORT = 6379
 
 
 class Tls(NamedTuple):
-    """How the server is verified and the client authenticates: paths of PEM files, "" for none."""
+    """TLS settings: how the server is verified and the client authenticates; paths of PEM files, "" for none."""
 
     ca_file: str
     ca_folder: str
@@ -36,7 +36,7 @@ class Tls(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Where a server is and how to log in. `socket` is a path, or "" where host and port count."""
+    """Where a server is and how to log in. `socket` is a path, or "" if host and port apply."""
 
     socket: str
     host: str
@@ -48,7 +48,7 @@ class Target(NamedTuple):
 
 
 class RedisUrlError(ValueError):
-    """A URL that cannot be used. The text holds nothing of it but the names of its options."""
+    """An unusable URL. The text contains nothing of it but names of options."""
 
 
 def _any(value: str) -> bool:
@@ -77,14 +77,14 @@ _TLS_OPTIONS: dict[str, Callable[[str], bool]] = {
 
 
 def check(url: str) -> None:
-    """RedisUrlError, with what is expected, for a URL that names no server or asks for what is not taken."""
+    """Validate a URL. RedisUrlError, with the expected form, if it names no server or has an unsupported option."""
     parts = _split(url)
     _check_place(parts)
     _check_options(parts)
 
 
 def target(url: str) -> Target:
-    """What a checked URL says. What stands before the place counts more than the options."""
+    """Parse a checked URL. User and password before the host take precedence over options; options over the path."""
     parts = _split(url)
     options = dict(parse_qsl(parts.query))
     is_socket = parts.scheme == "unix"
@@ -119,13 +119,13 @@ def where(url: str) -> str:
 
 
 def has_password(url: str) -> bool:
-    """Whether a checked URL holds a password."""
+    """Whether a checked URL contains a password."""
     parts = _split(url)
     return bool(parts.password) or any(name.endswith("password") for name, _ in parse_qsl(parts.query))
 
 
 def with_password(url: str, password: str) -> str:
-    """A checked URL that logs in with this password."""
+    """The checked URL with this password."""
     parts = _split(url)
     user, _, place = parts.netloc.rpartition("@")
     return parts._replace(netloc=f"{user.partition(':')[0]}:{quote(password, safe='')}@{place}").geturl()
@@ -137,9 +137,11 @@ def _split(url: str) -> SplitResult:
         port = parts.port
     except ValueError:
         parts, port = None, None
-    # A `#`, `/` or `?` in a password ends the part that names the server; what follows would be taken for a path.
+    # A `#`, `/` or `?` in a password ends the server part of the URL; the rest would be taken for a path.
     if parts is None or parts.scheme not in SCHEMES or port == 0 or "#" in url or "@" in f"{parts.path}{parts.query}":
-        raise RedisUrlError(f"is no URL of a Redis server, expected {EXPECTED}; in a password write /, ?, #, @ as %XX")
+        raise RedisUrlError(
+            f"is not a URL of a Redis server, expected {EXPECTED}; in a password write /, ?, #, @ as %XX"
+        )
     return parts
 
 
@@ -150,7 +152,7 @@ def _check_place(parts: SplitResult) -> None:
     elif not parts.hostname:
         raise RedisUrlError(f"names no host, expected {EXPECTED}")
     elif parts.path.strip("/") and not _number(parts.path.strip("/")):
-        raise RedisUrlError("names a database that is no number, expected redis://HOST[:PORT][/DB]")
+        raise RedisUrlError("names a database that is not a number, expected redis://HOST[:PORT][/DB]")
 
 
 def _check_options(parts: SplitResult) -> None:
@@ -159,8 +161,8 @@ def _check_options(parts: SplitResult) -> None:
     for name, value in found:
         if name not in known:
             shown = f"the unknown option {name!r}" if _NAME.fullmatch(name) else "an unknown option"
-            raise RedisUrlError(f"has {shown}, expected some of {', '.join(known)}")
+            raise RedisUrlError(f"has {shown}, expected one of {', '.join(known)}")
         if not known[name](value):
-            raise RedisUrlError(f"has the option {name!r} with a value that it cannot have")
+            raise RedisUrlError(f"has the option {name!r} with an invalid value")
     if len({name for name, _ in found}) < len(found):
         raise RedisUrlError("has the same option twice")

@@ -1,10 +1,10 @@
-"""One connection to Redis: opened and logged in by its first use, bytes out, raw replies in.
+"""One connection to Redis: the first use opens it and logs in; bytes out, raw replies in.
 
-Comes in: a server's `Target`, packed commands. Goes out: replies as hiredis makes them, errors of `redis_errors`. Next:
-`redis_connection`. RESP2, so replies are flat lists of bytes. Why not redis-py: importing its connection imports all of
-it, 8 MiB and 0.1 s of CPU in each process (ADR 28).
+Comes in: a server's `Target`, packed commands. Goes out: replies as hiredis returns them, or a `RedisError`. Next:
+`connection`. RESP2, so replies are flat lists of bytes. Why not redis-py: importing its connection imports all of it, 8
+MiB and 0.1 s of CPU in each process (ADR 28).
 
-Nothing here refers to itself, so a connection that is dropped is freed at once, with its buffer.
+There are no reference cycles, so a dropped connection is freed immediately, with its buffer.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, Final
 
 import hiredis
 
-from chronolet.kernel.storage.redis.errors import AnswerLate, ConnectionLost, replied
+from chronolet.kernel.storage.redis.errors import ConnectionLost, ReplyLate, replied
 from chronolet.kernel.storage.redis.urls import Target
 
 _READ_BYTES = 64 * 1024
-"""More comes from malloc as pages of its own, given back at once: twice the time of a short reply."""
+"""malloc maps larger buffers separately and unmaps them immediately: that doubles the time of a short reply."""
 _CONNECT_SECONDS = 5.0
 _UNFINISHED: Final = object()
 _TCP_OPTIONS: Final = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-    # A server whose machine is gone is noticed in 45 s, also by a connection that only reads.
+    # A server whose machine is gone is noticed within 45 s, even by a connection that only reads.
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
@@ -34,8 +34,8 @@ _TCP_OPTIONS: Final = (
 
 
 class Wire:
-    """A connection that is open or not. Any error but a refusal closes it: a late answer must not be taken for another
-    call's. `timeout`: for how many seconds the server may be silent.
+    """A connection, open or closed. Any error except an error reply closes it: a late reply must not be taken for
+    another call's. `timeout`: how many seconds the server may be silent.
     """
 
     def __init__(self, target: Target, timeout: float) -> None:
@@ -46,19 +46,20 @@ class Wire:
 
     @property
     def connected(self) -> bool:
-        """Whether it is open, as far as is known here."""
+        """Whether it is open; a close by the server shows only at the next use."""
         return self._socket is not None
 
     def send(self, packed: bytes) -> None:
-        """Put bytes on the wire, opening the connection if need be. ConnectionLost."""
+        """Send bytes; opens the connection if necessary. Raises ConnectionLost."""
         if self._socket is None:
             self._open()
         self._send(packed)
 
     def receive(self, timeout: float | None = None) -> Any:
-        """One reply; a refusal is answered as a `ResponseError`, not raised. `timeout`: other than usual, in seconds.
+        """Read one reply; an error reply is returned as a `ResponseError`, not raised. `timeout`: seconds; None for the
+        connection's own.
 
-        Raises ConnectionLost, also for a refusal to serve at all.
+        Raises ConnectionLost, also if the server refuses to serve the connection.
         """
         with self._closed_on_error("read"):
             reply = self._reply(self._timeout if timeout is None else timeout)
@@ -67,24 +68,24 @@ class Wire:
                     raise reply
                 return reply
             finally:
-                # The error knows this frame by its traceback: both would know each other.
+                # Breaks a reference cycle: the error's traceback refers to this frame.
                 del reply
 
     def close(self) -> None:
-        """The next use opens it again. A `receive` on another thread ends with ConnectionLost."""
+        """Close the connection; the next use reopens it. A `receive` on another thread raises ConnectionLost."""
         closed, self._socket = self._socket, None
         if closed is not None:
             with contextlib.suppress(OSError):  # the server has closed it
                 closed.shutdown(socket.SHUT_RDWR)
             closed.close()
 
-    # -- within --------------------------------------------------------------------------------------------------
+    # -- internal ------------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
         with self._closed_on_error("connect"):
             self._reader = _reader()
             self._socket = _connected(self._target, min(self._timeout, _CONNECT_SECONDS))
-        for command in _introduction(self._target):
+        for command in _login_commands(self._target):
             self._send(pack(*command))
             reply = self.receive()
             if isinstance(reply, Exception):
@@ -98,7 +99,7 @@ class Wire:
     def _opened(self, timeout: float) -> socket.socket:
         opened = self._socket
         if opened is None:
-            raise ConnectionLost("the connection was closed here")
+            raise ConnectionLost("the connection was closed by this process")
         if opened.gettimeout() != timeout:
             opened.settimeout(timeout)
         return opened
@@ -110,18 +111,18 @@ class Wire:
                 raise ConnectionLost("the connection was closed by the server")
             self._reader.feed(received)
         if isinstance(reply, hiredis.PushNotification):
-            raise ConnectionLost(f"a push message, which RESP2 does not have: {reply!r:.100}")
+            raise ConnectionLost(f"unexpected push message, RESP2 has none: {reply!r:.100}")
         return reply
 
     @contextlib.contextmanager
     def _closed_on_error(self, doing: str) -> Iterator[None]:
-        """Whatever is wrong, an interrupt included; what the socket says becomes a word of `redis_errors`."""
+        """Close the connection on any exception, even an interrupt; raise socket errors as ConnectionLost."""
         try:
             yield
         except TimeoutError as error:
             self.close()
-            raise AnswerLate(f"{doing}: timed out") from error
-        # A path or a host's name that nothing can have is a ValueError.
+            raise ReplyLate(f"{doing}: timed out") from error
+        # An impossible path or host name is a ValueError.
         except (OSError, ValueError) as error:
             self.close()
             raise ConnectionLost(f"{doing}: {error}") from error
@@ -132,7 +133,7 @@ class Wire:
 
 def pack(*command: str | bytes | int) -> bytes:
     """A command's bytes."""
-    # Its types name a tuple of one word.
+    # hiredis's stubs expect a tuple with one element.
     packed: bytes = hiredis.pack_command(command)  # type: ignore[arg-type]
     return packed
 
@@ -142,11 +143,11 @@ def _reader() -> hiredis.Reader:
 
 
 def _unreadable(text: str) -> ConnectionLost:
-    return ConnectionLost(f"what the server says is no reply of Redis: {text}")
+    return ConnectionLost(f"invalid reply, is this a Redis server? {text}")
 
 
-def _introduction(target: Target) -> Iterator[tuple[str | int, ...]]:
-    """What a new connection says first."""
+def _login_commands(target: Target) -> Iterator[tuple[str | int, ...]]:
+    """The first commands on a new connection."""
     if target.username:
         yield "AUTH", target.username, target.password
     elif target.password:
@@ -156,13 +157,13 @@ def _introduction(target: Target) -> Iterator[tuple[str | int, ...]]:
 
 
 def _connected(target: Target, timeout: float) -> socket.socket:
-    """OSError; ValueError for a place that cannot be."""
+    """Connect to the first address that accepts. OSError; ValueError for an impossible path or host name."""
     if target.socket:
-        return _dialled(socket.AF_UNIX, target.socket, timeout)
+        return _dial(socket.AF_UNIX, target.socket, timeout)
     refused: OSError = OSError(f"{target.host} has no address")
     for family, *_, address in socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM):
         try:
-            opened = _dialled(family, address, timeout)
+            opened = _dial(family, address, timeout)
         except OSError as error:
             refused = error
         else:
@@ -173,7 +174,7 @@ def _connected(target: Target, timeout: float) -> socket.socket:
         del refused
 
 
-def _dialled(family: int, address: Any, timeout: float) -> socket.socket:
+def _dial(family: int, address: Any, timeout: float) -> socket.socket:
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:
         for option in () if family == socket.AF_UNIX else _TCP_OPTIONS:
@@ -187,10 +188,10 @@ def _dialled(family: int, address: Any, timeout: float) -> socket.socket:
 
 
 def _encrypted(opened: socket.socket, target: Target) -> socket.socket:
-    import ssl  # noqa: PLC0415 - most servers are reached by a socket of this machine
+    import ssl  # noqa: PLC0415 - only TLS needs it, and most servers are reached by a socket of this machine
 
     tls = target.tls
-    assert tls is not None  # noqa: S101 - asked by the caller
+    assert tls is not None  # noqa: S101 - the caller has checked
     try:
         context = ssl.create_default_context()
         context.check_hostname = tls.check_hostname and tls.verify != "none"
