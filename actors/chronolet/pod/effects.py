@@ -44,10 +44,10 @@ class AtOnce(NamedTuple):
     starts: int | Pace | None = None
 
 
-_AS_MANY = AtOnce()
+_DEFAULT_LIMITS = AtOnce()
 
 
-def jobs(outside: Outside, at_once: AtOnce = _AS_MANY) -> Mapping[type[Effect], Job]:
+def jobs(outside: Outside, at_once: AtOnce = _DEFAULT_LIMITS) -> Mapping[type[Effect], Job]:
     """The workers of a pod's effects, all one-shot. What may last as long as a pod likes has a lane of its own, so that
     no other pod waits for it. So have starts, so that many at once do not starve the engine and what runs already: one
     lane for sandboxes, one for creating containers, one for starting them. A pod that has its sandbox never waits for

@@ -68,7 +68,7 @@ class Life(Scene):
     def withdraw(self, uid: str = "u1", grace: int | None = None) -> Self:
         return self.when(manifests.PodWithdrawn(pod=POD, uid=uid, source="apply", grace_period_seconds=grace))
 
-    def answer(self, subject: str, kind: type[signals.Answer], **fields: Any) -> Self:
+    def answer(self, subject: str, kind: type[signals.EffectResult], **fields: Any) -> Self:
         effect = self.effects[subject]
         return self.when(kind(subject=subject, intent=effect.intent, **fields))
 

@@ -72,12 +72,14 @@ def test_phases_that_the_cases_leave_out() -> None:
 def test_an_arrow_that_is_not_drawn_is_refused_with_state_and_message() -> None:
     life = running()
     event = pod.ImageReady(pod=POD, uid="u1", container="app", attempt=0, image="i", image_id="i", pulled=False)
-    with pytest.raises(phases.ImpossibleArrow, match=r"default/web \(u1\): ImageReady.*for pulling, found running"):
+    with pytest.raises(
+        phases.ImpossibleTransition, match=r"default/web \(u1\): ImageReady.*for pulling, found running"
+    ):
         phases.check(life.state, event)
     ghost = pod.ImageReady(pod=POD, uid="u1", container="ghost", attempt=0, image="i", image_id="i", pulled=False)
-    with pytest.raises(phases.ImpossibleArrow, match="not in the spec"):
+    with pytest.raises(phases.ImpossibleTransition, match="not in the spec"):
         phases.check(life.state, ghost)
-    with pytest.raises(phases.ImpossibleArrow, match="found running"):
+    with pytest.raises(phases.ImpossibleTransition, match="found running"):
         phases.check(life.state, pod.SandboxStartFailed(pod=POD, uid="u1", attempt=0, message="", retry_at=1))
 
 

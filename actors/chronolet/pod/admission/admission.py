@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from chronolet.pod.admission import device_claims, node_share
 from chronolet.pod.planning.backoff import RESYNC_SECONDS
-from chronolet.pod.state import Container, State, Wish
+from chronolet.pod.state import Container, DeviceClaim, State
 from chronolet.rules.device_options import merged
 from chronolet_schemas import devices, pod
 from chronolet_schemas.envelope import Event
@@ -25,7 +25,7 @@ NEEDS: Mapping[str, Callable[[State], bool]] = {
     node_share.KIND: lambda _: True,
 }
 """The kinds that may take part, in the order in which they are asked, and whether a pod needs anything of each."""
-_DONE_WITHOUT = frozenset((node_share.KIND,))
+_OPTIONAL = frozenset((node_share.KIND,))
 """Those that nobody misses where they do not take part."""
 
 REJECTED = "Pod was rejected: "
@@ -34,15 +34,15 @@ UNEXPECTED = "UnexpectedAdmissionError"
 WAITING = "WaitingForDevices"
 """Why a container waits that is to have devices. The kubelet has no word for it: there such a pod is rejected."""
 
-_NOBODY = "no part of this node gives devices to containers: the kind `devices` does not take part"
+_NO_DEVICES_KIND = "no part of this node gives devices to containers: the kind `devices` does not take part"
 
-Answer = (
+AdmissionReply = (
     devices.DevicesAllocated
     | devices.DevicesPending
     | devices.DevicesRefused
     | devices.PreStartDone
     | devices.PreStartFailed
-    | node_share.Answer
+    | node_share.QosReply
 )
 """What those that were asked say."""
 
@@ -51,7 +51,7 @@ def begun(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
     """Which kinds the pod asks, where that is news: at its beginning, and when another one is needed or takes part."""
     if not state.uid or state.over:
         return ()
-    needed = [kind for kind, needs in NEEDS.items() if needs(state) and kind not in _DONE_WITHOUT - takes_part]
+    needed = [kind for kind, needs in NEEDS.items() if needs(state) and kind not in _OPTIONAL - takes_part]
     kinds = tuple(kind for kind in needed if kind in takes_part)
     if kinds == state.admission or (state.admission is None and not needed):
         return ()
@@ -82,18 +82,18 @@ def while_it_runs(state: State, now: int) -> Iterator[Event]:
     """What is to be asked while the sandbox runs: a changed spec may want something else."""
     yield from device_claims.superfluous(state)
     yield from device_claims.requests(state, state.sandbox.attempt, now)
-    yield from device_claims.telling(state, now)
+    yield from device_claims.pre_start_requests(state, now)
     yield from node_share.requests(state, now)
 
 
-def lets_start(state: State, one: Container) -> bool:
+def may_start(state: State, one: Container) -> bool:
     """Whether a container has all that it needs to be started."""
     return device_claims.granted(state, one.name, state.sandbox.attempt) and node_share.granted(state)
 
 
-def told(state: State, one: Container) -> bool:
+def start_announced(state: State, one: Container) -> bool:
     """Whether whoever wants to know of this start has been told."""
-    return device_claims.told(state, one)
+    return device_claims.start_announced(state, one)
 
 
 def released(state: State) -> Iterator[Event]:
@@ -102,21 +102,21 @@ def released(state: State) -> Iterator[Event]:
     yield from node_share.released(state)
 
 
-def given_up(state: State, now: int) -> Iterator[Event]:
+def abandoned_starts(state: State, now: int) -> Iterator[Event]:
     """The pod is over: what waits for leave to start does not start."""
     for one in state.containers:
-        if not told(state, one):
+        if not start_announced(state, one):
             message = "the pod was over before its device plugins had been told of the start"
             yield _not_started(state, one, message, now)
 
 
-def asked_again(state: State) -> Iterator[int]:
+def retry_times(state: State) -> Iterator[int]:
     """When something is asked again that was not answered, or put off."""
-    yield from device_claims.asked_again(state)
-    yield from node_share.asked_again(state)
+    yield from device_claims.retry_times(state)
+    yield from node_share.retry_times(state)
 
 
-def awaited(state: State, one: Container) -> tuple[str, str]:
+def waiting_reason(state: State, one: Container) -> tuple[str, str]:
     """Why a container that cannot start yet waits, itself or with its pod, and for what; empty if it waits for nothing
     here.
     """
@@ -124,47 +124,47 @@ def awaited(state: State, one: Container) -> tuple[str, str]:
         return "", ""
     if state.share.phase == "awaited":
         return node_share.WAITING_FOR_PORTS, state.share.message
-    devices_awaited = _devices_awaited(state, one)
-    return (WAITING, devices_awaited) if devices_awaited else ("", "")
+    devices_wait = _device_wait(state, one)
+    return (WAITING, devices_wait) if devices_wait else ("", "")
 
 
-def _devices_awaited(state: State, one: Container) -> str:
+def _device_wait(state: State, one: Container) -> str:
     if state.admission is not None and not device_claims.served(state) and one.name in device_claims.needs(state):
-        return _NOBODY
+        return _NO_DEVICES_KIND
     own = state.wishes.get(one.name)
     if own is not None and own.phase == "awaited":
         return own.message
     if state.sandbox.phase == "running":
         return ""
-    others = ((name, wish) for name, wish in state.wishes.items() if wish.phase == "awaited")
-    return next((f"container {name} is {wish.message}" for name, wish in others), "")
+    others = ((name, claim) for name, claim in state.wishes.items() if claim.phase == "awaited")
+    return next((f"container {name} is {claim.message}" for name, claim in others), "")
 
 
 # -- answers -------------------------------------------------------------------------------------------------------
-def answered(state: State, message: Answer, now: int) -> Sequence[Event]:
+def answered(state: State, message: AdmissionReply, now: int) -> Sequence[Event]:
     """What an answer means; nothing where nobody has asked, or not any more."""
-    if isinstance(message, node_share.Answer):
-        heard = message.uid == state.uid and not state.over and state.share.phase != "none"
-        return node_share.answered(state, message, REJECTED) if heard else ()
-    wish = state.wishes.get(message.container)
-    if message.uid != state.uid or wish is None or state.over:
+    if isinstance(message, node_share.QosReply):
+        expected = message.uid == state.uid and not state.over and state.share.phase != "none"
+        return node_share.answered(state, message, REJECTED) if expected else ()
+    claim = state.wishes.get(message.container)
+    if message.uid != state.uid or claim is None or state.over:
         return ()
     match message:
         case devices.DevicesAllocated() | devices.DevicesPending() | devices.DevicesRefused():
-            return _of_request(state, wish, message, now) if wish.phase in ("asked", "awaited") else ()
+            return _request_reply(state, claim, message, now) if claim.phase in ("asked", "awaited") else ()
         case _:
-            return _of_start(state, wish, message, now)
+            return _pre_start_reply(state, claim, message, now)
 
 
-def _of_request(
+def _request_reply(
     state: State,
-    wish: Wish,
+    claim: DeviceClaim,
     message: devices.DevicesAllocated | devices.DevicesPending | devices.DevicesRefused,
     now: int,
 ) -> Sequence[Event]:
     match message:
         case devices.DevicesPending():
-            if (wish.reason, wish.message) == (message.reason, message.message):
+            if (claim.reason, claim.message) == (message.reason, message.message):
                 return ()
             return (
                 pod.DevicesAwaited(
@@ -213,11 +213,11 @@ def _refused(state: State, message: devices.DevicesRefused) -> Sequence[Event]:
     return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=UNEXPECTED, message=f"{REJECTED}{said}"),)
 
 
-def _of_start(
-    state: State, wish: Wish, message: devices.PreStartDone | devices.PreStartFailed, now: int
+def _pre_start_reply(
+    state: State, claim: DeviceClaim, message: devices.PreStartDone | devices.PreStartFailed, now: int
 ) -> Sequence[Event]:
     one = state.container(message.container)
-    if one is None or told(state, one) or wish.telling != (message.attempt, one.start_failures):
+    if one is None or start_announced(state, one) or claim.telling != (message.attempt, one.start_failures):
         return ()
     if isinstance(message, devices.PreStartDone):
         return (

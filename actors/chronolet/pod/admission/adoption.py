@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from chronolet.pod.admission import acceptance
 from chronolet.pod.admission.hashes import container_hashes, sandbox_hash
-from chronolet.pod.state import SANDBOX, Container, ContainerKind, Exit, Sandbox, State, Wish, definitions
+from chronolet.pod.state import SANDBOX, Container, ContainerKind, DeviceClaim, Exit, Sandbox, State, definitions
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.pod import FoundContainer
@@ -124,7 +124,9 @@ def state_of(event: pod.PodAdopted) -> State:
             for kind, one in definitions(event.manifest)
         ),
         wishes={
-            one.container: Wish(wants={}, phase="found", held=one.devices) for one in event.containers if one.devices
+            one.container: DeviceClaim(wants={}, phase="found", held=one.devices)
+            for one in event.containers
+            if one.devices
         },
     )
 

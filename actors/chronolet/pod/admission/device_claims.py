@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chronolet.pod.state import Container, ContainerKind, State, Wish, definitions
+from chronolet.pod.state import Container, ContainerKind, DeviceClaim, State, definitions
 from chronolet.rules.resources import extended_resources
 from chronolet_schemas import pod
 from chronolet_schemas.devices import Role
@@ -52,8 +52,8 @@ def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
     if not served(state):
         return
     for name, need in needs(state).items():
-        wish = state.wishes.get(name)
-        if wish is None or _to_be_asked(wish, need, sandbox, now):
+        claim = state.wishes.get(name)
+        if claim is None or _is_due(claim, need, sandbox, now):
             yield pod.DevicesRequested(
                 pod=state.pod,
                 uid=state.uid,
@@ -62,9 +62,9 @@ def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
                 resources=need.wants,
                 requested_at=now,
                 sandbox=sandbox,
-                held=wish.held if wish else {},
+                held=claim.held if claim else {},
             )
-            if wish is not None and wish.phase == "asked":
+            if claim is not None and claim.phase == "asked":
                 yield _unanswered(state, name, now)
 
 
@@ -75,19 +75,19 @@ def _unanswered(state: State, name: str, now: int) -> Event:
     )
 
 
-def _to_be_asked(wish: Wish, need: Need, sandbox: int, now: int) -> bool:
-    match wish.phase:
+def _is_due(claim: DeviceClaim, need: Need, sandbox: int, now: int) -> bool:
+    match claim.phase:
         case "found":
             return True
         case "granted":
-            return wish.sandbox != sandbox and wish.wants == need.wants
+            return claim.sandbox != sandbox and claim.wants == need.wants
         case _:
-            return now >= again_at(wish)
+            return now >= retry_at(claim)
 
 
-def again_at(wish: Wish) -> int:
+def retry_at(claim: DeviceClaim) -> int:
     """When the same is asked once more."""
-    return wish.asked_at + (ASK_AGAIN_AWAITED_MS if wish.phase == "awaited" else ASK_AGAIN_MS)
+    return claim.asked_at + (ASK_AGAIN_AWAITED_MS if claim.phase == "awaited" else ASK_AGAIN_MS)
 
 
 def served(state: State) -> bool:
@@ -98,10 +98,10 @@ def served(state: State) -> bool:
 def granted(state: State, container: str, sandbox: int) -> bool:
     """Whether the container has all that it wants, for this sandbox."""
     need = needs(state).get(container)
-    wish = state.wishes.get(container)
+    claim = state.wishes.get(container)
     if need is None:
         return True
-    return wish is not None and wish.phase == "granted" and wish.sandbox == sandbox and wish.wants == need.wants
+    return claim is not None and claim.phase == "granted" and claim.sandbox == sandbox and claim.wants == need.wants
 
 
 def superfluous(state: State) -> Iterator[Event]:
@@ -109,8 +109,8 @@ def superfluous(state: State) -> Iterator[Event]:
     wanted = needs(state)
     gone = [
         name
-        for name, wish in state.wishes.items()
-        if not _alive(state.container(name)) and wish.phase != "found" and _differs(wish, wanted.get(name))
+        for name, claim in state.wishes.items()
+        if not _alive(state.container(name)) and claim.phase != "found" and _differs(claim, wanted.get(name))
     ]
     if gone:
         yield pod.DevicesReleased(pod=state.pod, uid=state.uid, containers=tuple(gone))
@@ -120,8 +120,8 @@ def _alive(one: Container | None) -> bool:
     return one is not None and one.alive
 
 
-def _differs(wish: Wish, need: Need | None) -> bool:
-    return need is None or wish.wants != need.wants
+def _differs(claim: DeviceClaim, need: Need | None) -> bool:
+    return need is None or claim.wants != need.wants
 
 
 def all_released(state: State) -> Iterator[Event]:
@@ -130,11 +130,11 @@ def all_released(state: State) -> Iterator[Event]:
         yield pod.DevicesReleased(pod=state.pod, uid=state.uid, containers=tuple(state.wishes))
 
 
-def telling(state: State, now: int) -> Iterator[Event]:
+def pre_start_requests(state: State, now: int) -> Iterator[Event]:
     """Plugins that want to be told of a start are told before it, and again where they do not answer."""
     for one in state.containers:
-        wish = state.wishes.get(one.name)
-        if wish is None or told(state, one) or (wish.telling == this_start(one) and now < again_at(wish)):
+        claim = state.wishes.get(one.name)
+        if claim is None or start_announced(state, one) or (claim.telling == this_start(one) and now < retry_at(claim)):
             continue
         yield pod.PreStartRequested(
             pod=state.pod,
@@ -146,10 +146,10 @@ def telling(state: State, now: int) -> Iterator[Event]:
         )
 
 
-def told(state: State, one: Container) -> bool:
+def start_announced(state: State, one: Container) -> bool:
     """Nothing has to be said any more before this attempt starts."""
-    wish = state.wishes.get(one.name)
-    return one.phase != "starting" or wish is None or not wish.pre_start or wish.told == this_start(one)
+    claim = state.wishes.get(one.name)
+    return one.phase != "starting" or claim is None or not claim.pre_start or claim.told == this_start(one)
 
 
 def this_start(one: Container) -> tuple[int, int]:
@@ -157,8 +157,8 @@ def this_start(one: Container) -> tuple[int, int]:
     return one.attempt, one.start_failures
 
 
-def asked_again(state: State) -> Iterator[int]:
+def retry_times(state: State) -> Iterator[int]:
     """When something is asked again."""
-    for wish in state.wishes.values():
-        if wish.phase in ("asked", "awaited") or wish.telling is not None:
-            yield again_at(wish)
+    for claim in state.wishes.values():
+        if claim.phase in ("asked", "awaited") or claim.telling is not None:
+            yield retry_at(claim)

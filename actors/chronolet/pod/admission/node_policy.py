@@ -32,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     allowed_unsafe_sysctls: tuple[str, ...] = ()
 
 
-class Said(NamedTuple):
+class Verdict(NamedTuple):
     """A reason, and a message about it."""
 
     reason: str
@@ -49,19 +49,19 @@ def policy_of(node: Node) -> Policy:
     )
 
 
-def rejection(policy: Policy, manifest: Pod) -> Said | None:
+def rejection(policy: Policy, manifest: Pod) -> Verdict | None:
     """Why the pod is not let in; None if nothing here stands against it."""
     if forbidden := forbidden_sysctl(manifest, policy.allowed_unsafe_sysctls):
-        return Said(SYSCTL_FORBIDDEN, forbidden)
+        return Verdict(SYSCTL_FORBIDDEN, forbidden)
     if policy.node_affinity == "enforce" and _mismatch(policy, manifest):
-        return Said(NODE_AFFINITY, f"Predicate {NODE_AFFINITY} failed")
+        return Verdict(NODE_AFFINITY, f"Predicate {NODE_AFFINITY} failed")
     return None
 
 
-def warning(policy: Policy, manifest: Pod) -> Said | None:
+def warning(policy: Policy, manifest: Pod) -> Verdict | None:
     """What a kubelet would have rejected the pod for, where the node lets it in."""
     found = _mismatch(policy, manifest) if policy.node_affinity == "warn" else ""
-    return Said(NODE_AFFINITY, f"{found}; the pod runs here all the same, see --node-affinity") if found else None
+    return Verdict(NODE_AFFINITY, f"{found}; the pod runs here all the same, see --node-affinity") if found else None
 
 
 def _mismatch(policy: Policy, manifest: Pod) -> str:

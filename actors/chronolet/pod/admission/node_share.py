@@ -27,7 +27,7 @@ ASK_AGAIN_MS = 60_000
 WAITING_FOR_PORTS = "WaitingForHostPorts"
 """Why a pod waits whose ports of the node another pod holds. The kubelet has no word for it: there it is rejected."""
 
-Answer = qos.CgroupReady | qos.PodRefused | qos.HostPortsAwaited
+QosReply = qos.CgroupReady | qos.PodRefused | qos.HostPortsAwaited
 
 
 def requests(state: State, now: int) -> Iterator[Event]:
@@ -59,13 +59,13 @@ def released(state: State) -> Iterator[Event]:
         yield pod.CgroupReleased(pod=state.pod, uid=state.uid)
 
 
-def asked_again(state: State) -> Iterator[int]:
+def retry_times(state: State) -> Iterator[int]:
     """When the same is asked once more."""
     if state.share.phase == "asked":
         yield state.share.asked_at + ASK_AGAIN_MS
 
 
-def answered(state: State, message: Answer, rejected: str) -> Sequence[Event]:
+def answered(state: State, message: QosReply, rejected: str) -> Sequence[Event]:
     """What an answer means. `rejected` is how the message of a pod begins that is not let in."""
     if isinstance(message, qos.PodRefused):
         said = f"{rejected}{message.message}"

@@ -1,6 +1,6 @@
 """What the sources' wishes mean for a pod: the facts that follow from them, before the pod does anything about them.
 
-Comes in: State, an event of `manifests`, now. Goes out: events of the pod; none if the wish is outdated. Next:
+Comes in: State, an event of `manifests`, now. Goes out: events of the pod; none if the claim is outdated. Next:
 `decider`.
 """
 

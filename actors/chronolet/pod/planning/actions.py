@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from chronolet.pod.planning.restart import Seen, restart_decision
+from chronolet.pod.planning.restart import ObservedState, restart_decision
 from chronolet_schemas.podspec import RestartPolicy
 
 ProbeResult = Literal["success", "failure", "unknown"]
@@ -37,7 +37,7 @@ class ContainerView(View, frozen=True, kw_only=True):
     never seen.
     """
 
-    seen: Seen
+    seen: ObservedState
     exit_code: int = 0
     active: bool = True
     definition_changed: bool = False

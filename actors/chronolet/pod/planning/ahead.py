@@ -35,7 +35,7 @@ def steps(state: State, first: Collection[str]) -> Iterator[Event]:
     if not state.sandbox.id:
         return
     for one in state.containers:
-        if one.name in first and not one.blocked and admission.lets_start(state, one):
+        if one.name in first and not one.blocked and admission.may_start(state, one):
             yield from _step(state, one)
 
 
@@ -43,15 +43,15 @@ def _step(state: State, one: Container) -> Iterator[Event]:
     definition = state.definition(one.name)
     if one.phase == "waiting":
         yield ensure_image(state, one, definition)
-    elif one.phase == "image_ready" and not _is_tried(state, one, one.attempt) and _knows_enough(one, definition):
-        yield _requested(state, one, one.attempt)
+    elif one.phase == "image_ready" and not _is_requested(state, one, one.attempt) and _is_creatable(one, definition):
+        yield _create_request(state, one, one.attempt)
 
 
 def successor(state: State, one: Container, now: int) -> Iterator[Event]:
     """The next attempt of a container that is being stopped to be started again, if that happens at once and soon. Its
     image is looked for by its name before it is created, for that may mean another image by now.
     """
-    if one.phase != "stopping" or one.stop is None or _is_tried(state, one, one.attempt + 1):
+    if one.phase != "stopping" or one.stop is None or _is_requested(state, one, one.attempt + 1):
         return
     if one.stop.grace_period_seconds > LONGEST_GRACE_SECONDS:
         return
@@ -68,19 +68,19 @@ def successor(state: State, one: Container, now: int) -> Iterator[Event]:
         and sandbox_good(state)
         and not wait_seconds(one.back_off, asked_at)
     ):
-        request = _requested(state, one, one.attempt + 1)
+        request = _create_request(state, one, one.attempt + 1)
         yield replace(request, image=one.image, requested_at=now)
 
 
-def _is_tried(state: State, one: Container, attempt: int) -> bool:
+def _is_requested(state: State, one: Container, attempt: int) -> bool:
     """The creation of this attempt for this sandbox has been asked for, or another one has not ended."""
     ahead = one.ahead
     if ahead is None:
         return False
-    return ahead.asked or (ahead.attempt == attempt and ahead.sandbox_id == state.sandbox.id)
+    return ahead.pending or (ahead.attempt == attempt and ahead.sandbox_id == state.sandbox.id)
 
 
-def _requested(state: State, one: Container, attempt: int) -> pod.ContainerCreateRequested:
+def _create_request(state: State, one: Container, attempt: int) -> pod.ContainerCreateRequested:
     return pod.ContainerCreateRequested(
         pod=state.pod,
         uid=state.uid,
@@ -92,7 +92,7 @@ def _requested(state: State, one: Container, attempt: int) -> pod.ContainerCreat
     )
 
 
-def _knows_enough(one: Container, definition: Definition) -> bool:
+def _is_creatable(one: Container, definition: Definition) -> bool:
     sources = (env.value_from for env in definition.env)
     fields = {source.field_ref.field_path for source in sources if source is not None and source.field_ref is not None}
     return one.image == definition.image and not fields & _ADDRESSES

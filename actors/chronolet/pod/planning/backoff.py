@@ -15,8 +15,8 @@ MAXIMUM_SECONDS = 300
 RESYNC_SECONDS = 10
 """What the kubelet's pod worker waits before it tries again what failed without a back-off of its own."""
 
-CRASH_LOOP_TOLD_MS = 75_000
-IMAGE_TOLD_MS = 12_500
+CRASH_LOOP_REPORT_MS = 75_000
+IMAGE_REPORT_MS = 12_500
 """How long after a wait was told of the kubelet tells of it again: whenever its pod worker looks. After 60 s, for the
 error of a crash loop says how long it lasts, and 10 s, for that of an image does not, and up to half as much on top,
 which it draws: this is the middle (pod_workers.go, completeWork)."""
@@ -60,10 +60,10 @@ def image_failed_milliseconds(failures: int) -> int:
     """How long ErrImagePull stands before ImagePullBackOff: until the kubelet looks again. After the first failure that
     is soon, for the pod's sandbox has just begun.
     """
-    return _FIRST_LOOK_MS if failures <= 1 else IMAGE_TOLD_MS
+    return _FIRST_LOOK_MS if failures <= 1 else IMAGE_REPORT_MS
 
 
-def told_again_at(now: int, until: int, pause_milliseconds: int) -> int:
+def next_report_at(now: int, until: int, pause_milliseconds: int) -> int:
     """When a wait that is told of now is told of again; 0 where it is over before."""
     again = now + pause_milliseconds
     return again if again < until else 0

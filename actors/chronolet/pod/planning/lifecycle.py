@@ -40,7 +40,7 @@ def handler_of(state: State, container: str, hook: pod.HookName) -> LifecycleHan
     return lifecycle.post_start if hook == "PostStart" else lifecycle.pre_stop
 
 
-def begins(one: Container) -> bool:
+def in_post_start(one: Container) -> bool:
     """It runs, and its postStart hook has not ended: whatever starts after it waits."""
     return one.phase == "running" and (one.post_start is not None or one.hook is not None)
 
@@ -48,7 +48,7 @@ def begins(one: Container) -> bool:
 def steps(state: State, one: Container, now: int) -> Iterator[Event]:
     """What is to be said about the hook at hand: it is asked for, or it has ended without an effect's answer."""
     handler = one.stop.pre_stop if one.stop else one.post_start
-    who: dict[str, Any] = {
+    identity: dict[str, Any] = {
         "pod": state.pod,
         "uid": state.uid,
         "container": one.name,
@@ -57,9 +57,9 @@ def steps(state: State, one: Container, now: int) -> Iterator[Event]:
     }
     if handler is not None:
         hook: pod.HookName = "PreStop" if one.stop else "PostStart"
-        yield pod.HookRequested(hook=hook, handler=handler, requested_at=now, deadline=_deadline(one), **who)
+        yield pod.HookRequested(hook=hook, handler=handler, requested_at=now, deadline=_deadline(one), **identity)
     elif one.hook is not None and (end := _end(state, one, one.hook, now)) is not None:
-        yield pod.HookEnded(hook=one.hook.hook, outcome=end.outcome, message=end.message, **who)
+        yield pod.HookEnded(hook=one.hook.hook, outcome=end.outcome, message=end.message, **identity)
 
 
 def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
@@ -88,7 +88,7 @@ def effects(state: State, one: Container) -> Iterator[HookEffect]:
     if hook is None:
         return
     handler = hook.handler
-    who: dict[str, Any] = {
+    identity: dict[str, Any] = {
         "subject": f"hook/{one.name}",
         "pod": state.pod,
         "uid": state.uid,
@@ -103,10 +103,10 @@ def effects(state: State, one: Container) -> Iterator[HookEffect]:
             exec_id=hook.exec_id,
             command=handler.exec.command,
             deadline=_deadline(one),
-            **who,
+            **identity,
         )
     elif handler.exec is not None:
-        yield wanted.PrepareHook(intent=f"{hook.hook}/{one.id}", command=handler.exec.command, **who)
+        yield wanted.PrepareHook(intent=f"{hook.hook}/{one.id}", command=handler.exec.command, **identity)
     elif handler.http_get is not None and (port := _port(state, one, handler.http_get)):
         yield wanted.RunHook(
             intent=f"{hook.hook}/{one.id}",
@@ -114,7 +114,7 @@ def effects(state: State, one: Container) -> Iterator[HookEffect]:
             port=port,
             sandbox_ip=state.reached_at,
             deadline=_deadline(one),
-            **who,
+            **identity,
         )
 
 
@@ -127,9 +127,9 @@ def _port(state: State, one: Container, request: HTTPGetAction) -> int:
     return port_number(request.port, state.definition(one.name).ports)
 
 
-def answered(state: State, effect: HookEffect, answer: signals.Answer, _now: int) -> Sequence[Event]:
+def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _now: int) -> Sequence[Event]:
     """What a worker's answer means."""
-    who: dict[str, Any] = {
+    identity: dict[str, Any] = {
         "pod": state.pod,
         "uid": effect.uid,
         "container": effect.container,
@@ -139,7 +139,7 @@ def answered(state: State, effect: HookEffect, answer: signals.Answer, _now: int
     }
     match answer:
         case signals.HookPrepared():
-            return (pod.HookPrepared(exec_id=answer.exec_id, **who),)
+            return (pod.HookPrepared(exec_id=answer.exec_id, **identity),)
         case signals.HookDone():
             end = _End("Failed" if answer.failed else "Succeeded", answer.message)
         case signals.HookUnfinished():
@@ -150,10 +150,10 @@ def answered(state: State, effect: HookEffect, answer: signals.Answer, _now: int
             end = _End("Unknown", answer.message)
         case _:
             return ()
-    return (pod.HookEnded(outcome=end.outcome, message=end.message, **who),)
+    return (pod.HookEnded(outcome=end.outcome, message=end.message, **identity),)
 
 
-def refusal(effect: HookEffect, message: str) -> signals.Answer:
+def refusal(effect: HookEffect, message: str) -> signals.EffectResult:
     """What a worker that raised, or did not end in time, has to be taken for: an exec may have been begun by it."""
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     if isinstance(effect, wanted.PrepareHook):

@@ -15,7 +15,7 @@ from chronolet.pod.admission import acceptance, admission, pull_secrets
 from chronolet.pod.planning import ahead, probing
 from chronolet.pod.planning.actions import Actions, pod_actions
 from chronolet.pod.planning.deadline import DEADLINE_EXCEEDED, DEADLINE_MESSAGE, deadline_passed
-from chronolet.pod.planning.lifecycle import begins
+from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.planning.lifecycle import steps as steps_of_hook
 from chronolet.pod.planning.starting import advance
 from chronolet.pod.planning.termination import stop, stops, strays
@@ -31,7 +31,7 @@ def plan(state: State, now: int) -> Sequence[Event]:
         return _successor(state, now)
     if state.termination:
         return tuple(_ending(state, state.termination, now))
-    rest = _failed(state, now) if state.failure else _living(state, now)
+    rest = _failed(state, now) if state.failure else _active(state, now)
     return (*strays(state, now), *rest)
 
 
@@ -51,7 +51,7 @@ def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]
     """
     yield from strays(state, now)
     yield from stops(state, termination.reason, now)
-    yield from admission.given_up(state, now)
+    yield from admission.abandoned_starts(state, now)
     if state.strays or any(one.uses_sandbox for one in state.containers):
         return
     busy = any(one.busy for one in state.containers)
@@ -74,7 +74,7 @@ def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]
 def _failed(state: State, now: int) -> Iterator[Event]:
     """Nothing is started any more; what is dead stays to be looked at."""
     yield from stops(state, "PodFailed", now)
-    yield from admission.given_up(state, now)
+    yield from admission.abandoned_starts(state, now)
     if not any(one.busy for one in state.containers):
         yield from admission.released(state)
     in_use = any(one.uses_sandbox for one in state.containers)
@@ -82,15 +82,15 @@ def _failed(state: State, now: int) -> Iterator[Event]:
         yield from _sandbox_stop(state, now, finished=True)
 
 
-def _living(state: State, now: int) -> Iterator[Event]:
+def _active(state: State, now: int) -> Iterator[Event]:
     actions = pod_actions(pod_view(state))
     if not _finished(actions) and deadline_passed(state, now):
         yield pod.PodFailed(pod=state.pod, uid=state.uid, reason=DEADLINE_EXCEEDED, message=DEADLINE_MESSAGE)
     else:
-        yield from _acting(state, actions, now)
+        yield from _apply_actions(state, actions, now)
 
 
-def _acting(state: State, actions: Actions, now: int) -> Iterator[Event]:
+def _apply_actions(state: State, actions: Actions, now: int) -> Iterator[Event]:
     sandbox = state.sandbox
     if sandbox.phase == "starting":
         yield from ahead.steps(state, _first_to_start(state))
@@ -122,19 +122,19 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         steps: Sequence[Event] = ()
         ready = in_turn or one.kind == "ephemeral"
         if one.name in actions.to_kill or one.phase == "stopping" or _outdated(state, one):
-            yield from stop(state, one, _why(state, one), now)
+            yield from stop(state, one, _stop_reason(state, one), now)
             yield from ahead.successor(state, one, now)
         elif one.phase == "running" and one.reason == POST_START_ERROR:
             yield from stop(state, one, "FailedPostStartHook", now)
         elif one.name in to_start and not one.blocked and (ready or one.phase != "image_ready"):
-            steps = tuple(advance(state, one, now)) if admission.lets_start(state, one) else ()
+            steps = tuple(advance(state, one, now)) if admission.may_start(state, one) else ()
             yield from steps
-        elif begins(one):
+        elif in_post_start(one):
             yield from steps_of_hook(state, one, now)
         in_turn = in_turn and not steps and not _holds_up(one)
 
 
-def _why(state: State, one: Container) -> pod.StopReason:
+def _stop_reason(state: State, one: Container) -> pod.StopReason:
     """What the kubelet would find first: another definition, then the probes."""
     changed = one.spec_hash != state.container_hashes.get(one.name, "")
     return "SpecChanged" if changed else probing.failed(one) or "SpecChanged"
@@ -151,14 +151,14 @@ def _holds_up(one: Container) -> bool:
     """What starts after it waits for it."""
     if one.kind == "sidecar" and (one.phase == "stopping" or one.reason == POST_START_ERROR):
         return True  # another one of it comes first
-    return begins(one) or (one.phase in ON_ITS_WAY and not one.blocked)
+    return in_post_start(one) or (one.phase in ON_ITS_WAY and not one.blocked)
 
 
 def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
     """The sandbox is not what it should be, or nobody needs it any more: stop what runs in it, then make the next."""
     sandbox = state.sandbox
     if any(one.busy for one in state.containers):
-        yield from _stops_of_whole(state, now)
+        yield from _stop_all(state, now)
     elif sandbox.phase == "running":
         yield from _sandbox_stop(state, now, finished=_finished(actions))
     elif not actions.create_sandbox:
@@ -176,7 +176,7 @@ def _sandbox_start(state: State, attempt: int, now: int) -> Event:
     )
 
 
-def _stops_of_whole(state: State, now: int) -> Iterator[Event]:
+def _stop_all(state: State, now: int) -> Iterator[Event]:
     """One whose probe has failed is stopped for that, also where nothing else is left: with the grace of the probe."""
     if not sandbox_good(state):
         yield from stops(state, "SandboxGone", now)

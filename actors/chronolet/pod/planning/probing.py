@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from chronolet.pod.planning.lifecycle import begins
+from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.state import Container, Probing, State, field_path
 from chronolet.rules.expansion import expand_all
 from chronolet.rules.names.ports import port_number
@@ -78,11 +78,11 @@ def steps(state: State, takes_part: Collection[str]) -> Sequence[Event]:
     """What the prober is to be told of containers that run; where nobody probes, that it was told nothing."""
     if state.over:
         return ()
-    running = (one for one in state.containers if one.phase == "running" and not begins(one))
-    return tuple(event for one in running for event in _asking(state, one, skips=KIND not in takes_part))
+    running = (one for one in state.containers if one.phase == "running" and not in_post_start(one))
+    return tuple(event for one in running for event in _changes(state, one, skips=KIND not in takes_part))
 
 
-def _asking(state: State, one: Container, *, skips: bool) -> Iterator[Event]:
+def _changes(state: State, one: Container, *, skips: bool) -> Iterator[Event]:
     probes = wanted(state, one)
     here = [each for each in one.probing if _is_of_run(each, one) and each.digest == state.digest]
     done = {each.probe for each in here if skips or not each.skipped}
@@ -102,7 +102,7 @@ def withdrawals(state: State, names: Collection[str] | None = None) -> Iterator[
                 yield _withdrawn(state, one, each.probe)
 
 
-def heard(state: State, message: prober.ResultChanged) -> Iterator[Event]:
+def result_changed(state: State, message: prober.ResultChanged) -> Iterator[Event]:
     """A result, if it is one of the run at hand, and another one than is known. A container that somebody starts again
     keeps its id: what was found out of its run before may still be on its way.
     """
@@ -111,7 +111,7 @@ def heard(state: State, message: prober.ResultChanged) -> Iterator[Event]:
         return
     if message.result != (result(one, message.probe) or UNPROBED[message.probe]):
         yield pod.ContainerProbed(
-            id=one.id, started_at=one.started_at, probe=message.probe, result=message.result, **_who(state, one)
+            id=one.id, started_at=one.started_at, probe=message.probe, result=message.result, **_identity(state, one)
         )
 
 
@@ -132,7 +132,7 @@ def grace_seconds(state: State, one: Container, reason: pod.StopReason) -> int |
 FAILED: frozenset[pod.StopReason] = frozenset(("LivenessFailed", "StartupFailed"))
 
 
-def asked(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Probing, ...]:
+def with_request(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Probing, ...]:
     """The probes of a container after one was asked for; a result of the same run stays."""
     before = next((each for each in known if each.probe == event.probe), None)
     same = before is not None and (before.id, before.started_at) == (event.id, event.started_at)
@@ -146,7 +146,7 @@ def asked(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Prob
     return (*without(known, event.probe), now)
 
 
-def skipped(known: tuple[Probing, ...], event: pod.ProbingSkipped) -> tuple[Probing, ...]:
+def with_skip(known: tuple[Probing, ...], event: pod.ProbingSkipped) -> tuple[Probing, ...]:
     """The probes of a container after one was passed over."""
     now = Probing(
         probe=event.probe,
@@ -187,13 +187,13 @@ def _request(state: State, one: Container, probe: prober.ProbeName, definition: 
         probe=probe,
         definition=resolved(state.definition(one.name), definition),
         period_milliseconds=period,
-        **_who(state, one),
+        **_identity(state, one),
     )
 
 
 def _skip(state: State, one: Container, probe: prober.ProbeName) -> Event:
     return pod.ProbingSkipped(
-        id=one.id, digest=state.digest, started_at=one.started_at, probe=probe, **_who(state, one)
+        id=one.id, digest=state.digest, started_at=one.started_at, probe=probe, **_identity(state, one)
     )
 
 
@@ -223,8 +223,8 @@ def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str
 
 
 def _withdrawn(state: State, one: Container, probe: prober.ProbeName) -> Event:
-    return pod.ProbingWithdrawn(probe=probe, **_who(state, one))
+    return pod.ProbingWithdrawn(probe=probe, **_identity(state, one))
 
 
-def _who(state: State, one: Container) -> dict[str, Any]:
+def _identity(state: State, one: Container) -> dict[str, Any]:
     return {"pod": state.pod, "uid": state.uid, "container": one.name, "attempt": one.attempt}

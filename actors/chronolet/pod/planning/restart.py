@@ -10,10 +10,10 @@ from typing import Literal
 
 from chronolet_schemas.podspec import RestartPolicy
 
-Seen = Literal["never_seen", "created", "unknown", "running", "exited"]
+ObservedState = Literal["never_seen", "created", "unknown", "running", "exited"]
 
 
-def restart_decision(policy: RestartPolicy, seen: Seen, exit_code: int = 0) -> bool:
+def restart_decision(policy: RestartPolicy, seen: ObservedState, exit_code: int = 0) -> bool:
     """True if a container that does not run, of a pod that is to run, should be started now. One that never came to
     run is started under any policy.
     """

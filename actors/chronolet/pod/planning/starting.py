@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chronolet.pod.planning.backoff import (
-    CRASH_LOOP_TOLD_MS,
-    IMAGE_TOLD_MS,
+    CRASH_LOOP_REPORT_MS,
+    IMAGE_REPORT_MS,
     PULL_FAILED,
     advanced,
     image_failed_milliseconds,
-    told_again_at,
+    next_report_at,
     wait_seconds,
 )
 from chronolet.pod.planning.lifecycle import handler_of
@@ -49,7 +49,7 @@ def advance(state: State, one: Container, now: int) -> Iterator[Event]:
     elif _may_try(one, now, same_image=same_image, same_definition=one.spec_hash == wanted):
         yield ensure_image(state, one, definition)
     elif 0 < one.tell_again_at <= now:
-        yield _told_again(state, one, now)
+        yield _back_off_continued(state, one, now)
 
 
 def _may_try(one: Container, now: int, *, same_image: bool, same_definition: bool) -> bool:
@@ -116,19 +116,19 @@ def _image_back_off(state: State, one: Container, now: int) -> Event:
         attempt=one.attempt,
         image=one.image,
         retry_at=one.retry_at,
-        tell_again_at=told_again_at(now, one.retry_at, IMAGE_TOLD_MS),
+        tell_again_at=next_report_at(now, one.retry_at, IMAGE_REPORT_MS),
     )
 
 
-def _told_again(state: State, one: Container, now: int) -> Event:
+def _back_off_continued(state: State, one: Container, now: int) -> Event:
     """It waits for its restart, or for the next try of its image."""
-    pause = CRASH_LOOP_TOLD_MS if one.phase == "backing_off" else IMAGE_TOLD_MS
+    pause = CRASH_LOOP_REPORT_MS if one.phase == "backing_off" else IMAGE_REPORT_MS
     return pod.BackOffContinued(
         pod=state.pod,
         uid=state.uid,
         container=one.name,
         attempt=one.attempt,
-        tell_again_at=told_again_at(now, one.retry_at, pause),
+        tell_again_at=next_report_at(now, one.retry_at, pause),
     )
 
 
@@ -159,7 +159,7 @@ def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
         at=at,
         back_off_seconds=waited if at > now else 0,
         next_back_off_seconds=advanced(back_off, finished_at, at).seconds,
-        tell_again_at=told_again_at(now, at, CRASH_LOOP_TOLD_MS),
+        tell_again_at=next_report_at(now, at, CRASH_LOOP_REPORT_MS),
     )
 
 

@@ -20,7 +20,7 @@ from chronolet_schemas.envelope import Event
 MINIMUM_GRACE_SECONDS = 2
 """What a container gets to end by itself, even if less was asked for (minimumGracePeriodInSeconds)."""
 
-_LEAST_MS = MINIMUM_GRACE_SECONDS * 1000
+_MINIMUM_GRACE_MS = MINIMUM_GRACE_SECONDS * 1000
 
 _IN_PLACE: frozenset[pod.StopReason] = frozenset(("SpecChanged", "FailedPostStartHook", *probing.FAILED))
 """Why one container is stopped while its pod goes on: there is no order to keep."""
@@ -74,7 +74,7 @@ def _held(state: State, one: Container, held: Stop, now: int) -> Iterator[Event]
             container=one.name,
             attempt=one.attempt,
             id=one.id,
-            deadline=max(held.deadline, now + _LEAST_MS),
+            deadline=max(held.deadline, now + _MINIMUM_GRACE_MS),
         )
 
 
@@ -95,7 +95,7 @@ def _own_grace(state: State, one: Container, reason: pod.StopReason) -> int:
 def _grace(state: State, now: int, own: int) -> tuple[int, int]:
     """The grace in seconds for what is stopped now, and when it ends; `own` unless the pod goes."""
     if state.termination:
-        return state.termination.grace_period_seconds, max(state.termination.deadline, now + _LEAST_MS)
+        return state.termination.grace_period_seconds, max(state.termination.deadline, now + _MINIMUM_GRACE_MS)
     grace = max(own, MINIMUM_GRACE_SECONDS)
     return grace, now + grace * 1000
 

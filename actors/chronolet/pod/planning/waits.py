@@ -27,7 +27,7 @@ def _short(state: State) -> Iterator[int]:
     times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
     stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
     times += [stop.retry_at for stop in stops if stop]
-    times += admission.asked_again(state)
+    times += admission.retry_times(state)
     for one in state.containers:
         times += (one.retry_at, one.tell_again_at)
         if one.phase == "image_failed":

@@ -23,13 +23,13 @@ from chronolet_schemas.envelope import Event
 _NO_FACTS: tuple[kube_events.Recorded, ...] = ()
 
 
-def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
+def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded]:
     """What the kubelet would record when this happens."""
     match event:
         case pod.SandboxEvent() | pod.SandboxBlocked() | pod.CleanupFailed():
             return _about_pod(state, event)
         case pod.PodFailed() | pod.DevicesAwaited() | pod.HostPortsAwaited():
-            return (_about_life(state, event),)
+            return (_about_failure_or_wait(state, event),)
         case pod.ImageEnsureRequested():
             return _about_secrets(state)
         case pod.ImageReady() | pod.ImageFailed() | pod.ImageBackOffBegan():
@@ -88,7 +88,9 @@ def unmatched(state: State, reason: str, message: str) -> kube_events.Recorded:
     return _recorded(state, "Warning", reason, message)
 
 
-def _about_life(state: State, event: pod.PodFailed | pod.DevicesAwaited | pod.HostPortsAwaited) -> kube_events.Recorded:
+def _about_failure_or_wait(
+    state: State, event: pod.PodFailed | pod.DevicesAwaited | pod.HostPortsAwaited
+) -> kube_events.Recorded:
     if isinstance(event, pod.HostPortsAwaited):
         return _recorded(state, "Warning", WAITING_FOR_PORTS, event.message)
     if isinstance(event, pod.DevicesAwaited):

@@ -40,7 +40,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return self.state == "terminated" and self.exit_code == 0
 
     @property
-    def begins(self) -> bool:
+    def awaits_first_run(self) -> bool:
         """It waits for its first run."""
         return self.state == "waiting" and self.last_exit_code is None
 
@@ -70,7 +70,7 @@ def _failed(one: Status) -> bool:
 
 def _initialising(plain: Sequence[Status], sidecars: Sequence[Status], apps: Sequence[Status]) -> bool:
     """Something waits for its first run, or for what has to come before it."""
-    if any(not one.stopped for one in plain) or any(one.begins for one in (*sidecars, *apps)):
+    if any(not one.stopped for one in plain) or any(one.awaits_first_run for one in (*sidecars, *apps)):
         return True
     # Once an app container came to run, a sidecar that starts again does not put the pod back.
     apps_ran = any(one.state == "running" or one.stopped for one in apps)

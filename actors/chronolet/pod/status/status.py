@@ -16,7 +16,7 @@ import msgspec
 from chronolet.pod.admission import admission
 from chronolet.pod.planning import probing
 from chronolet.pod.planning.backoff import FAILED_MOUNT
-from chronolet.pod.planning.lifecycle import begins
+from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.state import Container, ContainerKind, Exit, Failure, State, definitions
 from chronolet.pod.status import conditions
 from chronolet.pod.status.addresses import pod_ips
@@ -35,7 +35,7 @@ from chronolet.ports.machine import moments
 from chronolet.rules.resources.qos_class import qos_class
 from chronolet.rules.stated_conditions import stated
 
-_LAST_WORDS_BYTES = 12 * 1024
+_TERMINATION_MESSAGES_BYTES = 12 * 1024
 
 
 def pod_status(state: State) -> PodStatus:
@@ -162,7 +162,7 @@ def _condition(name: str, one: conditions.Condition) -> PodCondition:
 
 def _container_status(state: State, one: Container) -> ContainerStatus:
     runs = one.phase in ("running", "stopping")
-    flags = probing.flags(probing.wanted(state, one), probing.results(one), runs=runs and not begins(one))
+    flags = probing.flags(probing.wanted(state, one), probing.results(one), runs=runs and not in_post_start(one))
     now = _state(state, one)
     last = (
         ContainerState(terminated=_terminated(state, one.exit)) if one.exit and not now.terminated else ContainerState()
@@ -197,7 +197,7 @@ def _state(state: State, one: Container) -> ContainerState:
     reason, message = _waits_for(state, one)
     if reason:
         return ContainerState(waiting=Waiting(reason=reason, message=message))
-    if one.exit is not None and not _begins(state, one):
+    if one.exit is not None and not _runs_again(state, one):
         return ContainerState(terminated=_terminated(state, one.exit))
     usual = "PodInitializing" if state.of_kind("init", "sidecar") else "ContainerCreating"
     return ContainerState(waiting=Waiting(reason=usual, message=state.sandbox.message))
@@ -208,7 +208,7 @@ def _waits_for(state: State, one: Container) -> tuple[str, str]:
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
         return "CreateContainerConfigError", blocked
-    reason, message = admission.awaited(state, one)
+    reason, message = admission.waiting_reason(state, one)
     if reason:
         return reason, message
     if one.phase == "exited" or one.reason == FAILED_MOUNT:
@@ -216,7 +216,7 @@ def _waits_for(state: State, one: Container) -> tuple[str, str]:
     return one.reason, _waiting_message(state, one)
 
 
-def _begins(state: State, one: Container) -> bool:
+def _runs_again(state: State, one: Container) -> bool:
     """It is to run however it ended: its pod has another sandbox since, or waits for its volumes (the pod's events
     say why).
     """
@@ -241,7 +241,7 @@ def _duration(seconds: int) -> str:
 
 def _terminated(state: State, one: Exit) -> Terminated:
     """What its containers say last shares what a status has room for (pkg/kubelet/status: normalizeStatus)."""
-    room = _LAST_WORDS_BYTES // sum(1 for _ in definitions(state.manifest))
+    room = _TERMINATION_MESSAGES_BYTES // sum(1 for _ in definitions(state.manifest))
     return Terminated(
         exit_code=one.exit_code,
         reason=one.reason,
