@@ -108,7 +108,7 @@ def _containers(state: State) -> Iterator[Wanted]:
         match one.phase:
             case "pulling" if not state.over:
                 yield _ensure_image(state, one)
-            case "starting" if admission.start_announced(state, one):
+            case "starting" if admission.start_allowed(state, one):
                 yield _find(state, one) if state.over else _start(state, one)
             case "stopping" if one.stop is not None and not one.stop.held and not one.stop.retry_at:
                 yield _stop(state, f"container/{one.name}", one, one.stop)

@@ -21,8 +21,8 @@ from chronolet_schemas.envelope import Event
 _NOTHING: tuple[Event, ...] = ()
 _SAME_START_MS = 1000
 """The largest gap between a notice's time and an inspect's start time that still means the same start."""
-_UNKNOWN_EXIT = "the container could not be located: how it ended is not known, the exit code only stands for that"
-"""The kubelet says `could not be located`, and shows 137, as for a kill."""
+_UNKNOWN_EXIT = "the container could not be located: its real exit status is unknown, the exit code is a placeholder"
+"""The kubelet's message has `could not be located`, and its exit code is 137, as for a kill."""
 
 
 def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:

@@ -104,7 +104,7 @@ class ContainerUp(EffectResult, frozen=True, kw_only=True):
 
 
 class ProcessEnded(EffectResult, frozen=True, kw_only=True):
-    """Progress of StopContainer: the container's process has ended. The runtime reports the exit later."""
+    """Progress of StopContainer: the process has ended. The runtime reports how once it has cleaned up."""
 
     id: str
 

@@ -144,7 +144,7 @@ def test_what_is_not_answered_is_asked_again() -> None:
     assert life.due == life.at + 60_000
     again = life.wake().only(pod.DevicesRequested)
     assert (again.requested_at, again.container) == (first.requested_at + 60_000, "app")
-    assert life.waiting() == (WAITING, "waiting for an answer of `devices`: does a process of this node host it?")
+    assert life.waiting() == (WAITING, "no reply from the kind `devices`: does a process of this node host it?")
     life.puts_off()
     assert life.due == life.at + 300_000
     life.wake()

@@ -153,7 +153,7 @@ def test_what_may_not_run_as_it_is_written_may_not_now() -> None:
 
 def test_a_pod_that_lives_is_not_adopted() -> None:
     life = adopted(SANDBOX, found()).when(command(uid="u2"))
-    life.then(pod.AdoptionRefused(pod=POD, uid="u2", reason="default/web lives already, with uid u1"))
+    life.then(pod.AdoptionRefused(pod=POD, uid="u2", reason="default/web is already in the log, with uid u1"))
     assert life.state.uid == "u1"
 
 
@@ -278,7 +278,7 @@ def test_a_log_that_lost_its_end_takes_the_later_attempt_that_runs() -> None:
     again = life.only(pod.PodAdopted)
     assert [(one.container, one.attempt) for one in again.containers] == [("app", 2)]
     life.when(lost_its_end(SANDBOX, found(attempt=2))).then(
-        pod.AdoptionRefused(pod=POD, uid="u1", reason=f"{POD} lives already, with uid u1")
+        pod.AdoptionRefused(pod=POD, uid="u1", reason=f"{POD} is already in the log, with uid u1")
     )
 
 

@@ -73,7 +73,7 @@ def test_an_arrow_that_is_not_drawn_is_refused_with_state_and_message() -> None:
     life = running()
     event = pod.ImageReady(pod=POD, uid="u1", container="app", attempt=0, image="i", image_id="i", pulled=False)
     with pytest.raises(
-        phases.ImpossibleTransition, match=r"default/web \(u1\): ImageReady.*for pulling, found running"
+        phases.ImpossibleTransition, match=r"default/web \(u1\): ImageReady.*needs phase pulling, found running"
     ):
         phases.check(life.state, event)
     ghost = pod.ImageReady(pod=POD, uid="u1", container="ghost", attempt=0, image="i", image_id="i", pulled=False)

@@ -133,7 +133,7 @@ def test_an_outcome_that_nobody_knows_is_no_failure_and_no_second_try() -> None:
     life = prepared(began(hooked(after=EXEC)))
     life.answer("hook/app", signals.HookOutcomeUnknown, message="no such exec")
     assert (life.kinds, life.effects) == (["HookEnded"], {})
-    life.tells(("FailedPostStartHook", "how the PostStart hook ended is not known; it is not run again"))
+    life.tells(("FailedPostStartHook", "the outcome of the PostStart hook is unknown; it is not run again"))
     assert flags(life) == (True, True)
     again = prepared(began(hooked(after=EXEC)))
     assert again.fail("hook/app").only(pod.HookEnded).outcome == "Unknown"

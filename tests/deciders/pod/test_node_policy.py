@@ -62,7 +62,7 @@ def test_labels_that_do_not_match_reject_the_pod_where_they_are_enforced() -> No
 def test_labels_that_do_not_match_are_told_once_where_they_are_not_enforced() -> None:
     life = of(Policy(name="n", labels={"disk": "hdd"})).apply(manifest(**SELECTS))
     assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
-    said = "spec.nodeSelector: the node does not have the label disk=ssd; the pod runs here all the same, see"
+    said = "spec.nodeSelector: the node does not have the label disk=ssd; the pod runs anyway, see"
     (told,) = [one for one in life.recorded if isinstance(one, kube_events.Recorded)]
     assert (told.severity, told.reason, told.message) == ("Warning", "NodeAffinity", f"{said} --node-affinity")
     life.answer("sandbox", signals.SandboxRefused, message="no").wake()

@@ -139,7 +139,7 @@ def test_an_end_that_nobody_saw_is_told_as_unknown() -> None:
     life = running().dies(code=137, reason="ContainerStatusUnknown")
     exited = life.only(pod.ContainerExited)
     assert (exited.reason, exited.exit_code) == ("ContainerStatusUnknown", 137)
-    assert exited.message.startswith("the container could not be located: how it ended is not known")
+    assert exited.message.startswith("the container could not be located: its real exit status is unknown")
     last = plain_status(life.state)["containerStatuses"][0]["state"]["terminated"]
     assert (last["reason"], last["message"]) == (exited.reason, exited.message)
     assert running().dies(code=137).only(pod.ContainerExited).message == ""
@@ -148,7 +148,7 @@ def test_an_end_that_nobody_saw_is_told_as_unknown() -> None:
 def test_an_end_that_nobody_saw_is_reported_once_for_each_container() -> None:
     gone = "ContainerStatusUnknown"
     life = running(container("app"), container("other")).dies("other", code=137, reason=gone)
-    words = "could not be located: how it ended is not known, and exit code 137 only stands for that"
+    words = "could not be located: its real exit status is unknown and reported as exit code 137"
     assert (gone, f"Container other {words}") in life.told
     (event,) = (one for one in life.recorded if one.reason == gone)
     assert (event.severity, event.field_path) == ("Warning", "spec.containers{other}")

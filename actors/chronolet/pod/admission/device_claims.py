@@ -1,4 +1,4 @@
-"""What a pod's containers want of device plugins: when it is asked for, is it there, when is it given back. Pure.
+"""Device claims of a pod's containers: when they are requested, granted and released. Pure.
 
 Comes in: State, now. Goes out: `pod.DevicesRequested`, `pod.DevicesReleased`, `pod.PreStartRequested`. Next:
 `admission`. Source: pkg/kubelet/cm/devicemanager/manager.go (Allocate, GetDeviceRunContainerOptions).
@@ -19,27 +19,27 @@ from chronolet_schemas.envelope import Event
 
 KIND = "devices"
 ASK_AGAIN_MS, ASK_AGAIN_AWAITED_MS = 60_000, 300_000
-"""After how long without an answer the same is asked again; and where the answer was: not yet."""
+"""The interval between repeated requests: without a reply, and after a reply that defers the claim."""
 
-_UNANSWERED = "waiting for an answer of `devices`: does a process of this node host it?"
+_UNANSWERED = "no reply from the kind `devices`: does a process of this node host it?"
 
 _ROLES: dict[ContainerKind, Role] = {"init": "init", "sidecar": "sidecar", "app": "app"}
 
 
 class Need(NamedTuple):
-    """What a container wants by its spec."""
+    """The devices that a container's spec requests."""
 
     role: Role
     wants: dict[str, int]
 
 
 def needs(state: State) -> dict[str, Need]:
-    """The containers that want devices and may start as they are written, in the order in which they start."""
+    """The containers that need devices and are not blocked, in start order."""
     found = {}
     for kind, definition in definitions(state.manifest):
         role = _ROLES.get(kind)
         if role is None or not any("/" in name for name in definition.resources.limits):
-            continue  # told first by what costs nothing: this is asked of every pod at every step
+            continue  # the cheap test first: this runs for every pod at every step
         wants = extended_resources.wanted(definition)
         one = state.container(definition.name)
         if wants and one is not None and not one.blocked:
@@ -48,7 +48,7 @@ def needs(state: State) -> dict[str, Need]:
 
 
 def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
-    """What is to be asked for the sandbox of this attempt, and was not yet."""
+    """The requests that are due for the sandbox of this attempt."""
     if not served(state):
         return
     for name, need in needs(state).items():
@@ -69,7 +69,7 @@ def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
 
 
 def _unanswered(state: State, name: str, now: int) -> Event:
-    """Nobody has said a word to the first request."""
+    """The first request got no reply."""
     return pod.DevicesAwaited(
         pod=state.pod, uid=state.uid, container=name, reason="unanswered", message=_UNANSWERED, said_at=now
     )
@@ -86,17 +86,17 @@ def _is_due(claim: DeviceClaim, need: Need, sandbox: int, now: int) -> bool:
 
 
 def retry_at(claim: DeviceClaim) -> int:
-    """When the same is asked once more."""
+    """When a request is repeated."""
     return claim.asked_at + (ASK_AGAIN_AWAITED_MS if claim.phase == "awaited" else ASK_AGAIN_MS)
 
 
 def served(state: State) -> bool:
-    """Whether there is somebody to ask."""
+    """Whether the kind `devices` takes part in the pod's admission."""
     return state.admission is not None and KIND in state.admission
 
 
 def granted(state: State, container: str, sandbox: int) -> bool:
-    """Whether the container has all that it wants, for this sandbox."""
+    """Whether the container has all the devices that it needs, for the sandbox of this attempt."""
     need = needs(state).get(container)
     claim = state.wishes.get(container)
     if need is None:
@@ -105,7 +105,7 @@ def granted(state: State, container: str, sandbox: int) -> bool:
 
 
 def superfluous(state: State) -> Iterator[Event]:
-    """What is held by what is dead and does not want it any more, or wants something else."""
+    """Release the claims of containers that are not alive and no longer need them, or need other devices."""
     wanted = needs(state)
     gone = [
         name
@@ -125,16 +125,16 @@ def _differs(claim: DeviceClaim, need: Need | None) -> bool:
 
 
 def all_released(state: State) -> Iterator[Event]:
-    """Everything is given back."""
+    """Release all claims."""
     if state.wishes:
         yield pod.DevicesReleased(pod=state.pod, uid=state.uid, containers=tuple(state.wishes))
 
 
 def pre_start_requests(state: State, now: int) -> Iterator[Event]:
-    """Plugins that want to be told of a start are told before it, and again where they do not answer."""
+    """PreStart requests to plugins that need one before a start; repeated without a reply."""
     for one in state.containers:
         claim = state.wishes.get(one.name)
-        if claim is None or start_announced(state, one) or (claim.telling == this_start(one) and now < retry_at(claim)):
+        if claim is None or start_allowed(state, one) or (claim.telling == this_start(one) and now < retry_at(claim)):
             continue
         yield pod.PreStartRequested(
             pod=state.pod,
@@ -146,19 +146,19 @@ def pre_start_requests(state: State, now: int) -> Iterator[Event]:
         )
 
 
-def start_announced(state: State, one: Container) -> bool:
-    """Nothing has to be said any more before this attempt starts."""
+def start_allowed(state: State, one: Container) -> bool:
+    """Whether no PreStart is outstanding for this attempt."""
     claim = state.wishes.get(one.name)
     return one.phase != "starting" or claim is None or not claim.pre_start or claim.told == this_start(one)
 
 
 def this_start(one: Container) -> tuple[int, int]:
-    """The start at hand, told from those before it."""
+    """Identifies the current start: the attempt and the failures before it."""
     return one.attempt, one.start_failures
 
 
 def retry_times(state: State) -> Iterator[int]:
-    """When something is asked again."""
+    """When requests are repeated."""
     for claim in state.wishes.values():
         if claim.phase in ("asked", "awaited") or claim.telling is not None:
             yield retry_at(claim)

@@ -1,11 +1,11 @@
-"""Which containers are created ahead of their start. Pure.
+"""Containers that are created ahead of their start. Pure.
 
 Comes in: State, the names of the containers that start first, now. Goes out: the next events of each. Next: `plan`.
 
-A kubelet begins with a container when its sandbox runs, and with its next attempt when the last one is dead. The
-runtime creates a container for a sandbox that does not run yet, and the next attempt beside the one at hand; it only
-refuses to start it. So a container is created while its sandbox starts, and the successor of one that failed a probe
-while that one is being stopped. A container that has to know the pod's address is not created before there is one.
+A kubelet creates a container once its sandbox runs, and the next attempt once the last one is dead. But the runtime can
+create a container for a sandbox that does not run yet, and the next attempt next to the current one; it only refuses to
+start it. So the first containers are created while their sandbox starts, and the successor of a container that failed a
+probe while that one is being stopped. A container that needs the pod's address is not created before it is known.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Container as Definition
 
 LONGEST_GRACE_SECONDS = 60
-"""A collector spares what is created and never started for five minutes (container_gc/verdicts.py)."""
+"""The longest grace period with a successor created ahead. The collector removes a container that was created and never
+started after five minutes (container_gc/verdicts.py)."""
 
 _ADDRESSES = frozenset(("status.podIP", "status.podIPs"))
 
 
 def steps(state: State, first: Collection[str]) -> Iterator[Event]:
-    """While the sandbox starts: the next step of each container in `first`, once the runtime has made the sandbox."""
+    """While the sandbox starts: the next step of each container in `first`, once the sandbox is created."""
     if not state.sandbox.id:
         return
     for one in state.containers:
@@ -48,8 +49,8 @@ def _step(state: State, one: Container) -> Iterator[Event]:
 
 
 def successor(state: State, one: Container, now: int) -> Iterator[Event]:
-    """The next attempt of a container that is being stopped to be started again, if that happens at once and soon. Its
-    image is looked for by its name before it is created, for that may mean another image by now.
+    """Create the next attempt of a container that is being stopped for a restart, if the restart has no back-off and
+    the grace period is short. The worker resolves the image's name again first: it may denote another image now.
     """
     if one.phase != "stopping" or one.stop is None or _is_requested(state, one, one.attempt + 1):
         return
@@ -58,7 +59,7 @@ def successor(state: State, one: Container, now: int) -> Iterator[Event]:
     asked_at = one.stop.deadline - one.stop.grace_period_seconds * 1000
     again = one.stop.reason in probing.FAILED and state.manifest.spec.restart_policy != "Never"
     same = one.spec_hash == state.container_hashes.get(one.name, "") and one.image_id
-    # The definition's own policy may be another one than that of the attempt before, and an adopted one knows of none.
+    # The definition's policy may differ from that of the previous attempt; an adopted container has none recorded.
     pulled = same and policy(state.definition(one.name)) == "Always"
     if (
         again
@@ -73,7 +74,7 @@ def successor(state: State, one: Container, now: int) -> Iterator[Event]:
 
 
 def _is_requested(state: State, one: Container, attempt: int) -> bool:
-    """The creation of this attempt for this sandbox has been asked for, or another one has not ended."""
+    """The creation of this attempt in this sandbox was requested, or another one is not finished."""
     ahead = one.ahead
     if ahead is None:
         return False

@@ -1,13 +1,13 @@
 """A container's hooks after its start and before its stop. Pure.
 
-Comes in: State, a container, now; an effect's answer. Goes out: `pod.HookRequested`, `pod.HookPrepared`,
-`pod.HookEnded`; the effects PrepareHook and RunHook. Next: `plan` and `termination` ask what a hook needs next,
-`outstanding` which effect, `record` what an answer means. Source: pkg/kubelet/lifecycle/handlers.go,
+Comes in: State, a container, now; an effect's result. Goes out: `pod.HookRequested`, `pod.HookPrepared`,
+`pod.HookEnded`; the effects PrepareHook and RunHook. Next: `plan` and `termination` take a hook's next step,
+`outstanding` its effect, `answers` the facts from a result. Source: pkg/kubelet/lifecycle/handlers.go,
 kuberuntime_container.go (startContainer, executePreStopHook).
 
-An exec is made first, then named by HookPrepared, and only then begun: whatever is killed, it never begins twice. A
-request may be made again. A sleep is a wait of the decider's own. A hook ends with its container, and a postStart hook
-with the container's stop too.
+An exec is created first, then recorded by HookPrepared, and only then started: it never starts twice, whichever process
+is killed. A request may be repeated. A sleep is a wait of the decider itself. A hook ends with its container, and a
+postStart hook also ends with the stop of the container.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _End(NamedTuple):
 
 
 def handler_of(state: State, container: str, hook: pod.HookName) -> LifecycleHandler | None:
-    """What the spec says now."""
+    """The hook's handler in the current spec, None if it has none."""
     lifecycle = state.definition(container).lifecycle
     if lifecycle is None:
         return None
@@ -41,12 +41,12 @@ def handler_of(state: State, container: str, hook: pod.HookName) -> LifecycleHan
 
 
 def in_post_start(one: Container) -> bool:
-    """It runs, and its postStart hook has not ended: whatever starts after it waits."""
+    """The container runs and its postStart hook has not ended: containers that start after it wait."""
     return one.phase == "running" and (one.post_start is not None or one.hook is not None)
 
 
 def steps(state: State, one: Container, now: int) -> Iterator[Event]:
-    """What is to be said about the hook at hand: it is asked for, or it has ended without an effect's answer."""
+    """The next event of the current hook: its request, or its end without an effect's result."""
     handler = one.stop.pre_stop if one.stop else one.post_start
     identity: dict[str, Any] = {
         "pod": state.pod,
@@ -63,7 +63,7 @@ def steps(state: State, one: Container, now: int) -> Iterator[Event]:
 
 
 def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
-    """How the hook ends without an effect's answer, None if it does not."""
+    """How the hook ends without an effect's result, None if it does not."""
     deadline = _deadline(one)
     if deadline and now >= deadline:
         return _End("Unfinished")
@@ -72,18 +72,18 @@ def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
         return _End("Succeeded") if now >= hook.sleeps_until else None
     if handler.http_get is not None:
         port = _port(state, one, handler.http_get)
-        said = f"couldn't find port: {handler.http_get.port} in the container's ports"
-        return None if port else _End("Failed", said)
+        missing = f"couldn't find port: {handler.http_get.port} in the container's ports"
+        return None if port else _End("Failed", missing)
     return None if handler.exec is not None else _End("Failed", "invalid handler: neither exec, httpGet nor sleep")
 
 
 def _deadline(one: Container) -> int:
-    """When the hook is given up: a preStop hook has the container's grace, a postStart hook all the time it takes."""
+    """When the hook is given up: at the end of the grace period for preStop; 0 (never) for postStart."""
     return one.stop.deadline if one.stop else 0
 
 
 def effects(state: State, one: Container) -> Iterator[HookEffect]:
-    """The effect of the hook at hand."""
+    """The effect of the current hook."""
     hook = one.hook
     if hook is None:
         return
@@ -119,8 +119,8 @@ def effects(state: State, one: Container) -> Iterator[HookEffect]:
 
 
 def _port(state: State, one: Container, request: HTTPGetAction) -> int:
-    """The number of the port: as it is given, by the name of one of the container's ports, 80 if none is; 0 if there
-    is no port of that name.
+    """The port number: as given, or by the name of one of the container's ports. 80 if none is given; 0 if no port has
+    that name.
     """
     if request.port is None or request.port == "":
         return _HTTP_PORT
@@ -128,7 +128,7 @@ def _port(state: State, one: Container, request: HTTPGetAction) -> int:
 
 
 def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _now: int) -> Sequence[Event]:
-    """What a worker's answer means."""
+    """The facts that follow from a worker's result."""
     identity: dict[str, Any] = {
         "pod": state.pod,
         "uid": effect.uid,
@@ -154,7 +154,7 @@ def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _no
 
 
 def refusal(effect: HookEffect, message: str) -> signals.EffectResult:
-    """What a worker that raised, or did not end in time, has to be taken for: an exec may have been begun by it."""
+    """The result that stands for a worker which raised or timed out: it may have started the exec."""
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     if isinstance(effect, wanted.PrepareHook):
         return signals.HookRefused(message=message, **to)

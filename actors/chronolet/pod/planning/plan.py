@@ -1,9 +1,9 @@
-"""What a pod does next by itself, given what it is and what time it is. Pure.
+"""A pod's next steps, planned from its state and the time. Pure.
 
-Comes in: State and now (milliseconds). Goes out: the next events, none when there is nothing to do until something
-happens or a wait ends. Next: `decider`, which asks again with the state after them, until nothing comes; what those are
-to be told who take part in admission or probe, it has seen to before. One batch leads each container, the sandbox and
-each stray one step on at most; what is asked of devices and qos, or given back to them, may stand beside it.
+Comes in: State and now (milliseconds). Goes out: the next events, none if there is nothing to do until a message
+arrives or a wait ends. Next: `decider`, which calls `plan` again with the state after them until it returns none; the
+decider has already sent the requests to the kinds that admit or probe the pod. One batch moves each container, the
+sandbox and each stray by at most one step; requests to devices and qos, and releases, may come on top.
 Source: pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
 """
 
@@ -26,7 +26,7 @@ from chronolet_schemas.envelope import Event
 
 
 def plan(state: State, now: int) -> Sequence[Event]:
-    """The next events, of which each fits the state as it is."""
+    """The next events, each of which is possible in the given state."""
     if not state.uid:
         return _successor(state, now)
     if state.termination:
@@ -46,8 +46,8 @@ def _successor(state: State, now: int) -> Sequence[Event]:
 
 
 def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]:
-    """Containers first, then the sandbox, then everything that is left. The sandbox goes when the processes of all have
-    ended, while the runtime still tidies up after them.
+    """Stop containers first, then the sandbox, then clean up. The sandbox is stopped once all processes have ended,
+    while the runtime still cleans up after them.
     """
     yield from strays(state, now)
     yield from stops(state, termination.reason, now)
@@ -65,14 +65,14 @@ def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]
         case _ if busy:
             return
         case _ if any(one.exit is not None and not one.exit.read for one in state.containers):
-            return  # their messages lie where the clean-up would find them
+            return  # the clean-up would remove their termination messages
         case _:
             if state.cleanup is None or (state.cleanup.retry_at and now >= state.cleanup.retry_at):
                 yield pod.CleanupRequested(pod=state.pod, uid=state.uid)
 
 
 def _failed(state: State, now: int) -> Iterator[Event]:
-    """Nothing is started any more; what is dead stays to be looked at."""
+    """The steps of a failed pod: it starts nothing, and its dead containers stay for inspection."""
     yield from stops(state, "PodFailed", now)
     yield from admission.abandoned_starts(state, now)
     if not any(one.busy for one in state.containers):
@@ -105,15 +105,15 @@ def _apply_actions(state: State, actions: Actions, now: int) -> Iterator[Event]:
 
 
 def _first_to_start(state: State) -> Sequence[str]:
-    """The containers that start as soon as a sandbox runs that nothing has run in yet."""
+    """The containers that start first in a new sandbox, unless they ran before."""
     init = state.of_kind("init", "sidecar")
     return [one.name for one in (init[:1] or state.of_kind("app")) if one.exit is None]
 
 
 def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
-    """Containers start in the spec's order; one that waits for the end of a back-off holds up nobody.
+    """Start containers in the spec's order; one in back-off holds up no other.
 
-    Ephemeral ones wait for nobody either: they are there to look at a pod that will not start.
+    Ephemeral containers do not wait for others: they exist to inspect a pod that does not start.
     """
     to_start = {*actions.init_to_start, *actions.app_to_start, *actions.ephemeral_to_start}
     yield from admission.while_it_runs(state, now)
@@ -135,27 +135,27 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
 
 
 def _stop_reason(state: State, one: Container) -> pod.StopReason:
-    """What the kubelet would find first: another definition, then the probes."""
+    """The reason that the kubelet would find first: a changed definition, then a failed probe."""
     changed = one.spec_hash != state.container_hashes.get(one.name, "")
     return "SpecChanged" if changed else probing.failed(one) or "SpecChanged"
 
 
 def _outdated(state: State, one: Container) -> bool:
-    """It runs by a spec that is no more, and no kubelet would see it: there a pod of another spec is another pod."""
+    """It runs by an old spec that `actions` does not check: for a kubelet, a pod with another spec is another pod."""
     if one.kind == "init" and one.phase == "running":
         return one.spec_hash != state.container_hashes.get(one.name, "")
     return one.kind == "left"
 
 
 def _holds_up(one: Container) -> bool:
-    """What starts after it waits for it."""
+    """Whether containers that start after it wait for it."""
     if one.kind == "sidecar" and (one.phase == "stopping" or one.reason == POST_START_ERROR):
-        return True  # another one of it comes first
+        return True  # its next attempt comes first
     return in_post_start(one) or (one.phase in ON_ITS_WAY and not one.blocked)
 
 
 def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
-    """The sandbox is not what it should be, or nobody needs it any more: stop what runs in it, then make the next."""
+    """The sandbox is wrong or no longer needed: stop its containers, then the sandbox, then start the next one."""
     sandbox = state.sandbox
     if any(one.busy for one in state.containers):
         yield from _stop_all(state, now)
@@ -164,9 +164,9 @@ def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
     elif not actions.create_sandbox:
         yield from admission.released(state)
     elif not sandbox.blocked and now >= sandbox.retry_at:
-        asked = tuple(admission.before_sandbox(state, actions.sandbox_attempt, now))
-        yield from asked
-        if not asked and admission.admitted(state, actions.sandbox_attempt):
+        requests = tuple(admission.before_sandbox(state, actions.sandbox_attempt, now))
+        yield from requests
+        if not requests and admission.admitted(state, actions.sandbox_attempt):
             yield _sandbox_start(state, actions.sandbox_attempt, now)
 
 
@@ -177,7 +177,7 @@ def _sandbox_start(state: State, attempt: int, now: int) -> Event:
 
 
 def _stop_all(state: State, now: int) -> Iterator[Event]:
-    """One whose probe has failed is stopped for that, also where nothing else is left: with the grace of the probe."""
+    """Stop all containers. One whose probe failed is stopped for that reason, with the probe's grace period."""
     if not sandbox_good(state):
         yield from stops(state, "SandboxGone", now)
         return
@@ -186,7 +186,7 @@ def _stop_all(state: State, now: int) -> Iterator[Event]:
 
 
 def _finished(actions: Actions) -> bool:
-    """Nothing of the pod is to run any more, though nobody has asked for its end."""
+    """The pod is complete: nothing of it should run any more, although its end was not requested."""
     return actions.kill_pod and not actions.create_sandbox
 
 

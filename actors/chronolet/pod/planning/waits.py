@@ -1,6 +1,6 @@
-"""The waits in a pod's state: when they end, and what becomes of them when the clock is put back. Pure.
+"""The waits in a pod's state: when they end, and their correction after the clock was set back. Pure.
 
-Comes in: State, now. Goes out: times, or the State with waits that have not lost their sense. Next: `decider`.
+Comes in: State, now. Goes out: times, or the State with corrected waits. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
 
 
 def waits(state: State) -> Iterator[int]:
-    """Every time at which a wait of this state ends."""
+    """The end of every wait in this state."""
     return (time for time in (*_short(state), *_own(state)) if time)
 
 
 def _short(state: State) -> Iterator[int]:
-    """The ends of waits whose longest is known."""
+    """The ends of waits with a known maximum length."""
     times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
     stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
     times += [stop.retry_at for stop in stops if stop]
@@ -36,7 +36,7 @@ def _short(state: State) -> Iterator[int]:
 
 
 def _own(state: State) -> Iterator[int]:
-    """The ends of waits that are as long as the pod's spec says."""
+    """The ends of waits whose length the pod's spec defines."""
     yield deadline(state)
     for one in state.containers:
         if one.hook:
@@ -46,7 +46,7 @@ def _own(state: State) -> Iterator[int]:
 
 
 def _begun(state: State) -> Iterator[int]:
-    """When those waits began."""
+    """The starts of the waits in `_own`."""
     yield state.accepted_at
     for one in state.containers:
         if one.hook:
@@ -56,9 +56,9 @@ def _begun(state: State) -> Iterator[int]:
 
 
 def clamped(state: State, now: int) -> State:
-    """The state as it is to be planned with.
+    """The state to plan with.
 
-    A wait that is longer than any is meant to be ends now: the clock was put back since.
+    A wait that is longer than its maximum ends now: the clock has been set back since it began.
     """
     if all(time <= now + _LONGEST_MS for time in _short(state)) and all(time <= now for time in _begun(state)):
         return state
