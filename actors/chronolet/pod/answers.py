@@ -37,7 +37,7 @@ def answered(state: State, message: signals.EffectResult | EffectFailed, now: in
 
 
 def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.EffectResult:
-    """The refusal that stands for a worker which raised or timed out."""
+    """The refusal to record for a worker that raised or timed out."""
     message = f"timed out: {failed.error}" if failed.timed_out else failed.error
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:

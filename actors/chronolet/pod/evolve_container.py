@@ -7,8 +7,9 @@ transition table is in `phases`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from chronolet.pod.planning.probing import with_request, with_result, with_skip, without
@@ -16,6 +17,7 @@ from chronolet.pod.state import POST_START_ERROR, Ahead, BackOff, Container, Exi
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
+_Part = TypeVar("_Part", bound=msgspec.Struct)
 _NO_WAIT: dict[str, Any] = {"waits_from": 0, "retry_at": 0, "tell_again_at": 0}
 _NO_REASON: dict[str, Any] = {"reason": "", "message": "", **_NO_WAIT}
 """The reason of a wait is shown until the container runs or has another reason (the kubelet's reason cache)."""
@@ -78,11 +80,11 @@ def _creating(one: Container, event: pod.ContainerCreateRequested) -> Container:
 
 
 def _created(one: Container, event: pod.ContainerCreated) -> Container:
-    return replace(one, ahead=replace(one.ahead, id=event.id) if one.ahead else None)
+    return replace(one, ahead=_changed(one.ahead, id=event.id))
 
 
 def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container:
-    return replace(one, ahead=replace(one.ahead, id="", failed=True) if one.ahead else None)
+    return replace(one, ahead=_changed(one.ahead, id="", failed=True))
 
 
 def for_sandbox(one: Container, sandbox_id: str) -> Container:
@@ -220,17 +222,16 @@ def _stopping(one: Container, event: pod.ContainerStopRequested) -> Container:
 
 
 def _released(one: Container, event: pod.ContainerStopReleased) -> Container:
-    return replace(one, stop=replace(one.stop, held=False, deadline=event.deadline) if one.stop else None)
+    return replace(one, stop=_changed(one.stop, held=False, deadline=event.deadline))
 
 
 def _hook_requested(one: Container, event: pod.HookRequested) -> Container:
     hook = Hook(hook=event.hook, handler=event.handler, requested_at=event.requested_at)
-    stop = replace(one.stop, pre_stop=None) if one.stop else None
-    return replace(one, hook=hook, post_start=None, stop=stop)
+    return replace(one, hook=hook, post_start=None, stop=_changed(one.stop, pre_stop=None))
 
 
 def _hook_prepared(one: Container, event: pod.HookPrepared) -> Container:
-    return replace(one, hook=replace(one.hook, exec_id=event.exec_id) if one.hook else None)
+    return replace(one, hook=_changed(one.hook, exec_id=event.exec_id))
 
 
 def _hook_ended(one: Container, event: pod.HookEnded) -> Container:
@@ -244,7 +245,11 @@ def _stop_failed(one: Container, event: pod.ContainerStopFailed) -> Container:
 
 
 def _process_ended(one: Container, _event: pod.ContainerProcessEnded) -> Container:
-    return replace(one, stop=replace(one.stop, process_ended=True) if one.stop else None)
+    return replace(one, stop=_changed(one.stop, process_ended=True))
+
+
+def _changed(part: _Part | None, **fields: Any) -> _Part | None:
+    return None if part is None else replace(part, **fields)
 
 
 def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:

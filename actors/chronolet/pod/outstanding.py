@@ -66,7 +66,7 @@ def _sandbox(state: State) -> Iterator[Wanted]:
     sandbox = state.sandbox
     where = f"{state.uid}/{sandbox.attempt}"
     if sandbox.phase == "starting" and state.over:
-        # A start may be in progress, or was before the agent was killed: the result tells whether there is one to stop.
+        # A start may be in progress, or was before the agent was killed: the result shows whether to stop a sandbox.
         yield wanted.FindSandbox(
             subject="sandbox",
             intent=f"find/{where}/{sandbox.failures}",
@@ -104,14 +104,18 @@ def _origin(state: State) -> wanted.Origin:
 
 def _containers(state: State) -> Iterator[Wanted]:
     for one in state.containers:
+        subject = f"container/{one.name}"
         yield from _creation(state, one)
         match one.phase:
             case "pulling" if not state.over:
-                yield _ensure_image(state, one)
+                yield _ensure_image(state, one, subject)
             case "starting" if admission.start_allowed(state, one):
-                yield _find(state, one) if state.over else _start(state, one)
+                if state.over:
+                    yield _find(state, one, subject, f"{one.attempt}/{one.start_failures}", one.attempt)
+                else:
+                    yield _start(state, one, subject)
             case "stopping" if one.stop is not None and not one.stop.held and not one.stop.retry_at:
-                yield _stop(state, f"container/{one.name}", one, one.stop)
+                yield _stop(state, subject, one, one.stop)
             case _:
                 continue
 
@@ -142,9 +146,9 @@ def _exits(state: State) -> Iterator[Wanted]:
         )
 
 
-def _ensure_image(state: State, one: Container) -> Wanted:
+def _ensure_image(state: State, one: Container, subject: str) -> Wanted:
     return wanted.EnsureImage(
-        subject=f"container/{one.name}",
+        subject=subject,
         intent=f"image/{state.uid}/{one.attempt}/{one.image_failures}/{one.image}",
         pod=state.pod,
         uid=state.uid,
@@ -156,10 +160,10 @@ def _ensure_image(state: State, one: Container) -> Wanted:
     )
 
 
-def _start(state: State, one: Container) -> Wanted:
+def _start(state: State, one: Container, subject: str) -> Wanted:
     made = one.ahead if one.ahead is not None and one.ahead.sandbox_id == state.sandbox.id else None
     return wanted.StartContainer(
-        subject=f"container/{one.name}",
+        subject=subject,
         intent=f"start/{state.uid}/{one.attempt}/{one.start_failures}",
         attempt=one.attempt,
         sandbox_id=state.sandbox.id,
@@ -177,12 +181,17 @@ def _creation(state: State, one: Container) -> Iterator[Wanted]:
         return
     subject = f"{wanted.CREATION}{one.name}"
     if state.termination is None and ahead.outdated:
-        intent = f"discard/{state.uid}/{ahead.attempt}/{ahead.sandbox_id}"
-        identity: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": one.name, "attempt": ahead.attempt}
-        yield wanted.DiscardContainer(subject=subject, intent=intent, **identity)
+        yield wanted.DiscardContainer(
+            subject=subject,
+            intent=f"discard/{state.uid}/{ahead.attempt}/{ahead.sandbox_id}",
+            pod=state.pod,
+            uid=state.uid,
+            container=one.name,
+            attempt=ahead.attempt,
+        )
         return
     if state.over:
-        yield _find_container(state, one, subject, f"find/{state.uid}/ahead/{ahead.attempt}", ahead.attempt)
+        yield _find(state, one, subject, f"ahead/{ahead.attempt}", ahead.attempt)
         return
     yield wanted.CreateContainer(
         subject=subject,
@@ -213,15 +222,15 @@ def _creation_fields(state: State, one: Container) -> dict[str, Any]:
     }
 
 
-def _find(state: State, one: Container) -> Wanted:
-    """A pod that is over starts nothing, but a start that was in progress may have worked."""
-    intent = f"find/{state.uid}/{one.attempt}/{one.start_failures}"
-    return _find_container(state, one, f"container/{one.name}", intent, one.attempt)
-
-
-def _find_container(state: State, one: Container, subject: str, intent: str, attempt: int) -> Wanted:
+def _find(state: State, one: Container, subject: str, which: str, attempt: int) -> Wanted:
+    """A pod that is over starts nothing, but a start or creation that was in progress may have worked."""
     return wanted.FindContainer(
-        subject=subject, intent=intent, pod=state.pod, uid=state.uid, container=one.name, attempt=attempt
+        subject=subject,
+        intent=f"find/{state.uid}/{which}",
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=attempt,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the workers of a pod's effects would say, for tests that let anything happen."""
+"""Results of a pod's effects, for tests with random histories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chronolet.pod import signals, wanted
 
 
 def good_answer(effect: Effect, at: int) -> signals.EffectResult:  # noqa: C901 - a table
-    """What a worker says when all goes well."""
+    """The result of a worker that succeeds."""
     answer: signals.EffectResult
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
@@ -42,7 +42,7 @@ def good_answer(effect: Effect, at: int) -> signals.EffectResult:  # noqa: C901 
 
 
 def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.EffectResult | None:  # noqa: PLR0911 - a table
-    """What a worker says when it goes wrong; None for one that can only raise."""
+    """The result of a worker that fails; None for a worker that can only raise."""
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
         case wanted.StartSandbox() | wanted.FindSandbox():

@@ -1,4 +1,4 @@
-"""What a pod asks of others before it starts, and what it does with the answers."""
+"""A pod's admission: its requests to other kinds before it starts, and their replies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wants(name: str = "app", count: int = 1, **more: Any) -> Container:
 
 
 class Admitted(Life):
-    """A pod of a node in which kinds take part in admission."""
+    """A pod on a node that hosts admitting kinds."""
 
     def __init__(self, kinds: frozenset[str] = KINDS) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Admitted(Life):
         return self.apply(manifest(wants())).grants(**answer).sandbox_up().start()
 
     def when_sandbox_dies(self) -> Self:
-        """The sandbox is gone, and what ran in it is stopped."""
+        """The sandbox has died, and its containers are stopped."""
         self.when(
             pleg.ContainerDied(
                 pod=POD,
@@ -149,7 +149,7 @@ def test_what_is_not_answered_is_asked_again() -> None:
     assert life.due == life.at + 300_000
     life.wake()
     assert life.requested == ["app"]
-    assert life.waiting()[0] == WAITING  # it has been waiting all the time
+    assert life.waiting()[0] == WAITING  # it has been waiting since the first request
     life.grants()
     assert life.due is None
 
@@ -223,7 +223,7 @@ def test_another_sandbox_asks_anew() -> None:
     assert life.grants().kinds[:2] == ["DevicesGranted", "SandboxStartRequested"]
 
 
-def test_a_changed_wish_waits_for_the_end_of_what_runs() -> None:
+def test_a_changed_claim_waits_for_the_end_of_what_runs() -> None:
     life = Admitted().runs()
     life.apply(manifest(wants(count=2)))
     assert "DevicesReleased" not in life.kinds
@@ -237,7 +237,7 @@ def test_a_changed_wish_waits_for_the_end_of_what_runs() -> None:
     assert life.grants("app", "a", "b").effects["container/app"] is not None
 
 
-def test_a_changed_wish_that_is_refused_blocks_its_container_alone() -> None:
+def test_a_changed_claim_that_is_refused_blocks_its_container_alone() -> None:
     life = Admitted().apply(manifest(wants(), container("other"))).grants().sandbox_up().start().start("other")
     life.apply(manifest(wants(count=9), container("other"))).kept()
     life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
@@ -273,7 +273,7 @@ def test_where_nobody_gives_devices_the_container_waits_and_says_so() -> None:
     assert life.waiting()[0] == WAITING
     assert "`devices` does not take part" in life.waiting()[1]
     life.start("other")
-    # The node is started again with it.
+    # The node restarts with that kind.
     life.decider = decider(KINDS)
     life.dies("other")
     assert life.only(pod.AdmissionBegan).kinds == ("devices",)
@@ -293,7 +293,7 @@ def test_plugins_are_told_before_a_start() -> None:
     assert life.allows(attempt=7).said == ()
     assert life.allows().kinds == ["PreStartAllowed"]
     assert life.up().kinds == ["ContainerStarted"]
-    # And before the next.
+    # And before the next start.
     life.dies()
     assert life.image_there().only(pod.PreStartRequested).attempt == 1
 
@@ -314,7 +314,7 @@ def test_a_start_that_plugins_do_not_allow_is_tried_again() -> None:
     again = life.image_there().only(pod.PreStartRequested)
     assert (again.attempt, again.failures) == (0, 1)
     life.allows()
-    # A start that fails otherwise is told anew, too.
+    # A start that fails for another reason is announced again, too.
     life.answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message="no", exit_code=1)
     life.wake()
     assert life.image_there().only(pod.PreStartRequested).failures == 2
@@ -382,7 +382,7 @@ def test_the_setting_is_not_needed_to_read_what_was_decided(kinds: frozenset[str
 
 
 def test_a_pod_that_runs_hears_by_itself_that_others_take_part() -> None:
-    """The agent was started again with another setting, and nothing happens to the pod."""
+    """The agent restarted with other settings, and no other message arrives for the pod."""
     life = Admitted(frozenset()).apply(manifest()).sandbox_up().start()
     assert life.due is None
     life.decider = decider(frozenset(("qos",)))

@@ -1,4 +1,4 @@
-"""A pod that ran before the log began: what it is taken for, and how its life goes on."""
+"""Adoption: the state and the next steps of a pod that ran before the log began."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_runs_is_taken_as_it_runs_and_nothing_is_done() -> None:
     ]
 
 
-def test_the_same_wish_again_is_no_news_and_a_new_death_is() -> None:
+def test_the_same_request_again_is_no_news_and_a_new_death_is() -> None:
     life = adopted(SANDBOX, found(attempt=2)).apply(WEB).then()
     life.runs("app-2", attempt=2, started_at=T0 - 1000).then()
     life.runs("POD-0", pleg.SANDBOX, started_at=T0 - 1000).then()
@@ -94,7 +94,7 @@ def test_attempts_are_told_apart() -> None:
     app = life.state.container("app")
     assert (app.restarts, app.exit.attempt) == (3, 2)
     assert life.effects == {}
-    # What runs as an older attempt is a stray, as always.
+    # A container that runs as an older attempt is a stray.
     assert life.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
 
 
@@ -196,7 +196,7 @@ WITH_ALL = manifest(
 
 
 def part(name: str, state: str = "running", attempt: int = 0, **fields: Any) -> FoundContainer:
-    """A container of WITH_ALL, by its definition there."""
+    """A found container of WITH_ALL with its definition there."""
     spec_hash = container_hashes(WITH_ALL)[name]
     return found(name, attempt, state, spec_hash=spec_hash, **fields)
 

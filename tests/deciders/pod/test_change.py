@@ -1,4 +1,4 @@
-"""A changed spec of a pod that lives: what is replaced in place, what needs another sandbox."""
+"""A changed spec of a running pod: replacement in place, or a new sandbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_the_same_spec_again_says_nothing() -> None:
 
 
 def relabelled(**labels: str) -> podspec.Pod:
-    """The pod of `manifest()`, changed so that nothing of it has to be made anew."""
+    """The pod of `manifest()` with a change that replaces nothing."""
     one = manifest()
     return structs.replace(one, metadata=structs.replace(one.metadata, labels=labels))
 
@@ -167,7 +167,7 @@ def test_a_container_that_left_the_spec_has_its_hook_and_its_grace() -> None:
     assert life.at == T0 + 3000
     assert life.effects["container/old"].deadline == T0 + 30_000
     assert life.stopped("container/old").kinds == ["ContainerExited"]
-    # A deletion meanwhile goes on from there.
+    # A deletion in the meantime continues from there.
     ending = running(container("app"), old).apply(manifest(container("app"))).withdraw()
     assert [one.container for one in ending.facts if isinstance(one, pod.ContainerStopRequested)] == ["app"]
     ending.wake()

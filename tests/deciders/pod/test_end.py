@@ -52,7 +52,7 @@ def test_a_start_that_was_under_way_is_looked_for_and_what_it_left_is_stopped() 
 
 
 def test_no_start_is_begun_once_the_removal_was_requested() -> None:
-    """Whatever was asked for before: a process that is killed now, and one that comes next, finds none to be run."""
+    """No start is outstanding, whatever was requested before, so a restarted process runs none."""
     starts = (wanted.StartSandbox, wanted.StartContainer, wanted.EnsureImage)
     sandbox = Life().apply(manifest()).withdraw()
     assert isinstance(sandbox.effects["sandbox"], wanted.FindSandbox)

@@ -1,4 +1,4 @@
-"""Hooks after the start and before the stop; the order in which containers stop; what a dead one leaves."""
+"""Hooks after the start and before the stop; the order in which containers stop; termination messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def prepared(life: Life, name: str = "app", exec_id: str = "exec-1") -> Life:
 
 
 def began(*containers: Container, **spec: Any) -> Life:
-    """The first container has just been started."""
+    """The first container has just started."""
     return Life().apply(manifest(*containers, **spec)).sandbox_up().start(containers[0].name)
 
 
@@ -389,7 +389,7 @@ def test_a_sandbox_that_is_being_made_at_the_deadline_is_waited_for() -> None:
     assert life.sandbox_up().kinds == ["SandboxStarted", "SandboxStopRequested"]
 
 
-# -- last words --------------------------------------------------------------------------------------------------------
+# -- termination messages ----------------------------------------------------------------------------------------------
 
 
 def running_unread(**spec: Any) -> Life:
@@ -423,7 +423,7 @@ def test_last_words_share_what_a_status_has_room_for() -> None:
     life = Life(reads=False).apply(manifest(container("app"), *others, restart_policy="Never")).sandbox_up()
     life.start("app").dies(code=2).answer("exit/app-0", signals.ExitRead, message="x" * 2047 + "\u00e4" + "y" * 9)
     (shown,) = [one for one in plain_status(life.state)["containerStatuses"] if one["name"] == "app"]
-    # 12 KiB for six; a letter that is cut in two goes.
+    # 12 KiB for six; a character that would be cut in two is dropped.
     assert shown["state"]["terminated"]["message"] == "x" * 2047
 
 

@@ -1,4 +1,4 @@
-"""What a pod makes of what it hears about its images, in the kubelet's words."""
+"""A pod's reaction to the results of its image pulls, with the kubelet's messages."""
 
 from chronolet.pod import signals, wanted
 from chronolet.pod.status.status import pod_status
@@ -11,7 +11,7 @@ HELLO = "reg.example/team/hello@sha256:" + "0a" * 32
 
 
 def pulling() -> Life:
-    """A pod whose one image is being fetched."""
+    """A pod whose only image is being pulled."""
     return Life().apply(manifest()).sandbox_up().answer("container/app", signals.PullBegan)
 
 
@@ -83,7 +83,7 @@ def test_a_registry_that_cannot_serve_has_a_reason_of_its_own_and_a_back_off() -
 
 
 def test_a_wait_for_an_image_is_told_of_whenever_the_kubelet_would_look() -> None:
-    """Soon after the first failure; then each 10 to 15 s, of which this is the middle."""
+    """Soon after the first failure; then every 10 to 15 s, of which 12.5 s is the mean."""
     life = pulling()
     waits, tellings = [], []
     for failures in range(1, 5):

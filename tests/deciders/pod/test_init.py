@@ -1,4 +1,4 @@
-"""Init containers in order, sidecars that stay, ephemeral containers; what another sandbox begins anew."""
+"""Init containers in order, sidecars that keep running, ephemeral containers; initialisation in a new sandbox."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_sidecar_that_starts_again_takes_nothing_back_once_an_app_ran() -> Non
     assert initialized(life) == "False"
     life.start("proxy").start("app").dies("proxy")
     assert (initialized(life), shown(life)) == ("True", "1/2 Init:CrashLoopBackOff")
-    # The app is dead too, and waits; then the sandbox is lost, and all begins anew.
+    # The app is dead too, and waits; then the sandbox dies, and initialisation starts again.
     life.dies("app").start("app").dies("app")
     assert initialized(life) == "True"
     life.sandbox_dies(after=1000)

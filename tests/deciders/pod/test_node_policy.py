@@ -1,4 +1,4 @@
-"""What the node says of a pod before it is started: kernel parameters, labels, ports of the node."""
+"""The node's checks before a pod starts: kernel parameters, labels, host ports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_forbidden_kernel_parameter_rejects_the_pod_before_anything_is_made() 
     assert of(Policy(allowed_unsafe_sysctls=("kernel.msg*",))).apply(manifest(**UNSAFE)).kinds[-1] == (
         "SandboxStartRequested"
     )
-    # Nothing is asked of others either.
+    # There is no request to other kinds either.
     assert of(Policy(), "qos").apply(manifest(**UNSAFE)).kinds == ["SpecAccepted", "AdmissionBegan", "PodFailed"]
 
 

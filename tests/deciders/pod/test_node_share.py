@@ -1,4 +1,4 @@
-"""What a pod asks of the node before it starts, and what it does with the answers."""
+"""A pod's share of the node: its request before it starts, and the replies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def asks(cpu: str = "500m", **more: Any) -> Container:
 
 
 class Shared(Life):
-    """A pod of a node in which qos takes part."""
+    """A pod on a node that hosts qos."""
 
     def __init__(self, *kinds: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Snapshots of pods that an agent wrote before containers were created ahead of their start: all goes on from there."""
+"""Snapshots from before containers were created ahead of their start: pods continue from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod whose containers are probed: what it asks for, and what results lead to."""
+"""A pod whose containers are probed: its requests, and its reaction to results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXEC = Probe(exec=ExecAction(command=("true",)))
 
 
 def result(life: Life, probe: prober.ProbeName, word: prober.ProbeResult, name: str = "app", **changes: Any) -> Life:
-    """The prober tells a result of the container at hand."""
+    """The prober reports a result of the current container."""
     one = life.state.container(name)
     who = {"pod": POD, "uid": "u1", "container": name, "attempt": one.attempt}
     fields = who | {"id": one.id, "started_at": one.started_at}
@@ -39,7 +39,7 @@ def result(life: Life, probe: prober.ProbeName, word: prober.ProbeResult, name: 
 
 
 def asked(life: Life) -> list[tuple[str, str]]:
-    """Which probes the last decision asked for."""
+    """The probes that the last decision requested."""
     return [(event.container, event.probe) for event in life.facts if isinstance(event, pod.ProbingRequested)]
 
 
@@ -165,7 +165,7 @@ def test_results_of_other_containers_and_lives_are_no_news() -> None:
 
 @pytest.mark.parametrize(("probe", "word"), [("Liveness", "failure"), ("Readiness", "success"), ("Startup", "failure")])
 def test_a_result_of_the_run_before_is_no_news(probe: Any, word: Any) -> None:
-    """Somebody starts a dead container again while a result of its first run is on its way."""
+    """Something restarts a dead container while a result of its first run is in flight."""
     life = running(container(**{f"{probe.lower()}_probe": EXEC}))
     life.dies().start().dies()  # the next start waits
     before = life.state.container("app")

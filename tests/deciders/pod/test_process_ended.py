@@ -1,4 +1,4 @@
-"""The sandbox of a pod that ends: it goes when the processes in it have ended, and waits for no tidying up."""
+"""The sandbox of a terminating pod: it is stopped once its processes have ended, before the runtime has cleaned up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exits and what follows: policies, CrashLoopBackOff, sandboxes that die, dead containers that are let go."""
+"""Exits and what follows: policies, CrashLoopBackOff, sandboxes that die, dead containers left to the collector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def times_told(life: Life) -> int:
 
 
 def crash_loop(exits: int) -> Life:
-    """It has died so often, and waits."""
+    """A container that has died `exits` times, and waits."""
     life = running()
     for _ in range(exits - 1):
         life.dies().waits_out().start()
@@ -22,7 +22,7 @@ def crash_loop(exits: int) -> Life:
 
 
 def test_the_first_restart_is_at_once_and_the_next_ones_wait() -> None:
-    """And are told of as often as the kubelet looks while they wait, which it does at most each 60 to 90 s."""
+    """A waiting restart is reported as often as the kubelet syncs, which is at most every 60 to 90 s."""
     life = running()
     waits, tellings = [], []
     for attempt in range(8):
@@ -101,7 +101,7 @@ def test_the_wait_counts_from_the_end_of_the_run() -> None:
 
 @pytest.mark.parametrize("hours", [-3, 3])
 def test_the_wait_counts_from_now_where_the_runtimes_clock_is_another(hours: int) -> None:
-    """The kernel's time does not go back with the machine's clock: the runtime's is behind it then, for hours."""
+    """The kernel's time never goes back with the machine's clock, so the runtime's can be hours behind."""
     life = running().dies().start().dies().wake().start()
     one = life.state.container("app")
     life.when(

@@ -1,4 +1,4 @@
-"""What pleg says: the pod's own containers, old news, and strays."""
+"""Messages from pleg: the pod's own containers, outdated messages, and strays."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def test_a_start_before_the_known_end_is_a_new_run_where_the_clock_was_set_back(
     began = life.state.container("app").exit.started_at
     assert life.runs("app-1", attempt=1, started_at=began - 3_600_000).kinds == ["ContainerStarted"]
     assert life.dies().kinds[:1] == ["ContainerExited"]
-    # Set back by less than the run lasted.
+    # The clock is set back by less than the run lasted.
     life = running().dies().start().dies(after=60_000)
     began = life.state.container("app").exit.started_at
     assert life.runs("app-1", attempt=1, started_at=began + 5000).kinds == ["ContainerStarted"]
 
 
 def test_one_crash_is_one_run_whoever_tells_of_it_first() -> None:
-    """The effect's answer has the start that an inspect shows; the notice was written a little later, after the end."""
+    """The effect's result has the start time of an inspect; the notice was written a little later, after the end."""
     life = running().dies().image_there()
     life.answer(
         "container/app",
@@ -194,7 +194,7 @@ def test_the_last_dead_container_started_by_hand_while_the_next_is_made_is_a_str
     life.stopped("stray/app-0")
     assert life.kinds == ["ContainerExited"]
     life.start().dies()
-    # Late news of what was dead before the next attempt was asked for.
+    # A late notice about an attempt that was dead before the next one was requested.
     life.runs("app-0", started_at=life.state.container("app").requested_at - 1).then()
 
 
@@ -211,7 +211,7 @@ def test_what_runs_and_is_not_the_current_attempt_is_stopped() -> None:
 
 
 def test_what_runs_as_the_attempt_that_comes_next_is_left_for_its_start_to_find() -> None:
-    """A log that lost its end, or all of it, does not know of it."""
+    """A log that lost its end, or everything, does not know the container."""
     life = Life().apply(manifest()).runs("app-0")
     life.then()
     life.sandbox_up().runs("app-0").then()

@@ -1,4 +1,4 @@
-"""From a spec to running containers: sandbox, images, starts, and what can go wrong on the way."""
+"""From a spec to running containers: sandbox, images, starts, and their failures."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_other_troubles_with_an_image(reason: str, told: tuple[str, str]) -> Non
     life.answer("container/app", signals.ImageRefused, reason=reason, message="bad").tells(
         told, ("Failed", f"Error: {reason}")
     )
-    # Only a pull has a back-off: these keep their reason and are looked at again with each sync.
+    # Only a pull has a back-off: these keep their reason and are retried in each sync.
     for _ in range(3):
         began = life.at
         assert life.state.container("app").reason == reason

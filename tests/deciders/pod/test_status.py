@@ -1,4 +1,4 @@
-"""The v1 status of a pod in each phase of its life, as kubectl's STATUS column reads it."""
+"""The v1 status of a pod in each phase of its life, as kubectl's STATUS column shows it."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_the_end_of_a_job() -> None:
 
 
 def test_a_pod_that_ends_is_terminal_when_all_is_dead() -> None:
-    # Without a readiness probe, the kubelet calls whatever runs ready, to its last moment.
+    # Without a readiness probe, the kubelet reports a running container as ready until it ends.
     life = running().withdraw()
     assert (status(life)["phase"], app(life)["ready"], app(life)["started"]) == ("Running", True, True)
     life.stopped(code=1)

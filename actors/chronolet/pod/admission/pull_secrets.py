@@ -18,7 +18,7 @@ from chronolet_schemas.envelope import Event
 
 
 def with_spec(state: State, key: str, uid: str, digests: Mapping[str, str]) -> Sequence[Event]:
-    """PullSecretsChanged if an accepted spec comes with other Secrets than before. `key` is the pod's."""
+    """PullSecretsChanged if an accepted spec has other Secrets than before. `key`: the pod's namespace/name."""
     before = state.pull_secrets if uid == state.uid else {}
     return (pod.PullSecretsChanged(pod=key, uid=uid, pull_secrets=dict(digests)),) if digests != before else ()
 

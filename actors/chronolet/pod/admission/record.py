@@ -54,8 +54,8 @@ def withdrawn(state: State, message: manifests.PodWithdrawn, now: int) -> Sequen
 
 def _terminate(state: State, reason: pod.EndReason, grace: int | None, now: int) -> Sequence[Event]:
     """Begin the termination, or shorten it: containers that are being stopped already get the earlier deadline too."""
-    asked = state.manifest.spec.termination_grace_period_seconds if grace is None else grace
-    seconds = max(asked, MINIMUM_GRACE_SECONDS)
+    requested = state.manifest.spec.termination_grace_period_seconds if grace is None else grace
+    seconds = max(requested, MINIMUM_GRACE_SECONDS)
     deadline = now + seconds * 1000
     resumed = state.termination is not None and state.termination.resumed
     if state.termination is not None and deadline >= state.termination.deadline:

@@ -154,7 +154,7 @@ def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _no
 
 
 def refusal(effect: HookEffect, message: str) -> signals.EffectResult:
-    """The result that stands for a worker which raised or timed out: it may have started the exec."""
+    """The result to record for a worker that raised or timed out: it may have started the exec."""
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     if isinstance(effect, wanted.PrepareHook):
         return signals.HookRefused(message=message, **to)

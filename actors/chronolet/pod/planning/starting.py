@@ -166,7 +166,7 @@ def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
 def _finished_at(one: Container, now: int) -> int:
     """When the last run ended, in the kernel's time.
 
-    The kernel's time never goes back, while the runtime's follows the machine's clock: an end in the future, or before
+    The kernel's time never goes back, but the runtime's follows the machine's clock: an end in the future, or before
     the restart that began the run, counts as `now`.
     """
     restarted_at = one.back_off.updated_at if one.back_off else 0

@@ -19,10 +19,10 @@ _LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
 
 def waits(state: State) -> Iterator[int]:
     """The end of every wait in this state."""
-    return (time for time in (*_short(state), *_own(state)) if time)
+    return (time for time in (*_bounded(state), *_spec_defined(state)) if time)
 
 
-def _short(state: State) -> Iterator[int]:
+def _bounded(state: State) -> Iterator[int]:
     """The ends of waits with a known maximum length."""
     times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
     stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
@@ -35,7 +35,7 @@ def _short(state: State) -> Iterator[int]:
     return (time for time in times if time)
 
 
-def _own(state: State) -> Iterator[int]:
+def _spec_defined(state: State) -> Iterator[int]:
     """The ends of waits whose length the pod's spec defines."""
     yield deadline(state)
     for one in state.containers:
@@ -45,8 +45,8 @@ def _own(state: State) -> Iterator[int]:
             yield one.stop.deadline
 
 
-def _begun(state: State) -> Iterator[int]:
-    """The starts of the waits in `_own`."""
+def _spec_defined_starts(state: State) -> Iterator[int]:
+    """The starts of the waits in `_spec_defined`."""
     yield state.accepted_at
     for one in state.containers:
         if one.hook:
@@ -60,7 +60,8 @@ def clamped(state: State, now: int) -> State:
 
     A wait that is longer than its maximum ends now: the clock has been set back since it began.
     """
-    if all(time <= now + _LONGEST_MS for time in _short(state)) and all(time <= now for time in _begun(state)):
+    ends_in_time = all(time <= now + _LONGEST_MS for time in _bounded(state))
+    if ends_in_time and all(time <= now for time in _spec_defined_starts(state)):
         return state
     return replace(
         state,

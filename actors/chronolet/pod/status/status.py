@@ -221,8 +221,8 @@ def _runs_again(state: State, one: Container) -> bool:
     KubeEvents say why).
     """
     sandbox, ran_in = state.sandbox, one.exit.sandbox_id if one.exit else ""
-    anew = one.kind == "init" and sandbox.phase == "running" and ran_in != sandbox.id
-    return anew or (one.reason == FAILED_MOUNT and one.phase != "exited")
+    in_new_sandbox = one.kind == "init" and sandbox.phase == "running" and ran_in != sandbox.id
+    return in_new_sandbox or (one.reason == FAILED_MOUNT and one.phase != "exited")
 
 
 def _waiting_message(state: State, one: Container) -> str:
