@@ -1,6 +1,6 @@
 """The pod kind: its subscriptions, its commands and the workers that run its effects.
 
-Comes in: the workers, or none for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+Input: the workers, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The facts that follow from the result of a pod's effect. The pod's reaction to them is up to `plan`.
 
-Comes in: State, an effect's result, now. Goes out: events of the pod; none if the result is outdated. Next: `decider`.
+Input: State, an effect's result, now. Output: events of the pod; none if the result is outdated. Next: `decider`.
 """
 
 from __future__ import annotations

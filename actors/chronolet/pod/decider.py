@@ -1,8 +1,8 @@
 """The pod decider. Pure.
 
-Comes in: desired state (`manifests`), observed state (`pleg`), probe results (`prober`), pods that ran before the log
-(`pod.AdoptPod`), effect results (`signals`), replies of the kinds that admit the pod (`devices`, `qos`), and Due. Goes
-out: events of the pod. Next: the host, which runs the effects in `outstanding`. Source: pkg/kubelet/pod_workers.go,
+Input: desired state (`manifests`), observed state (`pleg`), probe results (`prober`), pods that ran before the log
+(`pod.AdoptPod`), effect results (`signals`), replies of the kinds that admit the pod (`devices`, `qos`), and Due.
+Output: events of the pod. Next: the host, which runs the effects in `outstanding`. Source: pkg/kubelet/pod_workers.go,
 kuberuntime.
 
 A decision has two halves. First `record`, `answers` and `runtime_news` derive facts from the message. Then `plan` is

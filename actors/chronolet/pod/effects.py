@@ -1,7 +1,7 @@
 """The workers of a pod's effects, with their time-outs and concurrency limits. A pod touches the outside only here.
 
-Comes in: the effects of `wanted`. Goes out: calls to the runtime and to the host's disk; the results in `signals`.
-Next: `decider`. Source: pkg/kubelet/kuberuntime, pkg/kubelet/lifecycle.
+Input: the effects of `wanted`. Output: calls to the runtime and to the host's disk; the results in `signals`. Next:
+`decider`. Source: pkg/kubelet/kuberuntime, pkg/kubelet/lifecycle.
 
 Every worker is idempotent: it may be killed at any line and run again, and looks for its own earlier work first, by
 name and labels.

@@ -1,6 +1,6 @@
 """Folds a pod's own events into its state. Validates nothing and cannot fail: an event that does not fit is ignored.
 
-Comes in: State and an event of the pod. Goes out: the next State, or None when the pod is gone. Next: `decider`.
+Input: State and an event of the pod. Output: the next State, or None when the pod is gone. Next: `decider`.
 """
 
 from __future__ import annotations

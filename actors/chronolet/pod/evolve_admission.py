@@ -1,6 +1,6 @@
 """Folds the events of a pod's admission into its state.
 
-Comes in: State, an event about admission, devices or the node share. Goes out: the next State. Next: `evolve`.
+Input: State, an event about admission, devices or the node share. Output: the next State. Next: `evolve`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Folds the events of one container. Validates nothing and cannot fail.
 
-Comes in: a Container and an event about it. Goes out: the next Container. Next: `evolve`, for the whole pod. The
-transition table is in `phases`.
+Input: a Container and an event about it. Output: the next Container. Next: `evolve`, for the whole pod. The transition
+table is in `phases`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The phases of a container and of a sandbox, and the transitions between them.
 
-Comes in: a state and an event that the decider is about to emit. Goes out: nothing, or `ImpossibleTransition`. Next:
+Input: a state and an event that the decider is about to emit. Output: nothing, or `ImpossibleTransition`. Next:
 `decider`, which checks each of its events here before it emits it. Outdated results never get this far: they are
 ignored.
 

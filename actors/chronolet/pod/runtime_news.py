@@ -1,7 +1,7 @@
 """Container starts and exits that pleg observed, as facts of the pod. Pure.
 
-Comes in: State, `pleg.ContainerStarted` or `pleg.ContainerDied`, now. Goes out: events of the pod; none if the
-observation is known already or outdated. Next: `decider`.
+Input: State, `pleg.ContainerStarted` or `pleg.ContainerDied`, now. Output: events of the pod; none if the observation
+is known already or outdated. Next: `decider`.
 
 The current attempt of a container of this uid belongs to the pod, and its latest dead attempt is known. Any other
 container that runs under the pod's name is a stray and is stopped.

@@ -1,8 +1,8 @@
 """Results and progress of a pod's effects. Each repeats its effect's subject and intent; the decider ignores one whose
 intent is no longer outstanding.
 
-Comes in: nothing. Goes out: the Signal Structs that `effects` sends. Next: `decider`. Times are milliseconds by the
-runtime's clock, 0 if unknown; messages are one line in the runtime's words.
+Input: none. Output: the Signal Structs that `effects` sends. Next: `decider`. Times are milliseconds by the runtime's
+clock, 0 if unknown; messages are one line in the runtime's words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The state of a pod entity, folded from the pod's own events.
 
-Comes in: nothing. Goes out: frozen Structs with look-ups. Next: `evolve` makes new ones, `decider` reads them, the CLI
-shows them through `status`. Times are milliseconds; 0 means unknown or never.
+Input: none. Output: frozen Structs with look-ups. Next: `evolve` makes new ones, `decider` reads them, the CLI shows
+them through `status`. Times are milliseconds; 0 means unknown or never.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def restarts(self) -> int:
-        """The `restartCount`: the number of the newest attempt that ran."""
+        """The `restartCount`: the number of the newest attempt that ran or could not be run."""
         if self.phase in ("running", "stopping"):
             return self.attempt
         return self.exit.attempt if self.exit else 0
@@ -246,7 +246,7 @@ class Stray(Record, frozen=True, kw_only=True):
 
 
 class DeviceClaim(Record, frozen=True, kw_only=True):
-    """A container's claim to devices of plugins. `wants`: the number of devices for each resource.
+    """A container's claim to plugin devices. `wants`: the number of devices for each resource.
 
     It was last requested at `asked_at`, for the sandbox of attempt `sandbox`. While it is awaited, `reason` and
     `message` name the obstacle. `held`: devices by resource that the container had before the log. Once granted:

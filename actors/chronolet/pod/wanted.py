@@ -1,8 +1,8 @@
 """The effects of a pod, each with all the plain data that its worker needs.
 
-Comes in: nothing. Goes out: the Effect Structs that `outstanding` returns. Next: `effects`, whose workers run them and
-send one of `signals`. Workers are idempotent: one that is restarted finds its own earlier work by deterministic names
-and labels, and reports it as if it had just done it.
+Input: none. Output: the Effect Structs that `outstanding` returns. Next: `effects`, whose workers run them and send one
+of `signals`. Workers are idempotent: one that is restarted finds its own earlier work by deterministic names and
+labels, and reports it as if it had just done it.
 
 Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for a creation ahead
 of the start, `hook/<name>`, `exit/<id>` for the termination message of a dead container, `stray/<id>` for a container
@@ -79,7 +79,7 @@ class StopSandbox(PodEffect, frozen=True, kw_only=True):
 
 
 class PullSecret(Message, frozen=True, kw_only=True):
-    """A Secret to send to a registry, by its digest: its content is in the state folder."""
+    """A Secret to send to a registry, identified by its digest; its content is in the state folder."""
 
     name: str
     digest: str

@@ -1,8 +1,8 @@
 """Acceptance of a new pod or a changed spec, and the parts of it that may not run. Pure.
 
-Comes in: a manifest. Goes out: `pod.SpecAccepted`, `pod.SandboxBlocked`, `pod.ContainerBlocked`. Next: `record`,
-`plan`. Source: pkg/kubelet/kubelet_pods.go and kuberuntime_container.go, where a container that cannot be configured
-waits with CreateContainerConfigError while its pod's sandbox runs.
+Input: a manifest. Output: `pod.SpecAccepted`, `pod.SandboxBlocked`, `pod.ContainerBlocked`. Next: `record`, `plan`.
+Source: pkg/kubelet/kubelet_pods.go and kuberuntime_container.go, where a container that cannot be configured waits with
+CreateContainerConfigError while its pod's sandbox runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Admission of a pod by other kinds: requests before it starts, and the facts from their replies. Pure.
 
-Comes in: State, now, replies of the participating kinds. Goes out: the pod's requests, and facts. Next: `plan`, which
-checks admission before it starts a sandbox or a container; `decider`.
-Source: pkg/kubelet/kubelet.go (canAdmitPod, rejectPod), pkg/kubelet/cm/admission/errors.go.
+Input: State, now, replies of the participating kinds. Output: the pod's requests, and facts. Next: `plan`, which checks
+admission before it starts a sandbox or a container; `decider`. Source: pkg/kubelet/kubelet.go (canAdmitPod, rejectPod),
+pkg/kubelet/cm/admission/errors.go.
 
 The kinds are asked in order, each after those before it have granted their part. A kind that the node does not host is
 skipped. A request is repeated until there is a reply, and a repeated reply is ignored. A reply may also defer the
@@ -113,7 +113,7 @@ def abandoned_starts(state: State, now: int) -> Iterator[Event]:
 
 
 def retry_times(state: State) -> Iterator[int]:
-    """When requests without a reply, or with one that defers them, are repeated."""
+    """The times at which requests are repeated that got no reply or were deferred."""
     yield from device_claims.retry_times(state)
     yield from node_share.retry_times(state)
 

@@ -1,7 +1,7 @@
 """Device claims of a pod's containers: when they are requested, granted and released. Pure.
 
-Comes in: State, now. Goes out: `pod.DevicesRequested`, `pod.DevicesReleased`, `pod.PreStartRequested`. Next:
-`admission`. Source: pkg/kubelet/cm/devicemanager/manager.go (Allocate, GetDeviceRunContainerOptions).
+Input: State, now. Output: `pod.DevicesRequested`, `pod.DevicesReleased`, `pod.PreStartRequested`. Next: `admission`.
+Source: pkg/kubelet/cm/devicemanager/manager.go (Allocate, GetDeviceRunContainerOptions).
 
     found -> asked -> awaited -> granted -> asked (before another sandbox)
 """
@@ -158,7 +158,7 @@ def this_start(one: Container) -> tuple[int, int]:
 
 
 def retry_times(state: State) -> Iterator[int]:
-    """When requests are repeated."""
+    """The times at which requests are repeated."""
     for claim in state.wishes.values():
         if claim.phase in ("asked", "awaited") or claim.telling is not None:
             yield retry_at(claim)

@@ -1,6 +1,6 @@
 """Short hashes of definitions, to detect changes. Pure.
 
-Comes in: a Pod's spec. Goes out: 16 hexadecimal digits. Next: `pod.SpecAccepted` carries them. Source:
+Input: a Pod's spec. Output: 16 hexadecimal digits. Next: `pod.SpecAccepted` carries them. Source:
 pkg/kubelet/container/helpers.go (HashContainer). Unlike there, the hash covers every field whose change requires a new
 container.
 """

@@ -1,7 +1,7 @@
 """The node's own checks of a pod before admission: kernel parameters, labels. Pure.
 
-Comes in: a manifest, the node's policy. Goes out: the kubelet's rejection, or a warning. Next: `decider` checks before
-a pod's sandbox starts, `apply` before it sends the pod. Source: pkg/kubelet/sysctl/allowlist.go,
+Input: a manifest, the node's policy. Output: the kubelet's rejection, or a warning. Next: `decider` checks before a
+pod's sandbox starts, `apply` before it sends the pod. Source: pkg/kubelet/sysctl/allowlist.go,
 pkg/kubelet/lifecycle/predicate.go.
 """
 

@@ -1,6 +1,6 @@
 """A pod's share of the node: when it is requested, granted and released. Pure.
 
-Comes in: State, now; replies of `qos`. Goes out: `pod.CgroupRequested`, `pod.CgroupGranted`, `pod.CgroupReleased`,
+Input: State, now; replies of `qos`. Output: `pod.CgroupRequested`, `pod.CgroupGranted`, `pod.CgroupReleased`,
 `pod.HostPortsAwaited`, `pod.PodFailed`. Next: `admission`. Source: pkg/kubelet/kubelet.go (canAdmitPod, syncPod),
 pkg/kubelet/cm.
 
@@ -61,7 +61,7 @@ def released(state: State) -> Iterator[Event]:
 
 
 def retry_times(state: State) -> Iterator[int]:
-    """When the request is repeated."""
+    """The time at which the request is repeated, if it is outstanding."""
     if state.share.phase == "asked":
         yield state.share.asked_at + ASK_AGAIN_MS
 

@@ -1,8 +1,8 @@
 """The Secrets that a pod's image pulls may send to registries. Pure.
 
-Comes in: State, and the pod's imagePullSecrets from `manifests`. Goes out: `pod.PullSecretsChanged`, and the Secrets of
-a pull. Next: `record`, `plan`, `outstanding`, `event_reasons`. Source: kubelet_pods.go (getPullSecretsForPod).
-Only digests are handled here; the content of the Secrets is in the state folder.
+Input: State, and the pod's imagePullSecrets from `manifests`. Output: `pod.PullSecretsChanged`, and the Secrets of a
+pull. Next: `record`, `plan`, `outstanding`, `event_reasons`. Source: kubelet_pods.go (getPullSecretsForPod). Only
+digests are handled here; the content of the Secrets is in the state folder.
 """
 
 from __future__ import annotations

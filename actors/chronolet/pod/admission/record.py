@@ -1,7 +1,6 @@
 """The facts that follow from the sources' requests for a pod. The pod's reaction to them is up to `plan`.
 
-Comes in: State, an event of `manifests`, now. Goes out: events of the pod; none if the request is outdated. Next:
-`decider`.
+Input: State, an event of `manifests`, now. Output: events of the pod; none if the request is outdated. Next: `decider`.
 """
 
 from __future__ import annotations

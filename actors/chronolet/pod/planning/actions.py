@@ -1,7 +1,7 @@
 """The actions that a pod needs, computed from its sandboxes and containers. Pure.
 
-Comes in: `PodView`, a pod reduced to the relevant facts. Goes out: `Actions`. Next: `plan`, which takes the steps.
-Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions), kuberuntime_container.go
+Input: `PodView`, a pod reduced to the relevant facts. Output: `Actions`. Next: `plan`, which takes the steps. Source:
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions), kuberuntime_container.go
 (computeInitContainerActions), util/util.go (PodSandboxChanged).
 """
 

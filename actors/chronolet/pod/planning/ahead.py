@@ -1,6 +1,6 @@
 """Containers that are created ahead of their start. Pure.
 
-Comes in: State, the names of the containers that start first, now. Goes out: the next events of each. Next: `plan`.
+Input: State, the names of the containers that start first, now. Output: the next events of each. Next: `plan`.
 
 A kubelet creates a container once its sandbox runs, and the next attempt once the last one is dead. But the runtime can
 create a container for a sandbox that does not run yet, and the next attempt next to the current one; it only refuses to

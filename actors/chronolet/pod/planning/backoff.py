@@ -1,7 +1,7 @@
 """Back-off of crashing containers, unavailable images and failed mounts. Pure; times are in milliseconds.
 
-Comes in: the back-off so far and when the last run finished. Goes out: the wait, and the next back-off. Next: `plan`,
-which writes both into `pod.RestartScheduled` and `pod.ImageFailed`. Source: client-go's util/flowcontrol/backoff.go and
+Input: the back-off so far and when the last run finished. Output: the wait, and the next back-off. Next: `plan`, which
+writes both into `pod.RestartScheduled` and `pod.ImageFailed`. Source: client-go's util/flowcontrol/backoff.go and
 pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff). There, a back-off key is a pod, a container and its
 definition; here the container holds its back-off and drops it when its definition changes.
 """

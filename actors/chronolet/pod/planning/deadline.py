@@ -1,6 +1,6 @@
 """The deadline of a pod's life (activeDeadlineSeconds). Pure.
 
-Comes in: State, now. Goes out: the deadline, and the kubelet's texts. Next: `plan`, `waits`. Source:
+Input: State, now. Output: the deadline, and the kubelet's texts. Next: `plan`, `waits`. Source:
 pkg/kubelet/active_deadline.go.
 """
 

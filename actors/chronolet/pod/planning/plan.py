@@ -1,10 +1,10 @@
 """A pod's next steps, planned from its state and the time. Pure.
 
-Comes in: State and now (milliseconds). Goes out: the next events, none if there is nothing to do until a message
-arrives or a wait ends. Next: `decider`, which calls `plan` again with the state after them until it returns none; the
-decider has already sent the requests to the kinds that admit or probe the pod. One batch moves each container, the
-sandbox and each stray by at most one step; requests to devices and qos, and releases, may come on top.
-Source: pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
+Input: State and now (milliseconds). Output: the next events, none if there is nothing to do until a message arrives or
+a wait ends. Next: `decider`, which calls `plan` again with the state after them until it returns none; the decider has
+already sent the requests to the kinds that admit or probe the pod. One batch moves each container, the sandbox and each
+stray by at most one step; requests to devices and qos, and releases, may come on top. Source:
+pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _stop_reason(state: State, one: Container) -> pod.StopReason:
 
 
 def _outdated(state: State, one: Container) -> bool:
-    """It runs by an old spec that `actions` does not check: for a kubelet, a pod with another spec is another pod."""
+    """It runs with an old definition, which `actions` does not detect: a kubelet gives a changed pod a new life."""
     if one.kind == "init" and one.phase == "running":
         return one.spec_hash != state.container_hashes.get(one.name, "")
     return one.kind == "left"

@@ -1,6 +1,6 @@
 """Whether a container should be started or restarted. Pure.
 
-Comes in: the pod's policy and the container's observed state. Goes out: yes or no. Next: `actions`. Source:
+Input: the pod's policy and the container's observed state. Output: yes or no. Next: `actions`. Source:
 pkg/kubelet/container/helpers.go (ShouldContainerBeRestarted).
 """
 

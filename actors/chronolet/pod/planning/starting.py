@@ -1,8 +1,8 @@
 """Start and restart of one container. Pure.
 
-Comes in: State, a container that `actions` wants started, now. Goes out: the next event of its start. Next:
-`plan`. Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go (SyncPod, doBackOff), kuberuntime_container.go
-(startContainer), images/image_manager.go.
+Input: State, a container that `actions` wants started, now. Output: the next event of its start. Next: `plan`. Source:
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (SyncPod, doBackOff), kuberuntime_container.go (startContainer),
+images/image_manager.go.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _may_try(one: Container, now: int, *, same_image: bool, same_definition: boo
 
 
 def ensure_image(state: State, one: Container, definition: Definition) -> Event:
-    """The next attempt begins, with its image."""
+    """The event that begins the next attempt, with the look-up of its image."""
     return pod.ImageEnsureRequested(
         pod=state.pod,
         uid=state.uid,

@@ -1,6 +1,6 @@
 """Stops of a pod's containers: their order, grace periods and preStop hooks. Pure.
 
-Comes in: State, now. Goes out: `pod.ContainerStopRequested`, `pod.ContainerStopReleased`. Next: `plan`. Source:
+Input: State, now. Output: `pod.ContainerStopRequested`, `pod.ContainerStopReleased`. Next: `plan`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_container.go (killContainer), kuberuntime_termination_order.go.
 
 The stops of all containers of a pod are requested together. A stop that is held sends no signal until its preStop hook

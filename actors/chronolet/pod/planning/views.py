@@ -1,6 +1,6 @@
 """Views of a pod's state for `actions`. Pure.
 
-Comes in: State. Goes out: `PodView`. Next: `plan`.
+Input: State. Output: `PodView`. Next: `plan`.
 """
 
 from __future__ import annotations

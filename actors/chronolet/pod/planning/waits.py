@@ -1,6 +1,6 @@
 """The waits in a pod's state: when they end, and their correction after the clock was set back. Pure.
 
-Comes in: State, now. Goes out: times, or the State with corrected waits. Next: `decider`.
+Input: State, now. Output: times, or the State with corrected waits. Next: `decider`.
 """
 
 from __future__ import annotations

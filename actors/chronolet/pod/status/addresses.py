@@ -1,7 +1,7 @@
 """The addresses in a pod's status. Pure.
 
-Comes in: the known addresses, those of its newest status, whether a sandbox is ready. Goes out: addresses. Next:
-`status`. Source: pkg/kubelet/pleg/generic.go (getPodIPs).
+Input: the known addresses, those of its newest status, whether a sandbox is ready. Output: addresses. Next: `status`.
+Source: pkg/kubelet/pleg/generic.go (getPodIPs).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The types of a v1 PodStatus, with the API's names on the wire. Pure.
 
-Comes in: nothing. Goes out: Structs. Next: `status` fills them in. Source: PodStatus in core/v1/types.go.
+Input: none. Output: Structs. Next: `status` fills them in. Source: PodStatus in core/v1/types.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A pod's conditions, from its containers' flags. Pure.
 
-Comes in: names with flags, the phase, readiness gates. Goes out: `Condition`. Next: `status`. Source:
+Input: names with flags, the phase, readiness gates. Output: `Condition`. Next: `status`. Source:
 pkg/kubelet/status/generate.go.
 """
 

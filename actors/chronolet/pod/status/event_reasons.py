@@ -1,7 +1,7 @@
 """The KubeEvents that follow a pod's own events, with the kubelet's reasons and messages. Pure.
 
-Comes in: the state before an event, and the event. Goes out: `kube_events.Recorded`, none for most. Next: `decider`
-emits them after the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
+Input: the state before an event, and the event. Output: `kube_events.Recorded`, none for most. Next: `decider` emits
+them after the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
 images/image_manager.go.
 """
 

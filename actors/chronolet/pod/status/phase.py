@@ -1,6 +1,6 @@
 """A pod's phase, from its containers' statuses. Pure.
 
-Comes in: the restart policy and a status for each container. Goes out: Pending, Running, Succeeded or Failed. Next:
+Input: the restart policy and a status for each container. Output: Pending, Running, Succeeded or Failed. Next:
 `status`. Source: pkg/kubelet/kubelet_pods.go (getPhase).
 """
 

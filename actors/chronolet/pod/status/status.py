@@ -1,9 +1,9 @@
 """Computes a pod's v1 PodStatus from its state. Pure.
 
-Comes in: State. Goes out: `api.PodStatus`. Next: the CLI and the HTTP pages show it.
-Source: pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses, generateAPIPodStatus),
-pkg/kubelet/status/generate.go, pkg/kubelet/prober/prober_manager.go (UpdatePodStatus). A container
-counts as running for `started` and `ready` once its postStart hook has ended.
+Input: State. Output: `api.PodStatus`. Next: the CLI and the HTTP pages show it. Source: pkg/kubelet/kubelet_pods.go
+(convertToAPIContainerStatuses, generateAPIPodStatus), pkg/kubelet/status/generate.go,
+pkg/kubelet/prober/prober_manager.go (UpdatePodStatus). A container counts as running for `started` and `ready` once its
+postStart hook has ended.
 """
 
 from __future__ import annotations
