@@ -82,7 +82,7 @@ class Admitted(Life):
         return status.state.waiting.reason, status.state.waiting.message
 
 
-def test_a_pod_that_needs_nothing_asks_nobody() -> None:
+def test_a_pod_without_needs_sends_no_requests() -> None:
     assert Admitted().apply(manifest()).kinds == ["SpecAccepted", "SandboxStartRequested"]
 
 
@@ -126,7 +126,7 @@ def test_several_resources_are_one_answer() -> None:
     assert (granted.answer.envs, granted.pre_start) == ({"A": "1", "B": "2"}, True)
 
 
-def test_not_yet_is_waited_for_and_said() -> None:
+def test_a_deferred_claim_waits_and_shows_why() -> None:
     life = Admitted().apply(manifest(wants(), container("other")))
     assert life.puts_off(message="waiting for a device plugin").kinds == ["DevicesAwaited"]
     assert life.told == ((WAITING, "waiting for a device plugin"),)
@@ -138,7 +138,7 @@ def test_not_yet_is_waited_for_and_said() -> None:
     assert life.sandbox_up().waiting("other")[0] != WAITING
 
 
-def test_what_is_not_answered_is_asked_again() -> None:
+def test_an_unanswered_request_is_repeated() -> None:
     life = Admitted().apply(manifest(wants()))
     first = life.only(pod.DevicesRequested)
     assert life.due == life.at + 60_000
@@ -154,7 +154,7 @@ def test_what_is_not_answered_is_asked_again() -> None:
     assert life.due is None
 
 
-def test_a_clock_that_was_put_back_makes_nobody_wait_longer() -> None:
+def test_a_clock_set_back_extends_no_wait() -> None:
     life = Admitted().apply(manifest(wants()))
     life.at -= 3_600_000
     life.puts_off()
@@ -163,7 +163,7 @@ def test_a_clock_that_was_put_back_makes_nobody_wait_longer() -> None:
     assert life.requested == ["app"]
 
 
-def test_a_refused_pod_has_failed_in_the_kubelets_words() -> None:
+def test_a_refused_pod_fails_with_the_kubelets_message() -> None:
     life = Admitted().apply(manifest(wants(), wants("second"))).grants()
     life.refuses("second", "cannot allocate unregistered device x")
     said = "Allocate failed due to cannot allocate unregistered device x, which is unexpected"
@@ -177,7 +177,7 @@ def test_a_refused_pod_has_failed_in_the_kubelets_words() -> None:
     assert life.withdraw().kinds == ["TerminationRequested", "CleanupRequested"]
 
 
-def test_answers_to_others_are_passed_over() -> None:
+def test_replies_to_other_pods_are_ignored() -> None:
     life = Admitted().apply(manifest(wants(), container("other")))
     for name in ("other", "nobody"):
         assert life.grants(name).said == ()
@@ -188,7 +188,7 @@ def test_answers_to_others_are_passed_over() -> None:
     assert life.allows().said == ()
 
 
-def test_all_is_given_back_when_nothing_runs_any_more() -> None:
+def test_everything_is_released_once_nothing_runs() -> None:
     life = Admitted().runs()
     life.withdraw()
     assert "DevicesReleased" not in life.kinds
@@ -213,7 +213,7 @@ def test_a_failed_pod_gives_its_devices_back() -> None:
     assert "DevicesReleased" in life.kinds
 
 
-def test_another_sandbox_asks_anew() -> None:
+def test_a_new_sandbox_requests_again() -> None:
     life = Admitted().runs()
     life.when_sandbox_dies().wake()
     asked = life.only(pod.DevicesRequested)
@@ -265,7 +265,7 @@ def test_a_container_that_left_the_spec_gives_back() -> None:
     assert life.only(pod.DevicesReleased).containers == ("b",)
 
 
-def test_where_nobody_gives_devices_the_container_waits_and_says_so() -> None:
+def test_without_a_devices_kind_the_container_waits_and_shows_why() -> None:
     life = Admitted(frozenset()).apply(manifest(wants(), container("other")))
     assert life.kinds == ["SpecAccepted", "AdmissionBegan", "SandboxStartRequested"]
     assert life.only(pod.AdmissionBegan).kinds == ()
@@ -286,7 +286,7 @@ def told(life: Admitted) -> Admitted:
     return life
 
 
-def test_plugins_are_told_before_a_start() -> None:
+def test_plugins_get_pre_start_before_a_start() -> None:
     life = told(Admitted())
     assert life.kinds == ["ImageReady", "ContainerStartRequested", "PreStartRequested"]
     assert "container/app" not in life.effects
@@ -298,7 +298,7 @@ def test_plugins_are_told_before_a_start() -> None:
     assert life.image_there().only(pod.PreStartRequested).attempt == 1
 
 
-def test_who_does_not_answer_before_a_start_is_asked_again() -> None:
+def test_an_unanswered_pre_start_is_repeated() -> None:
     life = told(Admitted())
     assert life.due == life.at + 60_000
     assert life.wake().kinds == ["PreStartRequested"]
@@ -306,7 +306,7 @@ def test_who_does_not_answer_before_a_start_is_asked_again() -> None:
     assert life.due is None
 
 
-def test_a_start_that_plugins_do_not_allow_is_tried_again() -> None:
+def test_a_start_that_plugins_do_not_allow_is_retried() -> None:
     life = told(Admitted())
     life.when(devices.PreStartFailed(**life.who("app"), attempt=0, message="no"))
     assert life.waiting() == ("CreateContainerConfigError", "no")
@@ -367,7 +367,7 @@ def test_what_runs_keeps_its_devices_in_a_new_log() -> None:
     assert life.state.wishes["app"].devices == {GPU: ("d1",)}
 
 
-def test_what_was_found_is_kept_until_there_is_somebody_to_tell() -> None:
+def test_found_devices_are_kept_until_a_devices_kind_is_hosted() -> None:
     life = Admitted(frozenset()).when(adopted(manifest(wants())))
     assert life.state.wishes["app"].phase == "found"
     life.decider = decider(KINDS)

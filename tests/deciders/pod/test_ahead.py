@@ -109,7 +109,7 @@ def discarded(life: Life, name: str = "app") -> Life:
     return life.answer(f"create/{name}", refused, reason="CreateContainerError", message=wanted.OUTDATED)
 
 
-def test_what_was_created_for_a_sandbox_that_failed_is_removed_before_the_next_one_is_made() -> None:
+def test_a_container_created_for_a_failed_sandbox_is_removed_before_the_next_sandbox() -> None:
     life = created().answer("sandbox", signals.SandboxRefused, message="no room")
     assert list(life.effects) == ["create/app"]
     assert life.due is None, "the next try waits for the removal"
@@ -147,7 +147,7 @@ def test_what_was_created_for_a_sandbox_that_another_try_replaced_is_removed() -
     assert create.sandbox_id == "sandbox-again"
 
 
-def test_what_was_created_for_a_sandbox_that_died_is_removed_before_the_next_one_is_made() -> None:
+def test_a_container_created_for_a_dead_sandbox_is_removed_before_the_next_sandbox() -> None:
     life = created()
     life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
     assert list(life.effects) == ["create/app"]
@@ -160,7 +160,7 @@ def starting(**spec: object) -> Life:
     return created(**spec).sandbox_up()
 
 
-def test_what_is_being_started_is_not_removed_when_its_definition_is_taken_out() -> None:
+def test_a_starting_container_is_not_removed_when_its_definition_is() -> None:
     life = starting().apply(manifest(container("other")))
     assert isinstance(life.effects["container/app"], wanted.StartContainer)
     assert "create/app" not in life.effects
@@ -201,7 +201,7 @@ def test_a_creation_for_a_sandbox_that_failed_is_not_used() -> None:
     assert start.made_id == ""
 
 
-def test_a_changed_image_is_looked_for_anew() -> None:
+def test_a_changed_image_is_looked_up_again() -> None:
     life = created().apply(manifest(container(image="busybox:2")))
     life.sandbox_up()
     assert life.kinds == ["SandboxStarted", "ImageEnsureRequested"]
@@ -224,7 +224,7 @@ def test_a_pod_that_is_over_starts_nothing_that_was_created() -> None:
     assert list(life.effects) == ["pod"]
 
 
-def test_a_sandbox_that_dies_at_once_is_made_anew_when_the_creation_under_way_is_removed() -> None:
+def test_a_sandbox_that_dies_early_is_replaced_once_the_creation_is_removed() -> None:
     life = made().image_there()
     life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
@@ -396,14 +396,14 @@ def test_the_clean_up_of_a_pod_waits_for_a_successor_under_way_and_its_sandbox_d
     assert life.kinds == ["ContainerCreateFailed", "CleanupRequested"]
 
 
-def test_a_container_that_is_taken_out_stays_known_until_its_creation_has_ended() -> None:
+def test_a_removed_container_stays_known_until_its_creation_has_ended() -> None:
     life = failing().apply(manifest(container("other")))
     life.dies(code=137)
     discarded(life)
     assert life.state.container("app") is None
 
 
-def test_what_was_created_of_a_container_that_is_taken_out_is_removed() -> None:
+def test_the_creation_of_a_removed_container_is_discarded() -> None:
     life = created().apply(manifest(container("other")))
     assert life.state.container("app").kind == "left"
     discarded(life)
@@ -453,7 +453,7 @@ def test_a_long_grace_has_no_successor_created() -> None:
     assert life.kinds == ["ContainerProbed", "ContainerStopRequested"]
 
 
-def test_somebody_starts_the_dead_container_again_while_its_successor_is_created() -> None:
+def test_the_dead_container_is_restarted_from_outside_while_its_successor_is_created() -> None:
     life = failing().dies(code=137)
     life.runs("app-0", started_at=life.at + 5_000)
     assert life.state.container("app").phase in ("pulling", "running")

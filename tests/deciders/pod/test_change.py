@@ -10,7 +10,7 @@ from chronolet_schemas import pod, podspec
 from tests.deciders.pod.life import POD, RAW, T0, Life, container, manifest, running, with_port
 
 
-def test_the_same_spec_again_says_nothing() -> None:
+def test_the_same_spec_again_is_ignored() -> None:
     running().apply(manifest()).then()
 
 
@@ -34,7 +34,7 @@ def test_a_change_that_starts_nothing_is_kept_for_the_day_that_the_log_is_lost()
     assert life.effects == {}
 
 
-def test_a_change_is_kept_after_the_start_that_was_asked_for_before_it() -> None:
+def test_a_change_is_stored_after_the_start_requested_before_it() -> None:
     life = Life().apply(manifest()).apply(relabelled(a="b"))
     assert list(life.effects) == ["sandbox"]
     life.sandbox_up().image_there()
@@ -65,7 +65,7 @@ def test_a_changed_container_is_replaced_under_any_policy() -> None:
     assert life.kept().effects == {}
 
 
-def test_under_never_a_changed_container_that_cannot_be_run_is_not_tried_again() -> None:
+def test_under_never_a_changed_container_that_cannot_be_run_is_not_retried() -> None:
     life = running(restart_policy="Never").apply(manifest(container(args=("x",)), restart_policy="Never")).stopped()
     life.image_there().answer(
         "container/app", signals.ContainerRefused, reason="RunContainerError", message="no", id="app-1"
@@ -82,7 +82,7 @@ def test_a_changed_definition_has_a_back_off_of_its_own() -> None:
     assert life.only(pod.RestartScheduled).back_off_seconds == 10
 
 
-def test_another_image_is_tried_at_once() -> None:
+def test_another_image_is_pulled_immediately() -> None:
     life = Life().apply(manifest()).sandbox_up()
     assert life.apply(manifest(container(image="busybox:2"))).kinds == ["SpecAccepted", "ImageEnsureRequested"]
     life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="no")
@@ -93,7 +93,7 @@ def test_another_image_is_tried_at_once() -> None:
     assert life.state.container("app").image_failures == 1
 
 
-def test_another_definition_is_started_at_once_after_a_failed_start() -> None:
+def test_another_definition_starts_immediately_after_a_failed_start() -> None:
     life = Life().apply(manifest()).sandbox_up().image_there().fail("container/app")
     assert life.apply(manifest(container(args=("x",)))).kinds == ["SpecAccepted", "ImageEnsureRequested"]
 

@@ -142,7 +142,7 @@ def test_a_changed_sidecar_is_replaced_in_place() -> None:
     assert phases(life) == {"proxy": "pulling", "app": "running"}
 
 
-def test_another_sandbox_begins_with_the_first_init_container() -> None:
+def test_a_new_sandbox_starts_with_the_first_init_container() -> None:
     life = begun(container("one"), sidecar(), restart_policy="OnFailure")
     life.start("one").dies("one", 0, reason="Completed").start("proxy").start("app").sandbox_dies()
     life.stopped("container/app", 137).stopped("container/proxy").sandbox_up()

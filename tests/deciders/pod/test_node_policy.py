@@ -25,7 +25,7 @@ def of(policy: Policy, *kinds: str) -> Life:
     return life
 
 
-def test_a_forbidden_kernel_parameter_rejects_the_pod_before_anything_is_made() -> None:
+def test_a_forbidden_kernel_parameter_rejects_the_pod_before_its_sandbox() -> None:
     life = of(Policy()).apply(manifest(**UNSAFE))
     assert life.kinds == ["SpecAccepted", "PodFailed"]
     said = 'forbidden sysctl: "kernel.msgmax" not allowlisted'
@@ -59,7 +59,7 @@ def test_labels_that_do_not_match_reject_the_pod_where_they_are_enforced() -> No
     assert of(fits).apply(manifest(**SELECTS)).kinds == ["SpecAccepted", "SandboxStartRequested"]
 
 
-def test_labels_that_do_not_match_are_told_once_where_they_are_not_enforced() -> None:
+def test_unmatched_labels_are_reported_once_unless_enforced() -> None:
     life = of(Policy(name="n", labels={"disk": "hdd"})).apply(manifest(**SELECTS))
     assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
     said = "spec.nodeSelector: the node does not have the label disk=ssd; the pod runs anyway, see"
@@ -86,7 +86,7 @@ def awaited(message: str = SAID) -> qos.HostPortsAwaited:
     return qos.HostPortsAwaited(pod=POD, uid="u1", needs=needs, holder="default/other", message=message, asked_at=1)
 
 
-def test_a_pod_waits_for_a_port_of_the_node_and_says_who_holds_it() -> None:
+def test_a_pod_waits_for_a_host_port_and_names_its_holder() -> None:
     life = Shared().apply(manifest(container("app"), container("side"))).when(awaited())
     assert life.facts == (pod.HostPortsAwaited(pod=POD, uid="u1", holder="default/other", message=SAID),)
     life.tells(("WaitingForHostPorts", SAID))

@@ -46,7 +46,7 @@ class Shared(Life):
         return self.apply(pod_ or manifest(asks())).grants().sandbox_up().start()
 
 
-def test_nothing_is_made_before_there_is_room_for_it() -> None:
+def test_nothing_is_created_before_the_share_is_granted() -> None:
     life = Shared().apply(manifest(asks()))
     needs = PodNeeds(qos_class="Burstable", cpu_request_milli=500)
     assert life.kinds == ["SpecAccepted", "AdmissionBegan", "CgroupRequested"]
@@ -66,7 +66,7 @@ def test_nothing_is_made_before_there_is_room_for_it() -> None:
     assert started.cgroup_parent == PARENT
 
 
-def test_where_nobody_shares_out_the_node_nobody_is_missed() -> None:
+def test_a_pod_starts_without_a_hosted_qos() -> None:
     life = Shared("devices").apply(manifest(asks()))
     assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
     sandbox: Any = life.effects["sandbox"]
@@ -98,7 +98,7 @@ def test_a_request_is_repeated_until_it_is_answered() -> None:
     assert life.kinds == ["CgroupGranted"]
 
 
-def test_a_pod_that_does_not_fit_is_rejected_in_the_kubelets_words() -> None:
+def test_a_pod_that_does_not_fit_is_rejected_with_the_kubelets_message() -> None:
     life = Shared().apply(manifest(asks("9"))).refuses()
     status = pod_status(life.state)
     assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {SAID}")
@@ -109,7 +109,7 @@ def test_a_pod_that_does_not_fit_is_rejected_in_the_kubelets_words() -> None:
 
 
 @pytest.mark.parametrize("answer", ["other", "early"])
-def test_answers_that_nobody_waits_for(answer: str) -> None:
+def test_unexpected_replies_are_ignored(answer: str) -> None:
     life = Shared().apply(manifest(asks()))
     if answer == "early":
         life = Shared("devices").apply(manifest(asks()))
@@ -117,7 +117,7 @@ def test_answers_that_nobody_waits_for(answer: str) -> None:
     life.when(qos.CgroupReady(pod=POD, uid=uid, parent=PARENT)).then()
 
 
-def test_a_changed_spec_asks_anew_and_what_it_starts_waits_for_the_answer() -> None:
+def test_a_changed_spec_requests_again_and_its_starts_wait_for_the_reply() -> None:
     life = Shared().runs()
     life.apply(manifest(asks("600m")))
     assert life.only(pod.CgroupRequested).needs.cpu_request_milli == 600

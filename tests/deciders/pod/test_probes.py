@@ -99,7 +99,7 @@ def test_a_command_that_would_be_too_large_stays_as_written() -> None:
     assert resolved(large, probe) == probe
 
 
-def test_a_grpc_probe_is_asked_for_as_it_is() -> None:
+def test_a_grpc_probe_is_requested_unchanged() -> None:
     probe = Probe(grpc=GRPCAction(port=9000, service="health"))
     assert running(container(liveness_probe=probe)).only(pod.ProbingRequested).definition == probe
 
@@ -149,12 +149,12 @@ def test_readiness_and_start_up_make_the_flags() -> None:
 
 
 @pytest.mark.parametrize(("probe", "word"), [("Liveness", "success"), ("Readiness", "failure"), ("Startup", "unknown")])
-def test_an_initial_value_is_no_news(probe: Any, word: Any) -> None:
+def test_an_initial_value_is_ignored(probe: Any, word: Any) -> None:
     life = running(container(**{f"{probe.lower()}_probe": EXEC}))
     result(life, probe, word).then()
 
 
-def test_results_of_other_containers_and_lives_are_no_news() -> None:
+def test_results_of_other_containers_and_lives_are_ignored() -> None:
     life = running(container(readiness_probe=EXEC))
     result(life, "Readiness", "success", id="app-9").then()
     result(life, "Readiness", "success", uid="u0").then()
@@ -164,7 +164,7 @@ def test_results_of_other_containers_and_lives_are_no_news() -> None:
 
 
 @pytest.mark.parametrize(("probe", "word"), [("Liveness", "failure"), ("Readiness", "success"), ("Startup", "failure")])
-def test_a_result_of_the_run_before_is_no_news(probe: Any, word: Any) -> None:
+def test_a_result_of_the_previous_run_is_ignored(probe: Any, word: Any) -> None:
     """Something restarts a dead container while a result of its first run is in flight."""
     life = running(container(**{f"{probe.lower()}_probe": EXEC}))
     life.dies().start().dies()  # the next start waits
@@ -235,7 +235,7 @@ def test_a_pod_that_goes_has_its_own_grace() -> None:
     assert life.only(pod.ContainerStopRequested).grace_period_seconds == 30
 
 
-def test_the_next_container_begins_without_results() -> None:
+def test_the_next_attempt_starts_without_results() -> None:
     life = running(container(readiness_probe=EXEC))
     result(life, "Readiness", "success")
     assert flags(life) == (True, True)
@@ -260,7 +260,7 @@ def test_a_sidecar_gates_what_starts_after_it_and_is_restarted() -> None:
     assert life.state.container("proxy").phase == "pulling"
 
 
-def test_another_spec_is_told_to_the_prober() -> None:
+def test_a_changed_spec_is_sent_to_the_prober() -> None:
     life = running(container(liveness_probe=EXEC, readiness_probe=EXEC))
     result(life, "Readiness", "success")
     other = Probe(exec=ExecAction(command=("false",)))
@@ -282,7 +282,7 @@ def test_a_container_that_leaves_the_spec_is_probed_no_more() -> None:
     assert life.state.container("other") is None
 
 
-def test_the_end_of_a_pod_is_told_to_the_prober() -> None:
+def test_the_end_of_a_pod_is_sent_to_the_prober() -> None:
     life = running(container(liveness_probe=EXEC)).withdraw().stopped()
     life.end()
     assert life.kinds == ["ProbingWithdrawn", "PodEnded"]
@@ -296,7 +296,7 @@ def test_another_definition_is_the_reason_before_the_probe() -> None:
     assert life.kinds == ["ContainerProbed"]
 
 
-def test_where_nobody_probes_each_probe_counts_as_a_success() -> None:
+def test_without_a_prober_each_probe_counts_as_success() -> None:
     life = Life()
     life.decider = decider(frozenset())
     life.apply(manifest(container(liveness_probe=EXEC, readiness_probe=EXEC, startup_probe=EXEC))).sandbox_up().start()
@@ -315,7 +315,7 @@ def test_where_nobody_probes_each_probe_counts_as_a_success() -> None:
     assert (flags(life), life.due) == ((True, False), None)
 
 
-def test_the_prober_is_heard() -> None:
+def test_the_pod_subscribes_to_the_prober() -> None:
     who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", "attempt": 0, "id": "a", "started_at": 1}
     changed = prober.ResultChanged(probe="Liveness", result="success", **who)
     assert kind().subscribes[prober.ResultChanged](changed) == (POD,)

@@ -45,13 +45,13 @@ def test_the_sandbox_waits_for_the_last_process() -> None:
     assert process_ended(life, "two").kinds == ["ContainerProcessEnded", "SandboxStopRequested"]
 
 
-def test_it_waits_for_the_end_of_one_whose_process_nobody_saw() -> None:
+def test_it_waits_for_the_exit_of_an_unobserved_process() -> None:
     life = running(container("one"), container("two")).withdraw()
     process_ended(life, "one")
     assert life.stopped("container/two").kinds == ["ContainerExited", "SandboxStopRequested"]
 
 
-def test_a_stop_that_was_refused_after_all_is_tried_again() -> None:
+def test_a_stop_refused_after_its_process_ended_is_retried() -> None:
     life = process_ended(running().withdraw())
     life.answer("container/app", signals.StopRefused, message="no")
     assert life.wake().kinds == ["ContainerStopRequested"]

@@ -71,7 +71,7 @@ def test_a_pod_that_is_being_created() -> None:
     assert app(life)["state"] == {"waiting": {"reason": "ContainerCreating"}}
 
 
-def test_troubles_with_sandbox_image_and_start_have_their_words() -> None:
+def test_failures_of_sandbox_image_and_start_have_their_reasons() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="port is taken")
     assert app(life)["state"] == {"waiting": {"reason": "ContainerCreating", "message": "port is taken"}}
     life.wake().sandbox_up().answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="none")
