@@ -89,8 +89,8 @@ def test_a_pod_without_needs_sends_no_requests() -> None:
 def test_devices_come_before_the_sandbox() -> None:
     life = Admitted().apply(manifest(wants(count=2), container("other")))
     assert life.kinds == ["SpecAccepted", "AdmissionBegan", "DevicesRequested"]
-    asked = life.only(pod.DevicesRequested)
-    assert (asked.container, asked.role, asked.resources, asked.sandbox) == ("app", "app", {GPU: 2}, 0)
+    request = life.only(pod.DevicesRequested)
+    assert (request.container, request.role, request.resources, request.sandbox) == ("app", "app", {GPU: 2}, 0)
     assert life.effects == {}
     life.grants("app", "d1", "d2", envs={"A": "1"})
     assert life.kinds == ["DevicesGranted", "SandboxStartRequested"]
@@ -166,13 +166,13 @@ def test_a_clock_set_back_extends_no_wait() -> None:
 def test_a_refused_pod_fails_with_the_kubelets_message() -> None:
     life = Admitted().apply(manifest(wants(), wants("second"))).grants()
     life.refuses("second", "cannot allocate unregistered device x")
-    said = "Allocate failed due to cannot allocate unregistered device x, which is unexpected"
-    assert life.told == ((UNEXPECTED, said),)
+    failure = "Allocate failed due to cannot allocate unregistered device x, which is unexpected"
+    assert life.told == ((UNEXPECTED, failure),)
     assert life.recorded[0].severity == "Warning"
     assert life.kinds == ["PodFailed", "DevicesReleased"]
     assert life.only(pod.DevicesReleased).containers == ("app", "second")
     status = pod_status(life.state)
-    assert (status.phase, status.reason, status.message) == ("Failed", UNEXPECTED, f"Pod was rejected: {said}")
+    assert (status.phase, status.reason, status.message) == ("Failed", UNEXPECTED, f"Pod was rejected: {failure}")
     assert life.grants("second").said == ()
     assert life.withdraw().kinds == ["TerminationRequested", "CleanupRequested"]
 
@@ -216,8 +216,8 @@ def test_a_failed_pod_gives_its_devices_back() -> None:
 def test_a_new_sandbox_requests_again() -> None:
     life = Admitted().runs()
     life.when_sandbox_dies().wake()
-    asked = life.only(pod.DevicesRequested)
-    assert asked.sandbox == 1
+    request = life.only(pod.DevicesRequested)
+    assert request.sandbox == 1
     assert "SandboxStartRequested" not in life.kinds
     assert life.puts_off().kinds == ["DevicesAwaited"]
     assert life.grants().kinds[:2] == ["DevicesGranted", "SandboxStartRequested"]
@@ -281,13 +281,13 @@ def test_without_a_devices_kind_the_container_waits_and_shows_why() -> None:
 
 
 # -- before a start ------------------------------------------------------------------------------------------------
-def told(life: Admitted) -> Admitted:
+def awaiting_pre_start(life: Admitted) -> Admitted:
     life.apply(manifest(wants())).grants(pre_start=True).sandbox_up().image_there()
     return life
 
 
 def test_plugins_get_pre_start_before_a_start() -> None:
-    life = told(Admitted())
+    life = awaiting_pre_start(Admitted())
     assert life.kinds == ["ImageReady", "ContainerStartRequested", "PreStartRequested"]
     assert "container/app" not in life.effects
     assert life.allows(attempt=7).said == ()
@@ -299,7 +299,7 @@ def test_plugins_get_pre_start_before_a_start() -> None:
 
 
 def test_an_unanswered_pre_start_is_repeated() -> None:
-    life = told(Admitted())
+    life = awaiting_pre_start(Admitted())
     assert life.due == life.at + 60_000
     assert life.wake().kinds == ["PreStartRequested"]
     life.allows()
@@ -307,7 +307,7 @@ def test_an_unanswered_pre_start_is_repeated() -> None:
 
 
 def test_a_start_that_plugins_do_not_allow_is_retried() -> None:
-    life = told(Admitted())
+    life = awaiting_pre_start(Admitted())
     life.when(devices.PreStartFailed(**life.who("app"), attempt=0, message="no"))
     assert life.waiting() == ("CreateContainerConfigError", "no")
     life.wake()
@@ -321,7 +321,7 @@ def test_a_start_that_plugins_do_not_allow_is_retried() -> None:
 
 
 def test_a_pod_that_is_over_starts_nothing_that_waits_for_leave() -> None:
-    life = told(Admitted())
+    life = awaiting_pre_start(Admitted())
     life.withdraw()
     assert life.kinds == ["TerminationRequested", "ContainerStartFailed", "DevicesReleased", "SandboxStopRequested"]
     assert life.allows().said == ()
@@ -361,8 +361,8 @@ def adopted(one: Pod) -> pod.AdoptPod:
 
 def test_what_runs_keeps_its_devices_in_a_new_log() -> None:
     life = Admitted().when(adopted(manifest(wants())))
-    asked = life.only(pod.DevicesRequested)
-    assert (asked.held, asked.sandbox) == ({GPU: ("d1",)}, 0)
+    request = life.only(pod.DevicesRequested)
+    assert (request.held, request.sandbox) == ({GPU: ("d1",)}, 0)
     assert life.grants().kinds == ["DevicesGranted"]
     assert life.state.wishes["app"].devices == {GPU: ("d1",)}
 

@@ -163,8 +163,8 @@ ENDING = pod.Ending(reason="Deleted", grace_period_seconds=30, deadline=T0 + 900
 def test_a_termination_that_had_begun_continues_with_the_rest_of_its_grace() -> None:
     life = Life().when(command(SANDBOX, found(), ending=ENDING))
     assert life.kinds == ["PodAdopted", "TerminationRequested", "ContainerStopRequested"]
-    asked = life.only(pod.ContainerStopRequested)
-    assert (asked.reason, asked.grace_period_seconds, asked.deadline) == ("Deleted", 30, T0 + 9000)
+    request = life.only(pod.ContainerStopRequested)
+    assert (request.reason, request.grace_period_seconds, request.deadline) == ("Deleted", 30, T0 + 9000)
     assert {effect.ending for effect in life.effects.values()} == {ENDING}, "and the workers keep it"
 
 

@@ -69,11 +69,11 @@ def test_unreadable_secrets_are_reported_and_the_pull_continues() -> None:
 
 
 def test_a_registry_that_cannot_serve_has_a_reason_of_its_own_and_a_back_off() -> None:
-    words = "received unexpected HTTP status: 503 Service Unavailable"
-    message = f"image pull failed for busybox:1 because the registry is unavailable: {words}"
+    detail = "received unexpected HTTP status: 503 Service Unavailable"
+    message = f"image pull failed for busybox:1 because the registry is unavailable: {detail}"
     life = pulling().answer("container/app", signals.ImageRefused, reason="RegistryUnavailable", message=message)
     life.tells(
-        ("Failed", f'Failed to pull image "busybox:1": RegistryUnavailable: {words}'),
+        ("Failed", f'Failed to pull image "busybox:1": RegistryUnavailable: {detail}'),
         ("Failed", "Error: RegistryUnavailable"),
     )
     life.wake()
@@ -151,7 +151,7 @@ def test_missing_secrets_are_reported_once_and_the_pull_continues() -> None:
     assert given_to_the_pull(life) == [("b", "d2")]
     two = private("a", log=True)
     life = applied(Life(), two).sandbox_up().tells(LOST_A)
-    assert sorted(life.effects) == ["container/app", "container/log"], "two pulls, one word"
+    assert sorted(life.effects) == ["container/app", "container/log"], "two pulls, one report"
 
 
 def test_a_secret_that_comes_later_is_given_to_the_next_try() -> None:

@@ -28,13 +28,13 @@ def of(policy: Policy, *kinds: str) -> Life:
 def test_a_forbidden_kernel_parameter_rejects_the_pod_before_its_sandbox() -> None:
     life = of(Policy()).apply(manifest(**UNSAFE))
     assert life.kinds == ["SpecAccepted", "PodFailed"]
-    said = 'forbidden sysctl: "kernel.msgmax" not allowlisted'
-    life.tells(("SysctlForbidden", said))
+    text = 'forbidden sysctl: "kernel.msgmax" not allowlisted'
+    life.tells(("SysctlForbidden", text))
     status = pod_status(life.state)
     assert (status.phase, status.reason, status.message) == (
         "Failed",
         "SysctlForbidden",
-        f"Pod was rejected: {said}",
+        f"Pod was rejected: {text}",
     )
     assert life.effects == {}
     assert of(Policy(allowed_unsafe_sysctls=("kernel.msg*",))).apply(manifest(**UNSAFE)).kinds[-1] == (
@@ -62,9 +62,9 @@ def test_labels_that_do_not_match_reject_the_pod_where_they_are_enforced() -> No
 def test_unmatched_labels_are_reported_once_unless_enforced() -> None:
     life = of(Policy(name="n", labels={"disk": "hdd"})).apply(manifest(**SELECTS))
     assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
-    said = "spec.nodeSelector: the node does not have the label disk=ssd; the pod runs anyway, see"
-    (told,) = [one for one in life.recorded if isinstance(one, kube_events.Recorded)]
-    assert (told.severity, told.reason, told.message) == ("Warning", "NodeAffinity", f"{said} --node-affinity")
+    text = "spec.nodeSelector: the node does not have the label disk=ssd; the pod runs anyway, see"
+    (event,) = [one for one in life.recorded if isinstance(one, kube_events.Recorded)]
+    assert (event.severity, event.reason, event.message) == ("Warning", "NodeAffinity", f"{text} --node-affinity")
     life.answer("sandbox", signals.SandboxRefused, message="no").wake()
     assert "NodeAffinity" not in [one.reason for one in life.recorded]
     assert of(Policy(name="n", labels={"disk": "ssd"})).apply(manifest(**SELECTS)).recorded == ()
@@ -72,8 +72,8 @@ def test_unmatched_labels_are_reported_once_unless_enforced() -> None:
 
 
 def test_the_policy_of_a_node_as_it_was_described() -> None:
-    told = node(name="n", labels={"a": "b"}, node_affinity="enforce", allowed_unsafe_sysctls=("net.*",))
-    assert policy_of(told) == Policy(
+    described = node(name="n", labels={"a": "b"}, node_affinity="enforce", allowed_unsafe_sysctls=("net.*",))
+    assert policy_of(described) == Policy(
         name="n", labels={"a": "b"}, node_affinity="enforce", allowed_unsafe_sysctls=("net.*",)
     )
 

@@ -86,11 +86,11 @@ def test_devices_come_first() -> None:
 
 def test_a_request_is_repeated_until_it_is_answered() -> None:
     life = Shared().apply(manifest(asks()))
-    asked = life.only(pod.CgroupRequested)
-    assert life.due == asked.requested_at + ASK_AGAIN_MS
+    request = life.only(pod.CgroupRequested)
+    assert life.due == request.requested_at + ASK_AGAIN_MS
     life.when(Due(at=life.due), at=life.due)
-    assert life.only(pod.CgroupRequested).needs == asked.needs
-    assert life.due == asked.requested_at + 2 * ASK_AGAIN_MS
+    assert life.only(pod.CgroupRequested).needs == request.needs
+    assert life.due == request.requested_at + 2 * ASK_AGAIN_MS
     life.grants()
     assert life.due is None
     life.grants().then()
@@ -156,7 +156,7 @@ def test_a_pod_that_runs_when_the_log_is_new_is_not_to_be_refused() -> None:
     life = Shared("devices").apply(manifest(asks())).sandbox_up().start()
     life.decider = decider(frozenset(("qos",)))
     life.apply(manifest(asks(), termination_grace_period_seconds=7))
-    asked = life.only(pod.CgroupRequested)
-    assert asked.running
+    request = life.only(pod.CgroupRequested)
+    assert request.running
     life.grants()
     assert life.state.share.parent == PARENT

@@ -24,7 +24,7 @@ def test_the_sandbox_is_stopped_while_the_runtime_tidies_up_after_the_container(
         pod.ContainerProcessEnded(pod=POD, uid="u1", container="app", attempt=0, id="app-0"),
         pod.SandboxStopRequested(pod=POD, uid="u1", attempt=0, id="sandbox-0"),
     ).tells()
-    assert set(life.effects) == {"container/app", "sandbox"}, "how the container ended is still to be told"
+    assert set(life.effects) == {"container/app", "sandbox"}, "the exit is not reported yet"
     assert life.stopped().kinds == ["ContainerExited"]
     life.end()
     assert life.state is None

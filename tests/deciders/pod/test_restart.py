@@ -9,7 +9,7 @@ from chronolet_schemas import pleg, pod
 from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
 
 
-def times_told(life: Life) -> int:
+def times_reported(life: Life) -> int:
     return sum(reason == "BackOff" for reason, _ in life.told)
 
 
@@ -27,9 +27,9 @@ def test_the_first_restart_is_immediate_and_the_next_ones_wait() -> None:
     waits, tellings = [], []
     for attempt in range(8):
         life.dies(code=1)
-        died, times = life.at, times_told(life)
+        died, times = life.at, times_reported(life)
         while "container/app" not in life.effects:
-            times += times_told(life.wake())
+            times += times_reported(life.wake())
         waits.append((life.at - died) // 1000)
         tellings.append(times)
         life.start()

@@ -148,8 +148,8 @@ def test_an_unobserved_exit_is_reported_as_unknown() -> None:
 def test_an_unobserved_exit_is_reported_once_for_each_container() -> None:
     gone = "ContainerStatusUnknown"
     life = running(container("app"), container("other")).dies("other", code=137, reason=gone)
-    words = "could not be located: its real exit status is unknown and reported as exit code 137"
-    assert (gone, f"Container other {words}") in life.told
+    text = "could not be located: its real exit status is unknown and reported as exit code 137"
+    assert (gone, f"Container other {text}") in life.told
     (event,) = (one for one in life.recorded if one.reason == gone)
     assert (event.severity, event.field_path) == ("Warning", "spec.containers{other}")
 

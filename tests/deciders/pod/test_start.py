@@ -43,8 +43,13 @@ def test_a_spec_leads_to_a_sandbox_then_images_then_starts() -> None:
 
 def test_pod_events_name_the_container_field() -> None:
     life = running()
-    told = life.said[-1]
-    assert (told.namespace, told.name, told.uid, told.field_path) == ("default", "web", "u1", "spec.containers{app}")
+    event = life.said[-1]
+    assert (event.namespace, event.name, event.uid, event.field_path) == (
+        "default",
+        "web",
+        "u1",
+        "spec.containers{app}",
+    )
 
 
 def test_containers_start_in_the_specs_order() -> None:
@@ -103,7 +108,7 @@ def test_an_image_that_cannot_be_pulled_waits_longer_each_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "recorded"),
     [
         (
             "ErrImageNeverPull",
@@ -112,10 +117,10 @@ def test_an_image_that_cannot_be_pulled_waits_longer_each_time() -> None:
         ("InvalidImageName", ("InspectFailed", "bad")),
     ],
 )
-def test_other_troubles_with_an_image(reason: str, told: tuple[str, str]) -> None:
+def test_other_troubles_with_an_image(reason: str, recorded: tuple[str, str]) -> None:
     life = Life().apply(manifest()).sandbox_up()
     life.answer("container/app", signals.ImageRefused, reason=reason, message="bad").tells(
-        told, ("Failed", f"Error: {reason}")
+        recorded, ("Failed", f"Error: {reason}")
     )
     # Only a pull has a back-off: these keep their reason and are retried in each sync.
     for _ in range(3):
@@ -286,11 +291,11 @@ def test_before_any_spec_there_is_nothing() -> None:
 def test_unavailable_volumes_are_retried_as_the_kubelet_does() -> None:
     """Source: pkg/volume/util/operationexecutor (FailedMount), goroutinemap/exponentialbackoff."""
     life = Life().apply(manifest(container("app"), container("log"))).sandbox_up().image_there("app").image_there("log")
-    said = 'MountVolume.SetUp failed for volume "x" : hostPath type check failed: /x is not a directory'
+    message = 'MountVolume.SetUp failed for volume "x" : hostPath type check failed: /x is not a directory'
     waits = []
     for _ in range(10):
-        life.answer("container/app", signals.ContainerRefused, reason="FailedMount", message=said)
-        life.tells(("FailedMount", said))
+        life.answer("container/app", signals.ContainerRefused, reason="FailedMount", message=message)
+        life.tells(("FailedMount", message))
         assert [event.field_path for event in life.said if isinstance(event, Recorded)] == [""], "it is the pod's"
         one = life.state.container("app")
         assert one.phase == "start_failed"

@@ -77,8 +77,8 @@ def test_failures_of_sandbox_image_and_start_have_their_reasons() -> None:
     life.wake().sandbox_up().answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="none")
     assert app(life)["state"] == {"waiting": {"reason": "ErrImagePull", "message": "none"}}
     life.wake()
-    told = 'Back-off pulling image "busybox:1": ErrImagePull: none'
-    back_off = {"waiting": {"reason": "ImagePullBackOff", "message": told}}
+    text = 'Back-off pulling image "busybox:1": ErrImagePull: none'
+    back_off = {"waiting": {"reason": "ImagePullBackOff", "message": text}}
     assert app(life)["state"] == back_off
     life.wake()
     assert app(life)["state"] == back_off
