@@ -33,7 +33,7 @@ def answered(state: State, message: signals.EffectResult | EffectFailed, now: in
     if isinstance(effect, wanted.KeepSpec):
         return _spec(state, message)
     answer = _refusal(effect, message) if isinstance(message, EffectFailed) else message
-    return _MEANINGS[type(effect)](state, effect, answer, now)
+    return _HANDLERS[type(effect)](state, effect, answer, now)
 
 
 def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.EffectResult:
@@ -279,7 +279,7 @@ def _cleanup(state: State, _effect: wanted.Cleanup, answer: signals.EffectResult
             return _NOTHING
 
 
-_MEANINGS: Mapping[type[Effect], Callable[[State, Any, signals.EffectResult, int], Sequence[Event]]] = {
+_HANDLERS: Mapping[type[Effect], Callable[[State, Any, signals.EffectResult, int], Sequence[Event]]] = {
     wanted.StartSandbox: _sandbox,
     wanted.FindSandbox: _sandbox,
     wanted.StopSandbox: _sandbox,

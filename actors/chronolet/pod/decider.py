@@ -115,7 +115,7 @@ def _settled(
 
 
 def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Event]:
-    """The steps, or the pod's rejection where they lead to a sandbox and the node's policy forbids the pod."""
+    """The steps, or the pod's rejection if they lead to a sandbox and the node's policy forbids the pod."""
     if state.sandbox.phase not in ("absent", "failed", "dead") or not any(isinstance(one, _STARTS) for one in steps):
         return steps
     rejected = rejection(policy, state.manifest)

@@ -144,7 +144,8 @@ def test_an_unanswered_request_is_repeated() -> None:
     assert life.due == life.at + 60_000
     again = life.wake().only(pod.DevicesRequested)
     assert (again.requested_at, again.container) == (first.requested_at + 60_000, "app")
-    assert life.waiting() == (WAITING, "no reply from the kind `devices`: does a process of this node host it?")
+    message = "waiting for a reply from the kind `devices`: does a process of this node host it?"
+    assert life.waiting() == (WAITING, message)
     life.puts_off()
     assert life.due == life.at + 300_000
     life.wake()

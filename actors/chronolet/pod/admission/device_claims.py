@@ -21,7 +21,7 @@ KIND = "devices"
 ASK_AGAIN_MS, ASK_AGAIN_AWAITED_MS = 60_000, 300_000
 """The interval between repeated requests: without a reply, and after a reply that defers the claim."""
 
-_UNANSWERED = "no reply from the kind `devices`: does a process of this node host it?"
+_UNANSWERED = "waiting for a reply from the kind `devices`: does a process of this node host it?"
 
 _ROLES: dict[ContainerKind, Role] = {"init": "init", "sidecar": "sidecar", "app": "app"}
 

@@ -21,7 +21,7 @@ IMAGE_REPORT_MS = 12_500
 after 60 s (a crash loop's error states its duration) or 10 s (an image's error does not), plus a random jitter of up to
 half of that. These values are the mean (pod_workers.go, completeWork)."""
 
-_FIRST_LOOK_MS = 1_000
+_FIRST_SYNC_MS = 1_000
 
 FAILED_MOUNT = "FailedMount"
 """The reason of a container start that failed because of the pod's volumes."""
@@ -60,7 +60,7 @@ def image_failed_milliseconds(failures: int) -> int:
     """How long ErrImagePull is shown before ImagePullBackOff: until the kubelet's next sync. After the first failure
     that comes soon, because the pod's sandbox has just started.
     """
-    return _FIRST_LOOK_MS if failures <= 1 else IMAGE_REPORT_MS
+    return _FIRST_SYNC_MS if failures <= 1 else IMAGE_REPORT_MS
 
 
 def next_report_at(now: int, until: int, pause_milliseconds: int) -> int:
