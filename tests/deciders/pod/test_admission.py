@@ -272,7 +272,7 @@ def test_without_a_devices_kind_the_container_waits_and_shows_why() -> None:
     assert life.only(pod.AdmissionBegan).kinds == ()
     life.sandbox_up()
     assert life.waiting()[0] == WAITING
-    assert "`devices` does not take part" in life.waiting()[1]
+    assert "does not host the kind `devices`" in life.waiting()[1]
     life.start("other")
     # The node restarts with that kind.
     life.decider = decider(KINDS)
