@@ -99,7 +99,7 @@ def start_allowed(state: State, one: Container) -> bool:
 
 
 def released(state: State) -> Iterator[Event]:
-    """Release everything; for a pod of which nothing runs or will run."""
+    """Release everything, for a pod that no longer runs and will not run again."""
     yield from device_claims.all_released(state)
     yield from node_share.released(state)
 

@@ -55,7 +55,7 @@ def granted(state: State) -> bool:
 
 
 def released(state: State) -> Iterator[Event]:
-    """Release the share once the sandbox does not run; for a pod of which nothing runs or will run."""
+    """Release the share once no sandbox runs, for a pod that will not run again."""
     if state.share.phase != "none" and state.sandbox.phase in ("absent", "failed", "dead"):
         yield pod.CgroupReleased(pod=state.pod, uid=state.uid)
 
