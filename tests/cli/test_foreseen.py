@@ -69,7 +69,7 @@ def test_labels_that_do_not_match_and_forbidden_kernel_parameters() -> None:
     assert said.status == 0
     assert said.err == (
         "warning: pod default/c: spec.nodeSelector: the node does not have the label disk=ssd; "
-        "the pod runs here all the same, see --node-affinity\n"
+        "the pod runs anyway, see --node-affinity\n"
     )
     text = (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: s}\nspec:\n"

@@ -1,6 +1,6 @@
-"""The pod kind: what it listens to, and which workers run its effects.
+"""The pod kind: its subscriptions, its commands and the workers that run its effects.
 
-Comes in: the workers, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+Input: the workers, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def kind(
     takes_part: frozenset[str] = frozenset(),
     policy: Policy | None = None,
 ) -> Kind[State]:
-    """The Kind; `effects` are `effects.jobs(...)`, bound to a runtime. `takes_part`: the kinds that are asked before a
-    pod is started; `policy`: what the node says of it before they are.
+    """The Kind. `effects`: the workers from `effects.jobs(...)`, bound to a runtime. `takes_part`: the kinds that this
+    node hosts for admission and probing. `policy`: the node's own checks, which come before admission by those kinds.
     """
     return Kind(
         name="pod",

@@ -1,6 +1,6 @@
-"""What the answers of a pod's effects mean: the facts that follow from them, before the pod does anything about them.
+"""The facts that follow from the result of a pod's effect. The pod's reaction to them is up to `plan`.
 
-Comes in: State, an effect's answer, now. Goes out: events of the pod; none if the answer is outdated. Next: `decider`.
+Input: State, an effect's result, now. Output: events of the pod; none if the result is outdated. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from chronolet_schemas.envelope import Event
 
 _RETRY_MS = RESYNC_SECONDS * 1000
 _NOTHING: tuple[Event, ...] = ()
+_ContainerEffect = wanted.EnsureImage | wanted.ContainerEffect | wanted.FindContainer | wanted.DiscardContainer
 
 
-def answered(state: State, message: signals.Answer | EffectFailed, now: int) -> Sequence[Event]:
-    """An effect answers, if it is one that is still wanted."""
+def answered(state: State, message: signals.EffectResult | EffectFailed, now: int) -> Sequence[Event]:
+    """The events for an effect's result; none unless the effect is still outstanding."""
     effect = next(
         (one for one in outstanding(state) if (one.subject, one.intent) == (message.subject, message.intent)), None
     )
@@ -32,11 +33,11 @@ def answered(state: State, message: signals.Answer | EffectFailed, now: int) -> 
     if isinstance(effect, wanted.KeepSpec):
         return _spec(state, message)
     answer = _refusal(effect, message) if isinstance(message, EffectFailed) else message
-    return _MEANINGS[type(effect)](state, effect, answer, now)
+    return _HANDLERS[type(effect)](state, effect, answer, now)
 
 
-def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.Answer:
-    """What a worker that raised, or did not end in time, has to be taken for."""
+def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.EffectResult:
+    """The refusal to record for a worker that raised or timed out."""
     message = f"timed out: {failed.error}" if failed.timed_out else failed.error
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
@@ -52,8 +53,8 @@ def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.Answer:
             return _REFUSALS[type(effect)](message=message, **to)
 
 
-def _spec(state: State, answer: signals.Answer | EffectFailed) -> Sequence[Event]:
-    """A spec that could not be kept is still to be kept: the kernel tries again, and each time it is said."""
+def _spec(state: State, answer: signals.EffectResult | EffectFailed) -> Sequence[Event]:
+    """A spec that could not be written stays outstanding: the kernel retries, and each failure is a KubeEvent."""
     if isinstance(answer, EffectFailed):
         return (event_reasons.not_kept(state, answer.error),)
     return (pod.SpecKept(pod=state.pod, uid=state.uid, digest=state.digest),)
@@ -62,22 +63,24 @@ def _spec(state: State, answer: signals.Answer | EffectFailed) -> Sequence[Event
 def _sandbox(
     state: State,
     effect: wanted.StartSandbox | wanted.FindSandbox | wanted.StopSandbox,
-    answer: signals.Answer,
+    answer: signals.EffectResult,
     now: int,
 ) -> Sequence[Event]:
-    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": effect.attempt}
+    identity: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": effect.attempt}
     match answer:
         case signals.SandboxMade():
             known = state.sandbox.id == answer.id
-            return _NOTHING if known else (pod.SandboxCreated(id=answer.id, **who),)
+            return _NOTHING if known else (pod.SandboxCreated(id=answer.id, **identity),)
         case signals.SandboxUp():
-            who |= {"ip": answer.ip, "host_ip": answer.host_ip, "started_at": answer.started_at}
-            return (pod.SandboxStarted(id=answer.id, **who),)
+            identity |= {"ip": answer.ip, "host_ip": answer.host_ip, "started_at": answer.started_at}
+            return (pod.SandboxStarted(id=answer.id, **identity),)
         case signals.SandboxRefused():
-            return (pod.SandboxStartFailed(message=answer.message, retry_at=now + _RETRY_MS, **who),)
+            return (pod.SandboxStartFailed(message=answer.message, retry_at=now + _RETRY_MS, **identity),)
         case signals.StopRefused():
             return (
-                pod.SandboxStopFailed(id=state.sandbox.id, message=answer.message, retry_at=now + _RETRY_MS, **who),
+                pod.SandboxStopFailed(
+                    id=state.sandbox.id, message=answer.message, retry_at=now + _RETRY_MS, **identity
+                ),
             )
         case signals.SandboxDown():
             return sandbox_down(state, answer, now)
@@ -86,37 +89,37 @@ def _sandbox(
 
 
 def sandbox_down(state: State, dead: signals.SandboxDown | pleg.ContainerDied, now: int) -> Sequence[Event]:
-    """The sandbox at hand is dead; if nobody had heard of its start, that too.
+    """The current sandbox is dead; its start is recorded first if it was not known yet.
 
-    One that died by itself is not made anew faster than the kubelet's pod worker would.
+    A sandbox that died by itself is replaced no sooner than the kubelet's pod worker would replace it.
     """
-    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": state.sandbox.attempt}
+    identity: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": state.sandbox.attempt}
     phase, began = state.sandbox.phase, state.sandbox.started_at
     found: list[Event] = []
     if phase == "starting":
         began = dead.started_at or now
-        found.append(pod.SandboxStarted(id=dead.id, started_at=began, **who))
+        found.append(pod.SandboxStarted(id=dead.id, started_at=began, **identity))
     found.append(
         pod.SandboxExited(
             id=dead.id,
             exit_code=dead.exit_code,
             finished_at=dead.finished_at or now,
             next_at=0 if phase == "stopping" else min(began, now) + _RETRY_MS,
-            **who,
+            **identity,
         )
     )
     return found
 
 
-def _image(state: State, effect: wanted.EnsureImage, answer: signals.Answer, now: int) -> Sequence[Event]:
-    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
+def _image(state: State, effect: wanted.EnsureImage, answer: signals.EffectResult, now: int) -> Sequence[Event]:
+    identity = _container_identity(state, effect)
     match answer:
         case signals.PullBegan():
             lost = (event_reasons.secrets_lost(state, answer.lost),) if answer.lost else ()
             return (*lost, event_reasons.pulling(state, effect.container, effect.image))
         case signals.PullProgress():
             done, total = answer.done_bytes, answer.total_bytes
-            return (pod.ImagePullProgress(image=effect.image, done_bytes=done, total_bytes=total, **who),)
+            return (pod.ImagePullProgress(image=effect.image, done_bytes=done, total_bytes=total, **identity),)
         case signals.ImagePresent():
             return (
                 pod.ImageReady(
@@ -127,7 +130,7 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.Answer, now
                     milliseconds=answer.milliseconds,
                     waited_milliseconds=answer.waited_milliseconds,
                     size_bytes=answer.size_bytes,
-                    **who,
+                    **identity,
                 ),
             )
         case signals.ImageRefused():
@@ -141,7 +144,7 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.Answer, now
                     failures=failures,
                     waits_from=now,
                     retry_at=now + image_wait_seconds(failures, answer.reason) * 1000,
-                    **who,
+                    **identity,
                 ),
             )
         case _:
@@ -149,19 +152,19 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.Answer, now
 
 
 def _start(
-    state: State, effect: wanted.StartContainer | wanted.FindContainer, answer: signals.Answer, now: int
+    state: State, effect: wanted.StartContainer | wanted.FindContainer, answer: signals.EffectResult, now: int
 ) -> Sequence[Event]:
-    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
+    identity = _container_identity(state, effect)
     if isinstance(effect, wanted.FindContainer) and effect.subject.startswith(wanted.CREATION):
         return _create(state, effect, answer, now)
     one = state.container(effect.container)
     match answer:
         case signals.ContainerUp():
-            return (pod.ContainerStarted(id=answer.id, started_at=answer.started_at or now, **who),)
+            return (pod.ContainerStarted(id=answer.id, started_at=answer.started_at or now, **identity),)
         case signals.ContainerDead():
             started_at = answer.started_at or now
             return (
-                pod.ContainerStarted(id=answer.id, started_at=started_at, **who),
+                pod.ContainerStarted(id=answer.id, started_at=started_at, **identity),
                 _exited(effect, answer, answer.id, started_at, now),
             )
         case signals.ContainerRefused():
@@ -176,28 +179,32 @@ def _start(
                     failures=failures,
                     failed_at=now,
                     retry_at=0 if answer.id else now + wait,
-                    **who,
+                    **identity,
                 ),
             )
         case _:
             return _NOTHING
 
 
+def _container_identity(state: State, effect: _ContainerEffect) -> dict[str, Any]:
+    return {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
+
+
 def _create(
     state: State,
     effect: wanted.CreateContainer | wanted.DiscardContainer | wanted.FindContainer,
-    answer: signals.Answer,
+    answer: signals.EffectResult,
     _now: int,
 ) -> Sequence[Event]:
-    """A creation started nothing: what it has left of a pod that is over goes with the clean-up."""
-    who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
+    """The result of a creation, which starts nothing. If the pod is over, the clean-up removes the container."""
+    identity = _container_identity(state, effect)
     if isinstance(answer, signals.ContainerMade) and isinstance(effect, wanted.CreateContainer):
-        return (pod.ContainerCreated(id=answer.id, **who),)
+        return (pod.ContainerCreated(id=answer.id, **identity),)
     message = answer.message if isinstance(answer, signals.ContainerRefused) else wanted.NOT_BEGUN
-    return (pod.ContainerCreateFailed(message=message, **who),)
+    return (pod.ContainerCreateFailed(message=message, **identity),)
 
 
-def _stop(state: State, effect: wanted.StopContainer, answer: signals.Answer, now: int) -> Sequence[Event]:
+def _stop(state: State, effect: wanted.StopContainer, answer: signals.EffectResult, now: int) -> Sequence[Event]:
     match answer:
         case signals.ProcessEnded() if effect.with_pod:
             return (
@@ -246,7 +253,7 @@ def _exited(
     )
 
 
-def _exit_read(state: State, effect: wanted.ReadExit, answer: signals.Answer, _now: int) -> Sequence[Event]:
+def _exit_read(state: State, effect: wanted.ReadExit, answer: signals.EffectResult, _now: int) -> Sequence[Event]:
     if not isinstance(answer, signals.ExitRead):
         return _NOTHING
     return (
@@ -262,7 +269,7 @@ def _exit_read(state: State, effect: wanted.ReadExit, answer: signals.Answer, _n
     )
 
 
-def _cleanup(state: State, _effect: wanted.Cleanup, answer: signals.Answer, now: int) -> Sequence[Event]:
+def _cleanup(state: State, _effect: wanted.Cleanup, answer: signals.EffectResult, now: int) -> Sequence[Event]:
     match answer:
         case signals.CleanedUp():
             return (*probing.withdrawals(state), pod.PodEnded(pod=state.pod, uid=state.uid))
@@ -272,7 +279,7 @@ def _cleanup(state: State, _effect: wanted.Cleanup, answer: signals.Answer, now:
             return _NOTHING
 
 
-_MEANINGS: Mapping[type[Effect], Callable[[State, Any, signals.Answer, int], Sequence[Event]]] = {
+_HANDLERS: Mapping[type[Effect], Callable[[State, Any, signals.EffectResult, int], Sequence[Event]]] = {
     wanted.StartSandbox: _sandbox,
     wanted.FindSandbox: _sandbox,
     wanted.StopSandbox: _sandbox,
@@ -288,7 +295,7 @@ _MEANINGS: Mapping[type[Effect], Callable[[State, Any, signals.Answer, int], Seq
     wanted.Cleanup: _cleanup,
 }
 
-_REFUSALS: Mapping[type[Effect], Callable[..., signals.Answer]] = {
+_REFUSALS: Mapping[type[Effect], Callable[..., signals.EffectResult]] = {
     wanted.StartSandbox: signals.SandboxRefused,
     wanted.FindSandbox: signals.SandboxRefused,
     wanted.StopSandbox: signals.StopRefused,

@@ -1,13 +1,13 @@
-"""A pod's decisions. Pure.
+"""The pod decider. Pure.
 
-Comes in: what the sources want (`manifests`), what runs (`pleg`), how well (`prober`), what ran before the log
-(`pod.AdoptPod`), answers of effects (`signals`) and of those that take part in its admission (`devices`), and Due. Goes
-out: events of the pod. Next: the host, which runs what `outstanding` names. Source: pkg/kubelet/pod_workers.go,
+Input: desired state (`manifests`), observed state (`pleg`), probe results (`prober`), pods that ran before the log
+(`pod.AdoptPod`), effect results (`signals`), replies of the kinds that admit the pod (`devices`, `qos`), and Due.
+Output: events of the pod. Next: the host, which runs the effects in `outstanding`. Source: pkg/kubelet/pod_workers.go,
 kuberuntime.
 
-A decision has two halves. `record`, `answers` and `runtime_news` say which facts follow from the message; then `plan`
-is asked, with the state after them, what the pod does next, again and again until there is nothing. Every event is
-checked against the arrows in `phases` and followed by the KubeEvents that `telling` knows for it.
+A decision has two halves. First `record`, `answers` and `runtime_news` derive facts from the message. Then `plan` is
+called with the resulting state until it returns no more events. Every event is checked against the transition table in
+`phases` and is followed by its KubeEvents from `event_reasons`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chronolet.pod.status import event_reasons
 from chronolet_schemas import devices, manifests, pleg, pod, prober, qos
 from chronolet_schemas.envelope import Event
 
-Said = (
+Message = (
     manifests.PodApplied
     | manifests.PodWithdrawn
     | manifests.PullSecretsChanged
@@ -37,30 +37,30 @@ Said = (
     | pleg.ContainerDied
     | pod.AdoptPod
     | prober.ResultChanged
-    | admission.Answer
-    | signals.Answer
+    | admission.AdmissionReply
+    | signals.EffectResult
     | EffectFailed
     | Due
 )
-"""All that a pod is told."""
+"""Every message that the decider accepts."""
 
-_TO_START = (pod.SandboxStartRequested, pod.DevicesRequested, pod.CgroupRequested)
-"""With one of these a pod that has no sandbox sets out to get one."""
+_STARTS = (pod.SandboxStartRequested, pod.DevicesRequested, pod.CgroupRequested)
+"""The first events towards a sandbox: the node's policy is checked before any of them."""
 
 ANY_POD = Policy()
-"""Of a node without labels."""
+"""The policy of a node without labels."""
 
-_MOST_ROUNDS = 100
-"""More steps without anything happening outside would be a circle in the plan."""
+_MAX_ROUNDS = 100
+"""Limit on planning rounds for one message; more would mean that the plan loops."""
 
 
-def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
+def _facts(state: State, message: Message, now: int) -> Sequence[Event]:
     match message:
         case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PullSecretsChanged() | pod.AdoptPod():
-            return _wish(state, message, now)
+            return _request(state, message, now)
         case pleg.ContainerStarted() | pleg.ContainerDied() | prober.ResultChanged():
-            return _news(state, message, now)
-        case signals.Answer() | EffectFailed():
+            return _observation(state, message, now)
+        case signals.EffectResult() | EffectFailed():
             return answers.answered(state, message, now)
         case devices.ClaimEvent() | qos.CgroupReady() | qos.PodRefused() | qos.HostPortsAwaited():
             return admission.answered(state, message, now)
@@ -70,7 +70,7 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
             assert_never(message)
 
 
-def _wish(
+def _request(
     state: State,
     message: manifests.PodApplied | manifests.PodWithdrawn | manifests.PullSecretsChanged | pod.AdoptPod,
     now: int,
@@ -86,7 +86,7 @@ def _wish(
             return adoption.adopted(state, message)
 
 
-def _news(
+def _observation(
     state: State, message: pleg.ContainerStarted | pleg.ContainerDied | prober.ResultChanged, now: int
 ) -> Sequence[Event]:
     match message:
@@ -95,48 +95,48 @@ def _news(
         case pleg.ContainerDied():
             return runtime_news.died(state, message, now)
         case _:
-            return tuple(probing.heard(state, message))
+            return tuple(probing.result_changed(state, message))
 
 
 def _settled(
     state: State, facts: Sequence[Event], now: int, takes_part: frozenset[str], policy: Policy
 ) -> Sequence[Event]:
-    """The facts, and all that the pod does because of them."""
+    """The facts and every event that the pod plans because of them."""
     found: list[Event] = []
     after = _fold(state, facts, found)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         steps: Sequence[Event] = ()
         if after is not None:
-            steps = _of_those_who_take_part(after, takes_part) or _let_in(after, plan(clamped(after, now), now), policy)
+            steps = _participant_steps(after, takes_part) or _admit(after, plan(clamped(after, now), now), policy)
         if after is None or not steps:
             return found
         after = _fold(after, steps, found)
-    raise RuntimeError(f"pod {state.pod} ({state.uid}): no end of steps after {facts!r}: {found[-5:]!r}")
+    raise RuntimeError(f"pod {state.pod} ({state.uid}): the plan does not settle after {facts!r}: {found[-5:]!r}")
 
 
-def _let_in(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Event]:
-    """The steps; in their place the pod's rejection, where they lead to a sandbox that the node does not take."""
-    if state.sandbox.phase not in ("absent", "failed", "dead") or not any(isinstance(one, _TO_START) for one in steps):
+def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Event]:
+    """The steps, or the pod's rejection if they lead to a sandbox and the node's policy forbids the pod."""
+    if state.sandbox.phase not in ("absent", "failed", "dead") or not any(isinstance(one, _STARTS) for one in steps):
         return steps
     rejected = rejection(policy, state.manifest)
     if rejected is not None:
-        said = f"{admission.REJECTED}{rejected.message}"
-        return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=rejected.reason, message=said),)
+        message = f"{admission.REJECTED}{rejected.message}"
+        return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=rejected.reason, message=message),)
     first = state.sandbox.phase == "absent" and any(isinstance(one, pod.SandboxStartRequested) for one in steps)
     unmatched = warning(policy, state.manifest) if first else None
     return (*steps, event_reasons.unmatched(state, *unmatched)) if unmatched else steps
 
 
-def _of_those_who_take_part(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
-    """What is to be said to them, or of them."""
+def _participant_steps(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
+    """The pod's next requests to the kinds that take part in admission or probing, and their withdrawals."""
     return admission.begun(state, takes_part) or probing.steps(state, takes_part)
 
 
 def _due(state: State, takes_part: frozenset[str]) -> int | None:
-    """When the next wait ends at whose end there is something to do. At once where others take part than did when the
-    pod was decided last, for nothing else may ever happen to it.
+    """When the next wait ends that gives the pod something to do. 0 (immediately) if the participating kinds have
+    changed since the last decision, because no other message may ever arrive for this pod.
     """
-    if _of_those_who_take_part(state, takes_part):
+    if _participant_steps(state, takes_part):
         return 0
     return next((time for time in sorted(set(waits(state))) if plan(state, time)), None)
 
@@ -145,17 +145,17 @@ def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> S
     for event in events:
         known = State() if state is None else state
         phases.check(known, event)
-        found += (event, *event_reasons.tell(known, event))
+        found += (event, *event_reasons.kube_events_for(known, event))
         state = evolve(known, event)
     return state
 
 
 def decider(takes_part: frozenset[str], policy: Policy = ANY_POD) -> Decider[State]:
-    """The decider of a node in which these kinds take part in admission, or probe, and which takes pods by this policy.
-    Once decided it is an event, so that what is read from the log needs no setting.
+    """The decider of a node with this policy, on which the kinds in `takes_part` admit or probe pods. Each outcome of
+    these settings is an event, so reading the log needs no settings.
     """
 
-    def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+    def decide(state: State, message: Message, now: int) -> Sequence[Event]:
         return _settled(state, _facts(state, message, now), now, takes_part, policy)
 
     def due(state: State) -> int | None:
@@ -165,4 +165,4 @@ def decider(takes_part: frozenset[str], policy: Policy = ANY_POD) -> Decider[Sta
 
 
 DECIDER = decider(frozenset((probing.KIND,)))
-"""Of a node that lets pods in as they come, and probes them."""
+"""The decider of a node that probes pods and admits them all."""

@@ -1,9 +1,10 @@
-"""The only way out of a pod: which worker runs which effect, for how long, and beside whom.
+"""The workers of a pod's effects, with their time-outs and concurrency limits. A pod touches the outside only here.
 
-Comes in: the effects of `wanted`. Goes out: calls to the runtime and to the host's disk; the answers of `signals`.
-Next: `decider`. Answers to: pkg/kubelet/kuberuntime, pkg/kubelet/lifecycle.
+Input: the effects of `wanted`. Output: calls to the runtime and to the host's disk; the results in `signals`. Next:
+`decider`. Source: pkg/kubelet/kuberuntime, pkg/kubelet/lifecycle.
 
-Every worker may be killed at any line and run again: it looks for its own earlier work by name and labels first.
+Every worker is idempotent: it may be killed at any line and run again, and looks for its own earlier work first, by
+name and labels.
 """
 
 from __future__ import annotations
@@ -29,29 +30,29 @@ from chronolet_schemas.envelope import Signal
 __all__ = ["UNKNOWN_EXIT", "Outside", "exit_reason", "jobs"]
 
 _START_SECONDS = 300.0
-_STOP_SECONDS = 60.0  # beside the grace
+_STOP_SECONDS = 60.0  # on top of the grace period
 _REMOVE_SECONDS = 300.0
 _READ_SECONDS = 60.0
 _HOOK_SECONDS = 30 * 24 * 3600.0
-"""A hook has no time-out of its own: it is the pod that gives it up."""
+"""A hook has no time-out of its own: the pod's decider gives it up."""
 
 
 class AtOnce(NamedTuple):
-    """How many of all pods' starts are under way at a time; None: as many as of any other effect."""
+    """Concurrency limits of starts, over all pods; None: the limit of any other effect."""
 
     sandboxes: int | Pace | None = None
     creations: int | Pace | None = None
     starts: int | Pace | None = None
 
 
-_AS_MANY = AtOnce()
+_DEFAULT_LIMITS = AtOnce()
 
 
-def jobs(outside: Outside, at_once: AtOnce = _AS_MANY) -> Mapping[type[Effect], Job]:
-    """The workers of a pod's effects, all one-shot. What may last as long as a pod likes has a lane of its own, so that
-    no other pod waits for it. So have starts, so that many at once do not starve the engine and what runs already: one
-    lane for sandboxes, one for creating containers, one for starting them. A pod that has its sandbox never waits for
-    another pod to get one.
+def jobs(outside: Outside, at_once: AtOnce = _DEFAULT_LIMITS) -> Mapping[type[Effect], Job]:
+    """The workers of a pod's effects, all one-shot. An effect whose duration the pod controls has its own lane (queue)
+    for each pod, so that no other pod waits for it. Starts have lanes too, so that many of them do not starve the
+    engine and running containers: one for sandboxes, one for creating containers, one for starting them. A pod that has
+    its sandbox never waits for another pod's sandbox.
     """
     sandboxes, containers = SandboxWorker(outside), ContainerWorker(outside)
     hooks, exits, finding = HookWorker(outside), ExitWorker(outside), FindWorker(outside)
@@ -98,13 +99,13 @@ def _created(_effect: wanted.CreateContainer, answer: Signal) -> str:
 
 
 def _container_up(effect: wanted.StartContainer, answer: Signal) -> str:
-    """What was created ahead takes less time."""
+    """Starts of containers created ahead are measured separately: they take less time."""
     name = "container created ahead" if effect.made_id else "container"
     return name if isinstance(answer, signals.ContainerUp) else ""
 
 
 def _lane(name: str) -> Callable[[wanted.PodEffect], str]:
-    """One for all pods."""
+    """One lane for all pods."""
     return lambda _: name
 
 

@@ -1,6 +1,6 @@
-"""How a pod's own events change its state. Judges nothing and cannot fail: what does not fit changes nothing.
+"""Folds a pod's own events into its state. Validates nothing and cannot fail: an event that does not fit is ignored.
 
-Comes in: State and an event of the pod. Goes out: the next State, or None when the pod is gone. Next: `decider`.
+Input: State and an event of the pod. Output: the next State, or None when the pod is gone. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from chronolet.pod.admission.adoption import state_of
+from chronolet.pod.evolve_admission import AdmissionEvent, evolve_admission
 from chronolet.pod.evolve_container import evolve_container, for_sandbox, refused, stop_of
-from chronolet.pod.evolve_wishes import WishEvent, evolve_wishes
 from chronolet.pod.state import (
     Cleanup,
     Container,
@@ -29,7 +29,7 @@ from chronolet_schemas.podspec import Container as Definition
 
 
 def evolve(state: State, event: Event) -> State | None:
-    """The state after one of the pod's own events; None when the pod is gone. Events of other kinds change nothing."""
+    """The state after one of the pod's own events; None when the pod is gone. Ignores events of other kinds."""
     match event:
         case pod.PodEnded():
             return State(pod=state.pod, successor=state.successor) if state.successor else None
@@ -38,7 +38,7 @@ def evolve(state: State, event: Event) -> State | None:
         case pod.SandboxEvent():
             return _with_sandbox(state, _sandbox(state.sandbox, event))
         case pod.PodEvent():
-            return evolve_wishes(state, event) if isinstance(event, WishEvent) else _pod_event(state, event)
+            return evolve_admission(state, event) if isinstance(event, AdmissionEvent) else _pod_event(state, event)
         case _:
             return state
 
@@ -52,7 +52,7 @@ def _pod_event(state: State, event: pod.PodEvent) -> State:
         case pod.SuccessorAwaits():
             return replace(state, successor=_successor(event))
         case pod.TerminationRequested() | pod.PodFailed():
-            return _to_end(state, event)
+            return _ending(state, event)
         case pod.SpecKept() | pod.SandboxBlocked() | pod.PullSecretsChanged():
             return _spec(state, event)
         case _:
@@ -67,7 +67,7 @@ def _spec(state: State, event: pod.SpecKept | pod.SandboxBlocked | pod.PullSecre
     return replace(state, sandbox=replace(state.sandbox, blocked=event.message))
 
 
-def _to_end(state: State, event: pod.TerminationRequested | pod.PodFailed) -> State:
+def _ending(state: State, event: pod.TerminationRequested | pod.PodFailed) -> State:
     if isinstance(event, pod.PodFailed):
         failed = replace(state, failure=Failure(reason=event.reason, message=event.message))
         return replace(failed, containers=tuple(for_sandbox(one, "") for one in state.containers))
@@ -107,12 +107,12 @@ def _termination(event: pod.TerminationRequested) -> Termination:
 
 
 def _plain(definition: Definition) -> Definition:
-    """One of an ephemeral container too, as a snapshot gives it back."""
+    """The definition as a plain Container, as a snapshot restores it: an ephemeral container has a class of its own."""
     return Definition(**{name: getattr(definition, name) for name in Definition.__struct_fields__})
 
 
 def _accepted(state: State, event: pod.SpecAccepted) -> State:
-    """The life begins (`uid` is new), or its definition changed: containers that stay keep what they were doing."""
+    """The pod's life begins (`uid` is new) or its spec changed: containers that it still has keep their state."""
     kinds = {one.name: kind for kind, one in definitions(event.manifest)}
     known = {one.name: replace(one, blocked="", left=None) for one in state.containers}
     others = [for_sandbox(one, "") for one in state.containers if one.name not in kinds]
@@ -138,7 +138,10 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
 
 
 def _with_sandbox(state: State, sandbox: Sandbox) -> State:
-    """What was created for another sandbox is of no use any more; of a pod that is over, the clean-up removes it."""
+    """Set the sandbox and mark containers created for another one as outdated.
+
+    Those of a pod that is over are not marked: the clean-up removes them.
+    """
     if state.over:
         return replace(state, sandbox=sandbox)
     used = "" if sandbox.phase == "dead" else sandbox.id
@@ -170,7 +173,7 @@ def _sandbox_start(
             return Sandbox(
                 phase="starting",
                 attempt=event.attempt,
-                ip=sandbox.ip,  # the pod shows it until it has another one
+                ip=sandbox.ip,  # stays in the status until the new sandbox has one
                 spec_hash=event.spec_hash,
                 requested_at=event.requested_at,
                 host_ip=sandbox.host_ip,
@@ -204,7 +207,7 @@ def _container_event(state: State, event: pod.ContainerEvent) -> State:
         case pod.ContainerExited() | pod.ContainerStopFailed() if state.stray(event.id):
             return _stray_event(state, event)
         case _:
-            return _own(state, event)
+            return _own_container(state, event)
 
 
 def _stray_found(state: State, event: pod.StrayFound) -> State:
@@ -228,8 +231,8 @@ def _stray_event(state: State, event: pod.ContainerExited | pod.ContainerStopFai
     return replace(state, strays=tuple(one for one in state.strays if one.id != event.id))
 
 
-def _own(state: State, event: pod.ContainerEvent) -> State:
-    """An event of one of the spec's containers, at its attempt at hand."""
+def _own_container(state: State, event: pod.ContainerEvent) -> State:
+    """An event about the current attempt of one of the pod's containers."""
     before = state.container(event.container)
     if before is None:
         return state

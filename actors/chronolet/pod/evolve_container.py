@@ -1,28 +1,30 @@
-"""How the events of one container change it. Judges nothing and cannot fail.
+"""Folds the events of one container. Validates nothing and cannot fail.
 
-Comes in: a Container and an event about it. Goes out: the next Container. Next: `evolve`, for the whole pod. The
-phases and the events that lead from one to another are drawn in `phases`.
+Input: a Container and an event about it. Output: the next Container. Next: `evolve`, for the whole pod. The transition
+table is in `phases`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
-from chronolet.pod.planning.probing import asked, skipped, with_result, without
+from chronolet.pod.planning.probing import with_request, with_result, with_skip, without
 from chronolet.pod.state import POST_START_ERROR, Ahead, BackOff, Container, Exit, Hook, Stop
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
+_Part = TypeVar("_Part", bound=msgspec.Struct)
 _NO_WAIT: dict[str, Any] = {"waits_from": 0, "retry_at": 0, "tell_again_at": 0}
 _NO_REASON: dict[str, Any] = {"reason": "", "message": "", **_NO_WAIT}
-"""Why it waited is shown until it runs, or has another reason (the kubelet's reason cache)."""
+"""The reason of a wait is shown until the container runs or has another reason (the kubelet's reason cache)."""
 
 
 def evolve_container(one: Container, event: pod.ContainerEvent) -> Container:
-    """The container after an event about its attempt at hand; events without a row change nothing."""
+    """The container after an event about its current attempt; ignores events without a row in the table below."""
     change = _CHANGES.get(type(event))
     return change(one, event) if change else one
 
@@ -78,16 +80,16 @@ def _creating(one: Container, event: pod.ContainerCreateRequested) -> Container:
 
 
 def _created(one: Container, event: pod.ContainerCreated) -> Container:
-    return replace(one, ahead=replace(one.ahead, id=event.id) if one.ahead else None)
+    return replace(one, ahead=_changed(one.ahead, id=event.id))
 
 
 def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container:
-    return replace(one, ahead=replace(one.ahead, id="", failed=True) if one.ahead else None)
+    return replace(one, ahead=_changed(one.ahead, id="", failed=True))
 
 
 def for_sandbox(one: Container, sandbox_id: str) -> Container:
-    """The container when it is to run in the sandbox of this id; empty: in none any more. What is being started already
-    is the start's: its answer says what became of it.
+    """The container with its creation marked as outdated unless that is for the sandbox `sandbox_id` (empty: for none).
+    A creation that a start in progress uses is not marked: the result of the start decides.
     """
     if one.ahead is None or one.ahead.failed or one.ahead.sandbox_id == sandbox_id:
         return one
@@ -214,23 +216,22 @@ def _backing_off(one: Container, event: pod.RestartScheduled) -> Container:
 
 
 def _stopping(one: Container, event: pod.ContainerStopRequested) -> Container:
-    # A postStart hook is of no use any more.
+    # A stop cancels the postStart hook.
     hook = one.hook if one.hook and one.hook.hook == "PreStop" else None
     return replace(one, phase="stopping", post_start=None, hook=hook, stop=stop_of(event, one.stop))
 
 
 def _released(one: Container, event: pod.ContainerStopReleased) -> Container:
-    return replace(one, stop=replace(one.stop, held=False, deadline=event.deadline) if one.stop else None)
+    return replace(one, stop=_changed(one.stop, held=False, deadline=event.deadline))
 
 
 def _hook_requested(one: Container, event: pod.HookRequested) -> Container:
     hook = Hook(hook=event.hook, handler=event.handler, requested_at=event.requested_at)
-    stop = replace(one.stop, pre_stop=None) if one.stop else None
-    return replace(one, hook=hook, post_start=None, stop=stop)
+    return replace(one, hook=hook, post_start=None, stop=_changed(one.stop, pre_stop=None))
 
 
 def _hook_prepared(one: Container, event: pod.HookPrepared) -> Container:
-    return replace(one, hook=replace(one.hook, exec_id=event.exec_id) if one.hook else None)
+    return replace(one, hook=_changed(one.hook, exec_id=event.exec_id))
 
 
 def _hook_ended(one: Container, event: pod.HookEnded) -> Container:
@@ -244,11 +245,15 @@ def _stop_failed(one: Container, event: pod.ContainerStopFailed) -> Container:
 
 
 def _process_ended(one: Container, _event: pod.ContainerProcessEnded) -> Container:
-    return replace(one, stop=replace(one.stop, process_ended=True) if one.stop else None)
+    return replace(one, stop=_changed(one.stop, process_ended=True))
+
+
+def _changed(part: _Part | None, **fields: Any) -> _Part | None:
+    return None if part is None else replace(part, **fields)
 
 
 def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
-    """The stop that was asked for, with the tries of the one before."""
+    """The requested stop, with the attempt count and the hook state of the stop before it."""
     return Stop(
         grace_period_seconds=event.grace_period_seconds,
         deadline=event.deadline,
@@ -261,7 +266,7 @@ def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
 
 
 def refused(stop: Stop | None, event: pod.ContainerStopFailed) -> Stop | None:
-    """The stop after the runtime refused it."""
+    """The stop after a refusal by the runtime."""
     return replace(stop, tries=stop.tries + 1, retry_at=event.retry_at) if stop else None
 
 
@@ -288,8 +293,8 @@ _CHANGES: Mapping[type[Event], Callable[[Container, Any], Container]] = {
     pod.ExitRead: _exit_read,
     pod.ContainerStopFailed: _stop_failed,
     pod.ContainerProcessEnded: _process_ended,
-    pod.ProbingRequested: lambda one, event: replace(one, probing=asked(one.probing, event)),
-    pod.ProbingSkipped: lambda one, event: replace(one, probing=skipped(one.probing, event)),
+    pod.ProbingRequested: lambda one, event: replace(one, probing=with_request(one.probing, event)),
+    pod.ProbingSkipped: lambda one, event: replace(one, probing=with_skip(one.probing, event)),
     pod.ProbingWithdrawn: lambda one, event: replace(one, probing=without(one.probing, event.probe)),
     pod.ContainerProbed: lambda one, event: replace(one, probing=with_result(one.probing, event)),
 }

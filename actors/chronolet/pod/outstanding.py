@@ -1,8 +1,8 @@
-"""Which effects a pod's state wants to have running. Pure.
+"""The effects that should be running for a pod's state. Pure.
 
-Comes in: State. Goes out: the Effects of `wanted`, one for each subject. Next: the host, which starts and cancels; and
-`record`, which takes only answers of these. An intent names the very wish: uid, attempt, and how often it failed
-before.
+Input: State. Output: the Effects of `wanted`, at most one for each subject. Next: the host, which starts and cancels
+them, and `answers`, which ignores results of any others. An intent identifies one request: uid, attempt, and the number
+of failures before it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chronolet_schemas.pod import Ending
 
 
 def outstanding(state: State) -> Sequence[Wanted]:
-    """What should be running now."""
+    """The effects that should be running now."""
     if not state.uid:
         return ()
     found = (
@@ -49,7 +49,7 @@ def _ending(termination: Termination) -> Ending:
 
 
 def _spec(state: State) -> Iterator[Wanted]:
-    # A start that was asked for before the change keeps the spec it was given: that must not be the last one kept.
+    # A start requested before the change writes the spec that it was given, which must not be the last one written.
     starting = state.sandbox.phase == "starting" or any(one.phase == "starting" for one in state.containers)
     if state.unkept and not starting and state.termination is None:
         yield wanted.KeepSpec(
@@ -66,7 +66,7 @@ def _sandbox(state: State) -> Iterator[Wanted]:
     sandbox = state.sandbox
     where = f"{state.uid}/{sandbox.attempt}"
     if sandbox.phase == "starting" and state.over:
-        # Its start may be under way, or have been before a kill: the answer says whether there is one to be stopped.
+        # A start may be in progress, or was before the agent was killed: the result shows whether to stop a sandbox.
         yield wanted.FindSandbox(
             subject="sandbox",
             intent=f"find/{where}/{sandbox.failures}",
@@ -104,14 +104,18 @@ def _origin(state: State) -> wanted.Origin:
 
 def _containers(state: State) -> Iterator[Wanted]:
     for one in state.containers:
+        subject = f"container/{one.name}"
         yield from _creation(state, one)
         match one.phase:
             case "pulling" if not state.over:
-                yield _ensure_image(state, one)
-            case "starting" if admission.told(state, one):
-                yield _find(state, one) if state.over else _start(state, one)
+                yield _ensure_image(state, one, subject)
+            case "starting" if admission.start_allowed(state, one):
+                if state.over:
+                    yield _find(state, one, subject, f"{one.attempt}/{one.start_failures}", one.attempt)
+                else:
+                    yield _start(state, one, subject)
             case "stopping" if one.stop is not None and not one.stop.held and not one.stop.retry_at:
-                yield _stop(state, f"container/{one.name}", one, one.stop)
+                yield _stop(state, subject, one, one.stop)
             case _:
                 continue
 
@@ -122,7 +126,7 @@ def _hooks(state: State) -> Iterator[Wanted]:
 
 
 def _exits(state: State) -> Iterator[Wanted]:
-    """The last words of the dead: nothing waits for them but the clean-up, and no start is to wait behind them."""
+    """Reads of termination messages. Only the clean-up waits for them; a start must not queue behind them."""
     for one in state.containers:
         dead = one.exit
         if dead is None or dead.read or (one.phase in ON_ITS_WAY and not state.over):
@@ -142,9 +146,9 @@ def _exits(state: State) -> Iterator[Wanted]:
         )
 
 
-def _ensure_image(state: State, one: Container) -> Wanted:
+def _ensure_image(state: State, one: Container, subject: str) -> Wanted:
     return wanted.EnsureImage(
-        subject=f"container/{one.name}",
+        subject=subject,
         intent=f"image/{state.uid}/{one.attempt}/{one.image_failures}/{one.image}",
         pod=state.pod,
         uid=state.uid,
@@ -156,49 +160,54 @@ def _ensure_image(state: State, one: Container) -> Wanted:
     )
 
 
-def _start(state: State, one: Container) -> Wanted:
+def _start(state: State, one: Container, subject: str) -> Wanted:
     made = one.ahead if one.ahead is not None and one.ahead.sandbox_id == state.sandbox.id else None
     return wanted.StartContainer(
-        subject=f"container/{one.name}",
+        subject=subject,
         intent=f"start/{state.uid}/{one.attempt}/{one.start_failures}",
         attempt=one.attempt,
         sandbox_id=state.sandbox.id,
         spec_hash=one.spec_hash,
         image_id=one.image_id,
         made_id=made.id if made else "",
-        **_making(state, one),
+        **_creation_fields(state, one),
     )
 
 
 def _creation(state: State, one: Container) -> Iterator[Wanted]:
-    """An attempt is created ahead of its start, or removed, next to whatever else is done with the container."""
-    asked = one.ahead
-    if asked is None or not asked.asked:
+    """Create an attempt ahead of its start, or remove it, concurrently with the container's other effects."""
+    ahead = one.ahead
+    if ahead is None or not ahead.pending:
         return
     subject = f"{wanted.CREATION}{one.name}"
-    if state.termination is None and asked.outdated:
-        intent = f"discard/{state.uid}/{asked.attempt}/{asked.sandbox_id}"
-        who: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "container": one.name, "attempt": asked.attempt}
-        yield wanted.DiscardContainer(subject=subject, intent=intent, **who)
+    if state.termination is None and ahead.outdated:
+        yield wanted.DiscardContainer(
+            subject=subject,
+            intent=f"discard/{state.uid}/{ahead.attempt}/{ahead.sandbox_id}",
+            pod=state.pod,
+            uid=state.uid,
+            container=one.name,
+            attempt=ahead.attempt,
+        )
         return
     if state.over:
-        yield _found(state, one, subject, f"find/{state.uid}/ahead/{asked.attempt}", asked.attempt)
+        yield _find(state, one, subject, f"ahead/{ahead.attempt}", ahead.attempt)
         return
     yield wanted.CreateContainer(
         subject=subject,
-        intent=f"create/{state.uid}/{asked.attempt}/{asked.sandbox_id}",
-        attempt=asked.attempt,
-        sandbox_id=asked.sandbox_id,
-        spec_hash=asked.spec_hash,
-        image_id=asked.image_id,
-        image=asked.image,
-        **_making(state, one),
+        intent=f"create/{state.uid}/{ahead.attempt}/{ahead.sandbox_id}",
+        attempt=ahead.attempt,
+        sandbox_id=ahead.sandbox_id,
+        spec_hash=ahead.spec_hash,
+        image_id=ahead.image_id,
+        image=ahead.image,
+        **_creation_fields(state, one),
     )
 
 
-def _making(state: State, one: Container) -> dict[str, Any]:
-    """What every attempt of a container is made from, of the fields of `wanted.ContainerEffect`."""
-    wish = state.wishes.get(one.name)
+def _creation_fields(state: State, one: Container) -> dict[str, Any]:
+    """The fields of `wanted.ContainerEffect` that are the same for every attempt of a container."""
+    claim = state.wishes.get(one.name)
     return {
         "pod": state.pod,
         "uid": state.uid,
@@ -208,20 +217,20 @@ def _making(state: State, one: Container) -> dict[str, Any]:
         "manifest": state.manifest,
         "origin": _origin(state),
         "cgroup_parent": state.share.parent,
-        "devices": wish.answer if wish else Answer(),
-        "device_ids": wish.devices if wish else {},
+        "devices": claim.answer if claim else Answer(),
+        "device_ids": claim.devices if claim else {},
     }
 
 
-def _find(state: State, one: Container) -> Wanted:
-    """A pod that is over begins no start; one that was begun may have worked."""
-    intent = f"find/{state.uid}/{one.attempt}/{one.start_failures}"
-    return _found(state, one, f"container/{one.name}", intent, one.attempt)
-
-
-def _found(state: State, one: Container, subject: str, intent: str, attempt: int) -> Wanted:
+def _find(state: State, one: Container, subject: str, which: str, attempt: int) -> Wanted:
+    """A pod that is over starts nothing, but a start or creation that was in progress may have worked."""
     return wanted.FindContainer(
-        subject=subject, intent=intent, pod=state.pod, uid=state.uid, container=one.name, attempt=attempt
+        subject=subject,
+        intent=f"find/{state.uid}/{which}",
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=attempt,
     )
 
 

@@ -1,8 +1,8 @@
-"""The phases of a container and of a sandbox, and the arrows between them.
+"""The phases of a container and of a sandbox, and the transitions between them.
 
-Comes in: a state and an event that the decider is about to give. Goes out: nothing, or `ImpossibleArrow`. Next:
-`decider` checks every event of its own here before it hands it out; an outdated result never gets this far, it is
-passed over.
+Input: a state and an event that the decider is about to emit. Output: nothing, or `ImpossibleTransition`. Next:
+`decider`, which checks each of its events here before it emits it. Outdated results never get this far: they are
+ignored.
 
     container       event                          to
     waiting         ImageEnsureRequested           pulling
@@ -10,23 +10,23 @@ passed over.
     pulling         ImageReady                     image_ready
     pulling         ImageFailed                    image_failed     ErrImagePull, ErrImageNeverPull, ...
     image_failed    ImageBackOffBegan              image_back_off   ImagePullBackOff, after ErrImagePull
-    image_failed    ImageEnsureRequested           pulling          the image was changed, or no pull had been tried
+    image_failed    ImageEnsureRequested           pulling          the image was changed, or no pull was attempted
     image_back_off  BackOffContinued               image_back_off
     image_back_off  ImageEnsureRequested           pulling
     image_ready     ContainerCreateRequested       image_ready      while its sandbox starts
-    stopping        ContainerCreateRequested       stopping         the next attempt, for a restart that comes at once
+    stopping        ContainerCreateRequested       stopping         the next attempt, for an immediate restart
     image_ready     ContainerStartRequested        starting
     image_ready     ImageEnsureRequested           pulling          the image was changed
     starting        ContainerStarted               running
-    starting        ContainerStartFailed           start_failed     nothing was made: the same attempt again
-    starting        ContainerStartFailed           exited           it was made: that attempt is over
+    starting        ContainerStartFailed           start_failed     nothing was created: the attempt is retried
+    starting        ContainerStartFailed           exited           it was created: the attempt is over
     start_failed    ImageEnsureRequested           pulling
     running         ContainerStopRequested         stopping
     running         ContainerExited                exited
-    stopping        ContainerStopRequested         stopping         refused before, or to end sooner than asked before
-    stopping        ContainerStopReleased          stopping         its hook has ended, its turn has come
+    stopping        ContainerStopRequested         stopping         after a refusal, or with an earlier deadline
+    stopping        ContainerStopReleased          stopping         its hook has ended and its turn has come
     stopping        ContainerStopFailed            stopping
-    stopping        ContainerProcessEnded          stopping         with its pod: the sandbox's turn has come
+    stopping        ContainerProcessEnded          stopping         while its pod ends: the sandbox may stop
     stopping        ContainerExited                exited
     running         HookRequested, -Prepared, -Ended    running     postStart
     stopping        HookRequested, -Prepared, -Ended    stopping    preStop
@@ -34,10 +34,10 @@ passed over.
     running         ProbingSkipped                 running
     running         ContainerProbed                running
     stopping        ContainerProbed                stopping
-    exited          RestartScheduled               backing_off      CrashLoopBackOff unless at once
-    exited          ContainerStarted               running          somebody else started the very container again
+    exited          RestartScheduled               backing_off      CrashLoopBackOff unless it restarts immediately
+    exited          ContainerStarted               running          something else started the same container again
     backing_off     ContainerStarted               running          likewise
-    backing_off     RestartScheduled               backing_off      its definition changed: at once
+    backing_off     RestartScheduled               backing_off      its definition changed: immediate restart
     backing_off     BackOffContinued               backing_off
     backing_off     ImageEnsureRequested           pulling
 
@@ -49,7 +49,7 @@ passed over.
     failed          SandboxStartRequested          starting
     running         SandboxStopRequested           stopping
     running         SandboxExited                  dead
-    stopping        SandboxStopRequested           stopping         refused before
+    stopping        SandboxStopRequested           stopping         after a refusal
     stopping        SandboxStopFailed              stopping
     stopping        SandboxExited                  dead
     dead            SandboxStartRequested          starting         the next attempt
@@ -94,7 +94,7 @@ CONTAINER: dict[type[Event], frozenset[ContainerPhase]] = {
     pod.RestartScheduled: frozenset(("exited", "backing_off")),
     pod.BackOffContinued: frozenset(("backing_off", "image_back_off")),
 }
-"""From which phases of a container an event may lead away."""
+"""The phases of a container in which each event is possible."""
 
 SANDBOX: dict[type[Event], frozenset[SandboxPhase]] = {
     pod.SandboxStartRequested: frozenset(("absent", "failed", "dead")),
@@ -105,15 +105,15 @@ SANDBOX: dict[type[Event], frozenset[SandboxPhase]] = {
     pod.SandboxStopFailed: frozenset(("stopping",)),
     pod.SandboxExited: frozenset(("running", "stopping")),
 }
-"""From which phases of the sandbox an event may lead away."""
+"""The phases of the sandbox in which each event is possible."""
 
 
-class ImpossibleArrow(Exception):  # noqa: N818 - a fact about a decision, in the words of the table above
-    """The decider was about to give an event that its own table of arrows does not have."""
+class ImpossibleTransition(Exception):  # noqa: N818 - a fact about a decision, in the words of the table above
+    """The decider was about to emit an event that its transition table does not allow."""
 
 
 def check(state: State, event: Event) -> None:
-    """Raises ImpossibleArrow unless the event fits the phase of what it is about."""
+    """Raises ImpossibleTransition unless the event is possible in the phase of its container or sandbox."""
     match event:
         case pod.SandboxEvent():
             _refuse_unless(state, event, state.sandbox.phase, SANDBOX.get(type(event)))
@@ -128,8 +128,8 @@ def check(state: State, event: Event) -> None:
 
 
 def _refuse_unless(state: State, event: Event, phase: str, allowed: frozenset[str] | None) -> None:
-    # Events without a row (ContainerBlocked, the removal of dead containers) leave the phase as it is.
+    # Events without a row (ContainerBlocked, the removal of dead containers) do not change the phase.
     if allowed is not None and phase not in allowed:
-        raise ImpossibleArrow(
-            f"pod {state.pod} ({state.uid}): {event!r} is for {' or '.join(sorted(allowed))}, found {phase}"
+        raise ImpossibleTransition(
+            f"pod {state.pod} ({state.uid}): {event!r} needs phase {' or '.join(sorted(allowed))}, found {phase}"
         )

@@ -1,8 +1,8 @@
-"""What a pod's effects tell it. Each answer repeats its effect's subject and intent; one whose intent is no longer open
-is passed over.
+"""Results and progress of a pod's effects. Each repeats its effect's subject and intent; the decider ignores one whose
+intent is no longer outstanding.
 
-Comes in: nothing. Goes out: the Signal Structs that `effects` sends. Next: `decider`. Times are milliseconds by the
-runtime's clock, 0 where unknown; messages are one line in the runtime's words.
+Input: none. Output: the Signal Structs that `effects` sends. Next: `decider`. Times are milliseconds by the runtime's
+clock, 0 if unknown; messages are one line in the runtime's words.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import Literal
 from chronolet_schemas.envelope import Signal
 
 
-class Answer(Signal, frozen=True, kw_only=True):
-    """Base of all answers."""
+class EffectResult(Signal, frozen=True, kw_only=True):
+    """Base of all results and progress reports."""
 
     subject: str
     intent: str
 
 
-class SpecKept(Answer, frozen=True, kw_only=True):
-    """The changed spec is on the disk."""
+class SpecKept(EffectResult, frozen=True, kw_only=True):
+    """The changed spec is on disk."""
 
 
-class SandboxMade(Answer, frozen=True, kw_only=True):
-    """Progress of StartSandbox: the sandbox exists, and is started next."""
+class SandboxMade(EffectResult, frozen=True, kw_only=True):
+    """Progress of StartSandbox: the sandbox exists and is started next."""
 
     id: str
 
 
-class SandboxUp(Answer, frozen=True, kw_only=True):
-    """The sandbox runs. `ip` is empty where the runtime gives none; `host_ip` is the node's own address."""
+class SandboxUp(EffectResult, frozen=True, kw_only=True):
+    """The sandbox runs. `ip` is empty if the runtime gives none; `host_ip` is the node's own address."""
 
     id: str
     ip: str = ""
@@ -38,8 +38,8 @@ class SandboxUp(Answer, frozen=True, kw_only=True):
     started_at: int
 
 
-class SandboxDown(Answer, frozen=True, kw_only=True):
-    """The sandbox is dead. From StartSandbox: it had been started before and is dead by now."""
+class SandboxDown(EffectResult, frozen=True, kw_only=True):
+    """The sandbox is dead. From StartSandbox: an earlier start of it had worked, and it has died since."""
 
     id: str
     exit_code: int = 0
@@ -47,33 +47,32 @@ class SandboxDown(Answer, frozen=True, kw_only=True):
     finished_at: int = 0
 
 
-class SandboxRefused(Answer, frozen=True, kw_only=True):
-    """The sandbox could not be started; nothing of this attempt is left."""
+class SandboxRefused(EffectResult, frozen=True, kw_only=True):
+    """The sandbox could not be started; nothing of this attempt remains."""
 
     message: str
 
 
-class PullBegan(Answer, frozen=True, kw_only=True):
-    """Progress of EnsureImage: the image is not there (or the policy says Always), it is being fetched.
+class PullBegan(EffectResult, frozen=True, kw_only=True):
+    """Progress of EnsureImage: a pull has begun, because the image is missing or the policy is Always.
 
-    `lost` are the names of Secrets that were to be used and cannot be read.
+    `lost`: the names of pull Secrets that cannot be read.
     """
 
     lost: tuple[str, ...] = ()
 
 
-class PullProgress(Answer, frozen=True, kw_only=True):
-    """Progress of EnsureImage: so much has come of the layers that are known so far."""
+class PullProgress(EffectResult, frozen=True, kw_only=True):
+    """Progress of EnsureImage: bytes pulled, and the total of the layers known so far."""
 
     done_bytes: int
     total_bytes: int
 
 
-class ImagePresent(Answer, frozen=True, kw_only=True):
-    """The image is there. `digest` is by what name its registry knows it (`host/path@sha256:...`), empty if by none.
+class ImagePresent(EffectResult, frozen=True, kw_only=True):
+    """The image is present. `digest` is its name in its registry (`host/path@sha256:...`), empty if it has none.
 
-    `pulled` says whether it was fetched; then `milliseconds` says how long that took, after a wait for its turn of
-    `waited_milliseconds`.
+    If it was `pulled`, the pull took `milliseconds`, after `waited_milliseconds` in the queue.
     """
 
     image_id: str
@@ -84,33 +83,33 @@ class ImagePresent(Answer, frozen=True, kw_only=True):
     size_bytes: int = 0
 
 
-class ImageRefused(Answer, frozen=True, kw_only=True):
-    """The image cannot be had."""
+class ImageRefused(EffectResult, frozen=True, kw_only=True):
+    """The image is not available."""
 
     reason: Literal["ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"]
     message: str
 
 
-class ContainerMade(Answer, frozen=True, kw_only=True):
-    """The container exists and was never started."""
+class ContainerMade(EffectResult, frozen=True, kw_only=True):
+    """The container exists and has never been started."""
 
     id: str
 
 
-class ContainerUp(Answer, frozen=True, kw_only=True):
+class ContainerUp(EffectResult, frozen=True, kw_only=True):
     """The container runs."""
 
     id: str
     started_at: int
 
 
-class ProcessEnded(Answer, frozen=True, kw_only=True):
-    """Progress of StopContainer: the container's process has ended. The runtime says how when it has tidied up."""
+class ProcessEnded(EffectResult, frozen=True, kw_only=True):
+    """Progress of StopContainer: the process has ended. The runtime reports how once it has cleaned up."""
 
     id: str
 
 
-class ContainerDead(Answer, frozen=True, kw_only=True):
+class ContainerDead(EffectResult, frozen=True, kw_only=True):
     """The container ran and is dead. `reason`: Completed, Error, OOMKilled, ContainerStatusUnknown."""
 
     id: str
@@ -121,10 +120,10 @@ class ContainerDead(Answer, frozen=True, kw_only=True):
     finished_at: int = 0
 
 
-class ContainerRefused(Answer, frozen=True, kw_only=True):
+class ContainerRefused(EffectResult, frozen=True, kw_only=True):
     """The container could not be created (`id` empty) or started (`id` given, `exit_code` the runtime's, else 128).
 
-    `reason` FailedMount: a volume of the pod could not be had, so nothing was tried.
+    `reason` FailedMount: a volume of the pod is not available, so no creation was attempted.
     """
 
     reason: Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError", "FailedMount"]
@@ -133,55 +132,55 @@ class ContainerRefused(Answer, frozen=True, kw_only=True):
     exit_code: int = 128
 
 
-class StopRefused(Answer, frozen=True, kw_only=True):
-    """The runtime would not stop it; it may still run."""
+class StopRefused(EffectResult, frozen=True, kw_only=True):
+    """The runtime refused the stop; the container or sandbox may still run."""
 
     message: str
 
 
-class HookPrepared(Answer, frozen=True, kw_only=True):
-    """The exec is made, and not begun."""
+class HookPrepared(EffectResult, frozen=True, kw_only=True):
+    """The hook's exec is created and not started."""
 
     exec_id: str
 
 
-class HookRefused(Answer, frozen=True, kw_only=True):
-    """The exec could not be made."""
+class HookRefused(EffectResult, frozen=True, kw_only=True):
+    """The hook's exec could not be created."""
 
     message: str
 
 
-class HookDone(Answer, frozen=True, kw_only=True):
-    """The hook came to its end. `failed`: its command did not exit with 0, or its request got no good answer; then
-    `message` says so in the kubelet's words, output included.
+class HookDone(EffectResult, frozen=True, kw_only=True):
+    """The hook ended. `failed`: its command did not exit with 0, or its request got no successful response; `message`
+    then holds the kubelet's text, including the output.
     """
 
     failed: bool = False
     message: str = ""
 
 
-class HookUnfinished(Answer, frozen=True, kw_only=True):
-    """The hook had not ended by its deadline; it may go on."""
+class HookUnfinished(EffectResult, frozen=True, kw_only=True):
+    """The hook had not ended by its deadline; it may still run."""
 
 
-class HookOutcomeUnknown(Answer, frozen=True, kw_only=True):
-    """The exec was begun, or may have been, and the runtime knows nothing of it any more."""
+class HookOutcomeUnknown(EffectResult, frozen=True, kw_only=True):
+    """The exec was started, or may have been, and the runtime no longer knows it."""
 
     message: str
 
 
-class ExitRead(Answer, frozen=True, kw_only=True):
-    """What the dead container left: its termination message, which may be empty."""
+class ExitRead(EffectResult, frozen=True, kw_only=True):
+    """The dead container's termination message, which may be empty."""
 
     message: str = ""
     oom_killed: bool = False
 
 
-class CleanedUp(Answer, frozen=True, kw_only=True):
-    """Nothing of the pod's uid is left."""
+class CleanedUp(EffectResult, frozen=True, kw_only=True):
+    """Nothing with the pod's uid remains."""
 
 
-class CleanupRefused(Answer, frozen=True, kw_only=True):
-    """Something is left."""
+class CleanupRefused(EffectResult, frozen=True, kw_only=True):
+    """The clean-up is incomplete."""
 
     message: str

@@ -1,7 +1,7 @@
-"""A pod as its entity knows it: folded from the pod's own events.
+"""The state of a pod entity, folded from the pod's own events.
 
-Comes in: nothing. Goes out: frozen Structs and look-ups in them. Next: `evolve` makes new ones, `decider` reads them,
-the CLI shows them through `status`. Times are milliseconds, 0 where unknown or never.
+Input: none. Output: frozen Structs with look-ups. Next: `evolve` makes new ones, `decider` reads them, the CLI shows
+them through `status`. Times are milliseconds; 0 means unknown or never.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ ContainerPhase = Literal[
     "backing_off",
 ]
 ContainerKind = Literal["init", "sidecar", "app", "ephemeral", "left"]
-"""What a container is to its pod. A sidecar is an init container whose own restart policy is Always. One that is left
-was taken out of the spec while it ran: it is stopped like any other, and is gone from the state when it is dead."""
+"""The role of a container in its pod. A sidecar is an init container whose own restart policy is Always. `left`: it was
+removed from the spec while it ran; it is stopped like any other and leaves the state when it is dead."""
 ON_ITS_WAY: tuple[ContainerPhase, ...] = ("pulling", "image_ready", "starting")
 """The phases between the decision to start a container and its start."""
 
 POST_START_ERROR = "PostStartHookError"
-"""The reason of a container whose postStart hook has failed: it is to go, or went because of it."""
+"""The reason of a container whose postStart hook failed: it is stopped for that, or was."""
 
 STATUS_UNKNOWN = "ContainerStatusUnknown"
-"""The reason of an exit of which nothing is known: the runtime no longer had the container when it was looked for."""
+"""The reason of an exit about which nothing is known: the runtime no longer had the container."""
 
 SandboxPhase = Literal["absent", "starting", "failed", "running", "stopping", "dead"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of the state's parts."""
+    """Base of all parts of the state."""
 
 
 class Hook(Record, frozen=True, kw_only=True):
-    """A hook that is under way. `exec_id` is known when its exec has been made."""
+    """A hook in progress. `exec_id` is set once its exec has been created."""
 
     hook: pod.HookName
     handler: LifecycleHandler
@@ -58,14 +58,14 @@ class Hook(Record, frozen=True, kw_only=True):
 
     @property
     def sleeps_until(self) -> int:
-        """When its sleep is over; 0 where it is none."""
+        """When a sleep hook ends; 0 for other hooks."""
         return self.requested_at + self.handler.sleep.seconds * 1000 if self.handler.sleep else 0
 
 
 class Exit(Record, frozen=True, kw_only=True):
-    """How an attempt ended. `reason` is the word that `lastState` shows; `sandbox_id` is the sandbox it ran in.
+    """How an attempt ended. `reason` is shown in `lastState`; `sandbox_id` is the sandbox in which it ran.
 
-    `read`: whatever message it left has been read, or there can be none.
+    `read`: its termination message has been read, or it cannot have one.
     """
 
     attempt: int
@@ -80,10 +80,10 @@ class Exit(Record, frozen=True, kw_only=True):
 
 
 class Stop(Record, frozen=True, kw_only=True):
-    """A stop that was asked for. `retry_at` is set after a refusal, until it is asked for again.
+    """A requested stop. `retry_at` is set from a refusal until the next request.
 
-    Held, it waits: for the hook `pre_stop`, which is to be asked for yet, for the hook at hand, or for its turn.
-    `process_ended`: it has done its work, and the runtime has yet to say how the container ended.
+    `held`: no signal is sent yet. The stop waits for the hook `pre_stop`, which is not requested yet, for the current
+    hook, or for its turn. `process_ended`: the process has ended and the runtime has not reported the exit yet.
     """
 
     grace_period_seconds: int
@@ -97,9 +97,9 @@ class Stop(Record, frozen=True, kw_only=True):
 
 
 class Ahead(Record, frozen=True, kw_only=True):
-    """The creation of an attempt ahead of its start, for this sandbox. It is under way until `id` or `failed` is
-    set. `outdated`: it is not to run in that sandbox any more, so what was created is to be removed; `failed` is set
-    once that is done. What was created by an `image` was created when that name meant `image_id`, after `requested_at`.
+    """The creation of an attempt ahead of its start, for one sandbox. It is in progress until `id` or `failed` is set.
+    `outdated`: it must not run in that sandbox any more, so the container is to be removed; `failed` is set once that
+    is done. If `image` is set, that name resolved to `image_id` when the container was created, after `requested_at`.
     """
 
     attempt: int
@@ -113,22 +113,22 @@ class Ahead(Record, frozen=True, kw_only=True):
     outdated: bool = False
 
     @property
-    def asked(self) -> bool:
-        """It is still being created, or still to be removed."""
+    def pending(self) -> bool:
+        """Its creation or its removal is not finished."""
         return not self.failed and (self.outdated or not self.id)
 
 
 class BackOff(Record, frozen=True, kw_only=True):
-    """A container's crash loop: how long the next restart waits, and when that was last changed."""
+    """A container's crash-loop back-off: the wait before the next restart, and when it last changed."""
 
     seconds: int
     updated_at: int
 
 
 class Probing(Record, frozen=True, kw_only=True):
-    """A probe that was asked for: of the run of container `id` that began at `started_at`, by the spec of `digest`.
+    """A requested probe, for the run of container `id` that began at `started_at`, by the spec with this `digest`.
 
-    `result` is the last that was heard of it, empty before there is one. `skipped`: there was nobody to be asked.
+    `result` is the latest result, empty before the first. `skipped`: no prober was hosted.
     """
 
     probe: prober.ProbeName
@@ -140,14 +140,13 @@ class Probing(Record, frozen=True, kw_only=True):
 
 
 class Container(Record, frozen=True, kw_only=True):
-    """One container of the spec. `attempt` is the one at hand; `exit` is how the last one ended that is dead.
+    """One container of the spec. `attempt` is the current attempt; `exit` is the end of the latest dead one.
 
-    `sandbox_id` is the sandbox that the attempt at hand was started in.
-    `reason` and `message` say why it waits. `blocked` is why it may not start as it is written. `spec_hash` is what the
-    attempt at hand was started with. `waits_from` to `retry_at` is the wait of the phases that wait, told of once more
-    at `tell_again_at`; `waited_seconds` is how long the last restart was put off. `post_start` is the hook to be asked
-    for when it runs; `hook` is the one under way. `ahead` is the creation of the attempt that starts next. `left` is
-    what the spec said of one that it no longer has.
+    `sandbox_id` and `spec_hash`: the sandbox and the definition with which the current attempt was started. `reason`
+    and `message`: why it waits. `blocked`: why its definition may not start. `waits_from` to `retry_at`: the wait of a
+    waiting phase, reported again at `tell_again_at`. `waited_seconds`: the delay of the latest restart. `post_start`:
+    the hook to request once it runs. `hook`: the hook in progress. `ahead`: the creation of the next attempt. `left`:
+    the definition of a container that the spec no longer has.
     """
 
     name: str
@@ -184,41 +183,41 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def next_attempt(self) -> int:
-        """The number of the next container to be made."""
+        """The number of the next attempt to create."""
         return self.exit.attempt + 1 if self.exit else 0
 
     @property
     def restarts(self) -> int:
-        """What `restartCount` shows: the number of the newest container that was made."""
+        """The `restartCount`: the number of the newest attempt that ran or could not be run."""
         if self.phase in ("running", "stopping"):
             return self.attempt
         return self.exit.attempt if self.exit else 0
 
     @property
     def alive(self) -> bool:
-        """It runs, or may run by the time anybody looks."""
+        """It runs, or may be running already."""
         return self.phase in ("starting", "running", "stopping")
 
     @property
     def busy(self) -> bool:
-        """It is alive, or being created: what comes after its end waits."""
+        """It is alive or being created: steps that follow its end wait."""
         return self.alive or self.being_created
 
     @property
     def uses_sandbox(self) -> bool:
-        """It is alive, and has a process or may get one."""
+        """It is alive, and has a process or may still get one."""
         return self.alive and not (self.phase == "stopping" and self.stop is not None and self.stop.process_ended)
 
     @property
     def being_created(self) -> bool:
-        """An attempt of it is being created ahead of its start, or removed because it is not wanted any more."""
-        return self.ahead is not None and self.ahead.asked
+        """An attempt is being created ahead of its start, or removed as outdated."""
+        return self.ahead is not None and self.ahead.pending
 
 
 class Sandbox(Record, frozen=True, kw_only=True):
-    """The newest sandbox. `failures` counts starts in a row that failed, `stop_tries` refused stops.
+    """The newest sandbox. `failures` counts consecutive failed starts, `stop_tries` refused stops.
 
-    `retry_at` is when the next start (failed, dead) or stop (stopping) may be asked for, 0 for at once.
+    `retry_at` is when the next start (failed, dead) or stop (stopping) may be requested; 0 means immediately.
     """
 
     phase: SandboxPhase = "absent"
@@ -237,7 +236,7 @@ class Sandbox(Record, frozen=True, kw_only=True):
 
 
 class Stray(Record, frozen=True, kw_only=True):
-    """A running container under the pod's name that is not its current attempt. `stop` is None until asked for."""
+    """A running container under the pod's name that is not a current attempt. `stop` is None until requested."""
 
     container: str
     attempt: int
@@ -246,13 +245,13 @@ class Stray(Record, frozen=True, kw_only=True):
     stop: Stop | None = None
 
 
-class Wish(Record, frozen=True, kw_only=True):
-    """What a container wants of device plugins, and has. `wants`: how many devices of each resource.
+class DeviceClaim(Record, frozen=True, kw_only=True):
+    """A container's claim to plugin devices. `wants`: the number of devices for each resource.
 
-    It was asked for at `asked_at`, for the `sandbox` of that attempt; awaited, `reason` and `message` say what stands
-    in the way. `held` are devices, by resource, that the container had before the log. Granted: `devices` by resource,
-    and what it is to be started with. `telling` is the start that plugins are being told of, by its attempt and how
-    often that failed before; `told` the last one that they allowed; None if there is none.
+    It was last requested at `asked_at`, for the sandbox of attempt `sandbox`. While it is awaited, `reason` and
+    `message` name the obstacle. `held`: devices by resource that the container had before the log. Once granted:
+    `devices` by resource, and `answer`, the plugins' options for its start. `telling`: the start for which PreStart is
+    requested, as (attempt, failures before it); `told`: the latest start that the plugins allowed; None if none.
     """
 
     wants: dict[str, int]
@@ -270,8 +269,8 @@ class Wish(Record, frozen=True, kw_only=True):
 
 
 class NodeShare(Record, frozen=True, kw_only=True):
-    """What the pod asked of the node at `asked_at`, by the spec of this `digest`. Its containers begin beneath the
-    cgroup `parent`. Awaited, `message` says which port of the node another pod holds.
+    """The pod's share of the node, requested at `asked_at` by the spec with this `digest`. Its containers start below
+    the cgroup `parent`. While it is awaited, `message` names the host port that another pod holds.
     """
 
     phase: Literal["none", "asked", "awaited", "granted"] = "none"
@@ -282,14 +281,14 @@ class NodeShare(Record, frozen=True, kw_only=True):
 
 
 class Failure(Record, frozen=True, kw_only=True):
-    """Why the pod is over before its time."""
+    """Why the pod failed as a whole."""
 
     reason: str
     message: str
 
 
 class Termination(Record, frozen=True, kw_only=True):
-    """The end that was asked for. `resumed`: it began in a log that was lost."""
+    """The requested termination. `resumed`: it began in a log that was lost."""
 
     reason: pod.EndReason
     grace_period_seconds: int
@@ -298,14 +297,14 @@ class Termination(Record, frozen=True, kw_only=True):
 
 
 class Cleanup(Record, frozen=True, kw_only=True):
-    """The clean-up at the end. `retry_at` is set after a refusal, until it is asked for again."""
+    """The final clean-up. `retry_at` is set from a refusal until the next request."""
 
     tries: int = 0
     retry_at: int = 0
 
 
 class Successor(Record, frozen=True, kw_only=True):
-    """The pod of the same name that begins when this one has ended."""
+    """The pod of the same name that starts after this one has ended."""
 
     uid: str
     source: str
@@ -317,11 +316,11 @@ class Successor(Record, frozen=True, kw_only=True):
 class State(Record, frozen=True, kw_only=True):
     """A pod's life under one uid; `uid` is empty before the first spec.
 
-    `containers` are in the order of their start: init containers and sidecars, app containers, ephemeral ones; then
-    those that are left.
-    `unkept`: the spec changed while something of it ran, and the new one is not known to lie beside the log yet.
-    `admission` are the kinds that are asked before its sandbox, None while nothing has been needed of any; `wishes` is
-    what its containers want of device plugins, by their names, `share` what the pod has of the node.
+    `containers` are in start order: init containers and sidecars, app containers, ephemeral ones, then those whose kind
+    is `left`.
+    `unkept`: the spec changed while something of the pod ran, and the copy next to the log is not confirmed yet.
+    `admission`: the kinds that must admit the pod before its sandbox starts; None until one is needed. `wishes`: the
+    device claims by container name. `share`: the pod's share of the node.
     """
 
     pod: str = ""
@@ -338,7 +337,7 @@ class State(Record, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
     strays: tuple[Stray, ...] = ()
     admission: tuple[str, ...] | None = None
-    wishes: dict[str, Wish] = {}
+    wishes: dict[str, DeviceClaim] = {}
     share: NodeShare = NodeShare()
     failure: Failure | None = None
     termination: Termination | None = None
@@ -347,36 +346,36 @@ class State(Record, frozen=True, kw_only=True):
 
     @property
     def reached_at(self) -> str:
-        """The address at which the node reaches what listens in the pod. On the node's own network there always is one,
-        also where the node has no address of its own.
+        """The address at which the node reaches servers in the pod. A pod on the host network always has one, even on a
+        node without an address.
         """
         return self.sandbox.ip or ("127.0.0.1" if self.manifest.spec.host_network else "")
 
     @property
     def over(self) -> bool:
-        """Nothing of it is to be started any more, by somebody's wish or because it has failed."""
+        """Nothing of the pod may start any more: its end was requested, or it has failed."""
         return self.termination is not None or self.failure is not None
 
     def container(self, name: str) -> Container | None:
-        """The container of this name, None if the spec has none."""
+        """The container of this name, None if there is none."""
         return next((one for one in self.containers if one.name == name), None)
 
     def of_kind(self, *kinds: ContainerKind) -> tuple[Container, ...]:
-        """The containers that are one of these."""
+        """The containers of these kinds, in start order."""
         return tuple(one for one in self.containers if one.kind in kinds)
 
     def definition(self, name: str) -> Definition:
-        """What the spec says of one of `containers`, or said of one that is left."""
+        """The definition of one of `containers`: from the spec, or its last one if it is `left`."""
         left = (one.left for one in self.containers if one.left is not None)
         return next(one for one in (*(named for _, named in definitions(self.manifest)), *left) if one.name == name)
 
     def stray(self, container_id: str) -> Stray | None:
-        """The stray of this id."""
+        """The stray with this id, None if there is none."""
         return next((one for one in self.strays if one.id == container_id), None)
 
 
 def definitions(manifest: Pod) -> Iterator[tuple[ContainerKind, Definition]]:
-    """Every container of a spec, in the order of `State.containers`."""
+    """Every container of a spec with its kind, in the order of `State.containers`."""
     spec = manifest.spec
     for one in spec.init_containers:
         yield "sidecar" if one.restart_policy == "Always" else "init", one
@@ -398,5 +397,5 @@ _FIELDS: Mapping[ContainerKind, str] = {
 
 
 def field_path(kind: ContainerKind, name: str) -> str:
-    """A container's path in its pod's spec, as KubeEvents write it."""
+    """A container's path in its pod's spec, as in a KubeEvent's fieldPath."""
     return f"spec.{_FIELDS[kind]}{{{name}}}"

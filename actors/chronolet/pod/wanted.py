@@ -1,12 +1,12 @@
-"""What a pod wants to have running in the outside world, with all the plain data that a worker needs.
+"""The effects of a pod, each with all the plain data that its worker needs.
 
-Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers run
-them and answer with one of `signals`. A worker that is started again finds its own earlier work by deterministic names
-and labels, and answers as if it had just done it.
+Input: none. Output: the Effect Structs that `outstanding` returns. Next: `effects`, whose workers run them and send one
+of `signals`. Workers are idempotent: one that is restarted finds its own earlier work by deterministic names and
+labels, and reports it as if it had just done it.
 
-Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for one created
-ahead of its start, `hook/<name>`, `exit/<id>` for the last word of a dead container, `stray/<id>` for one that
-is not its pod's current attempt, `spec` for what is kept of it, `pod` for the clean-up.
+Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for a creation ahead
+of the start, `hook/<name>`, `exit/<id>` for the termination message of a dead container, `stray/<id>` for a container
+that is not a current attempt, `spec` for the copy of the spec next to the log, `pod` for the clean-up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chronolet_schemas.podspec import HTTPGetAction, Pod
 
 
 class Origin(Message, frozen=True, kw_only=True):
-    """What is kept with a pod's manifest beside the log: whose wish it is, and since when."""
+    """Stored with a pod's manifest next to the log: the source that requested the pod, and since when."""
 
     source: str = ""
     digest: str = ""
@@ -29,16 +29,16 @@ class Origin(Message, frozen=True, kw_only=True):
 
 
 CREATION = "create/"
-"""How the subject of a creation ahead of a start begins."""
+"""Prefix of the subject of a creation ahead of a start."""
 NOT_BEGUN = "the end of its pod was requested before it was started"
-"""What is said of a start that does not happen any more."""
-OUTDATED = "it is not to run in the sandbox that it was created for any more"
-"""What is said of a creation that is of no use any more."""
+"""The message of a start that was cancelled before it began."""
+OUTDATED = "it is no longer needed in the sandbox for which it was created"
+"""The message of a creation ahead of a start that became outdated."""
 
 
 class PodEffect(Effect, frozen=True, kw_only=True):
-    """Of one pod: `pod` is namespace/name. `ending` says that the life of this uid is being ended: the worker writes
-    that down beside the log before it touches anything.
+    """Base of the effects of one pod; `pod` is namespace/name. `ending` is set while this uid is being terminated: the
+    worker records that next to the log before it touches anything.
     """
 
     pod: str
@@ -47,11 +47,11 @@ class PodEffect(Effect, frozen=True, kw_only=True):
 
 
 class StartSandbox(PodEffect, frozen=True, kw_only=True):
-    """Keep the pod's manifest, create and start the sandbox. Sends SandboxMade when it is created. Answers: SandboxUp,
+    """Store the pod's manifest, create and start the sandbox. Sends SandboxMade once it is created. Results: SandboxUp,
     SandboxDown (found dead), SandboxRefused.
 
-    A sandbox of this attempt that could not be started is to be removed by the worker before it answers SandboxRefused,
-    for the next try uses the same name.
+    The worker must remove a sandbox that could not be started before it sends SandboxRefused, because the next attempt
+    uses the same name.
     """
 
     attempt: int
@@ -60,18 +60,18 @@ class StartSandbox(PodEffect, frozen=True, kw_only=True):
     origin: Origin = Origin()
     cgroup_parent: str = ""
     begun_at: int = 0
-    """When the pod was accepted: the oldest pod gets its turn first."""
+    """When the pod was accepted: the oldest pod is served first."""
 
 
 class KeepSpec(PodEffect, frozen=True, kw_only=True):
-    """Keep the manifest, which has changed while something of it runs. Answers: SpecKept."""
+    """Store the manifest, which has changed while something of the pod runs. Result: SpecKept."""
 
     manifest: Pod
     origin: Origin
 
 
 class StopSandbox(PodEffect, frozen=True, kw_only=True):
-    """Stop the sandbox. Answers: SandboxDown (also if it is not there), StopRefused."""
+    """Stop the sandbox. Results: SandboxDown (also if it does not exist), StopRefused."""
 
     attempt: int
     id: str
@@ -79,16 +79,16 @@ class StopSandbox(PodEffect, frozen=True, kw_only=True):
 
 
 class PullSecret(Message, frozen=True, kw_only=True):
-    """A Secret that a registry may be told, by its digest: what it holds lies in the state folder."""
+    """A Secret to send to a registry, identified by its digest; its content is in the state folder."""
 
     name: str
     digest: str
 
 
 class EnsureImage(PodEffect, frozen=True, kw_only=True):
-    """See that the image is there. `policy` is Always, IfNotPresent or Never.
+    """Ensure that the image is present. `policy` is Always, IfNotPresent or Never.
 
-    Sends PullBegan when it begins to fetch, then PullProgress. Answers: ImagePresent, ImageRefused.
+    Sends PullBegan when a pull begins, then PullProgress. Results: ImagePresent, ImageRefused.
     """
 
     container: str
@@ -99,9 +99,9 @@ class EnsureImage(PodEffect, frozen=True, kw_only=True):
 
 
 class ContainerEffect(PodEffect, frozen=True, kw_only=True):
-    """About one container of `manifest`: all that is needed to create it in the sandbox.
+    """Everything needed to create one container of `manifest` in the sandbox.
 
-    `device_ids` are the container's devices by resource, `devices` what their plugins want it to be started with.
+    `device_ids`: the container's devices by resource. `devices`: their plugins' options for its start.
     """
 
     container: str
@@ -116,50 +116,50 @@ class ContainerEffect(PodEffect, frozen=True, kw_only=True):
     devices: Answer = Answer()
     device_ids: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     begun_at: int = 0
-    """As with StartSandbox."""
+    """As in StartSandbox."""
 
 
 class CreateContainer(ContainerEffect, frozen=True, kw_only=True):
-    """Create the container while its sandbox is being started, or while the previous attempt is being stopped, and do
-    not start it. Answers: ContainerMade, ContainerRefused (the start tries again, and reports what it meets).
+    """Create the container without starting it, while its sandbox starts or its previous attempt is being stopped.
+    Results: ContainerMade, ContainerRefused (the start then retries and reports its own error).
 
-    The worker makes the pod's volumes first. It writes no file that names the pod's address, which may not be known.
-    `image`, if given, is looked for first, and has to be the image `image_id`.
+    The worker creates the pod's volumes first. It writes no file that contains the pod's address, which may not be
+    known yet. If `image` is set, the worker resolves it first; it must be the image `image_id`.
     """
 
     image: str = ""
 
 
 class StartContainer(ContainerEffect, frozen=True, kw_only=True):
-    """Create and start the container. Answers: ContainerUp, ContainerDead (it ran and is dead by now),
+    """Create and start the container. Results: ContainerUp, ContainerDead (it ran and has died since),
     ContainerRefused.
 
-    The worker keeps the manifest, which may have changed, and makes the pod's volumes first (they belong to `uid`). It
-    starts only what it has just created, or what an inspect calls `created`. `made_id` is what was created ahead of
-    the start; what is to be made otherwise by now gives way to a new container.
+    The worker first stores the manifest, which may have changed, and creates the pod's volumes (they belong to `uid`).
+    It starts only a container that it has just created or that an inspect shows as `created`. `made_id` is the
+    container created ahead of the start; it is replaced by a new one if its definition no longer fits.
     """
 
     made_id: str = ""
 
 
 class FindSandbox(PodEffect, frozen=True, kw_only=True):
-    """Of a pod that is over: find what a start of this attempt has left; what never ran is removed. Answers: SandboxUp,
-    SandboxDown, SandboxRefused (nothing came to run).
+    """For a pod that is over: find the sandbox that a start of this attempt left. One that never ran is removed.
+    Results: SandboxUp, SandboxDown, SandboxRefused (nothing ran).
     """
 
     attempt: int
 
 
 class FindContainer(PodEffect, frozen=True, kw_only=True):
-    """Likewise. Answers: ContainerUp, ContainerDead, ContainerRefused (nothing came to run)."""
+    """FindSandbox for a container. Results: ContainerUp, ContainerDead, ContainerRefused (nothing ran)."""
 
     container: str
     attempt: int
 
 
 class DiscardContainer(PodEffect, frozen=True, kw_only=True):
-    """Remove what was created ahead and is not to run any more, if it was never started: its sandbox is no longer the
-    one at hand, its definition was taken out, its pod has failed. Answers: ContainerRefused (nothing is to be started).
+    """Remove an outdated container that was created ahead and never started: its sandbox is no longer the current one,
+    its definition was removed, or its pod has failed. Result: ContainerRefused (there is nothing to start).
     """
 
     container: str
@@ -167,11 +167,11 @@ class DiscardContainer(PodEffect, frozen=True, kw_only=True):
 
 
 class StopContainer(PodEffect, frozen=True, kw_only=True):
-    """TERM, and KILL at `deadline` (milliseconds; a repeat after a restart gets what is left of the grace).
+    """Send TERM, and KILL at `deadline` (milliseconds; a retry after a restart gets the rest of the grace period).
 
-    `with_pod`: the sandbox goes next. Then it sends ProcessEnded as soon as the kernel has that, where it can be seen.
-    Answers: ContainerDead (with exit code and times by an inspect; reason ContainerStatusUnknown if it is not there),
-    StopRefused.
+    `with_pod`: the sandbox is stopped next, so the worker sends ProcessEnded as soon as the kernel shows that the
+    process has ended, where that is visible. Results: ContainerDead (exit code and times from an inspect; reason
+    ContainerStatusUnknown if the container is gone), StopRefused.
     """
 
     container: str
@@ -183,7 +183,7 @@ class StopContainer(PodEffect, frozen=True, kw_only=True):
 
 
 class PrepareHook(PodEffect, frozen=True, kw_only=True):
-    """Make the exec of a hook in the container `id`, without beginning it. Answers: HookPrepared, HookRefused."""
+    """Create the exec of a hook in the container `id` without starting it. Results: HookPrepared, HookRefused."""
 
     container: str
     attempt: int
@@ -195,10 +195,10 @@ class PrepareHook(PodEffect, frozen=True, kw_only=True):
 class RunHook(PodEffect, frozen=True, kw_only=True):
     """Run a hook to its end: the exec `exec_id`, or the request `http` to `port` at `http.host`, else `sandbox_ip`.
 
-    An exec is looked at first: one that ended answers, one that runs is waited for, one that was never begun is begun,
-    one that the runtime does not know is never begun again. A request may be made again after a restart of the agent.
-    `deadline` (milliseconds, 0: none) may move while it runs: the decider gives the hook up then by itself.
-    Answers: HookDone, HookUnfinished, HookOutcomeUnknown.
+    The worker inspects an exec first: it reports one that has ended, waits for one that runs, starts one that never
+    started, and never restarts one that the runtime does not know. A request may be repeated after an agent restart.
+    `deadline` (milliseconds, 0: none) may move while the hook runs: the decider then gives it up by itself.
+    Results: HookDone, HookUnfinished, HookOutcomeUnknown.
     """
 
     container: str
@@ -214,7 +214,7 @@ class RunHook(PodEffect, frozen=True, kw_only=True):
 
 
 class ReadExit(PodEffect, frozen=True, kw_only=True):
-    """Read what a dead container left as its termination message. Answers: ExitRead.
+    """Read the termination message of a dead container. Result: ExitRead.
 
     `path` and `policy` are its definition's terminationMessagePath and terminationMessagePolicy.
     """
@@ -228,7 +228,7 @@ class ReadExit(PodEffect, frozen=True, kw_only=True):
 
 
 class Cleanup(PodEffect, frozen=True, kw_only=True):
-    """Remove every container and sandbox with this uid, running or not, then the volumes. Answers: CleanedUp,
+    """Remove every container and sandbox with this uid, running or not, then the volumes. Results: CleanedUp,
     CleanupRefused.
     """
 

@@ -1,4 +1,4 @@
-"""What the workers of a pod's effects would say, for tests that let anything happen."""
+"""Results of a pod's effects, for tests with random histories."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from chronolet.kernel.kind import Effect
 from chronolet.pod import signals, wanted
 
 
-def good_answer(effect: Effect, at: int) -> signals.Answer:  # noqa: C901 - a table
-    """What a worker says when all goes well."""
-    answer: signals.Answer
+def good_answer(effect: Effect, at: int) -> signals.EffectResult:  # noqa: C901 - a table
+    """The result of a worker that succeeds."""
+    answer: signals.EffectResult
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
         case wanted.StartSandbox() | wanted.FindSandbox():
@@ -41,8 +41,8 @@ def good_answer(effect: Effect, at: int) -> signals.Answer:  # noqa: C901 - a ta
     return answer
 
 
-def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.Answer | None:  # noqa: PLR0911 - a table
-    """What a worker says when it goes wrong; None for one that can only raise."""
+def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.EffectResult | None:  # noqa: PLR0911 - a table
+    """The result of a worker that fails; None for a worker that can only raise."""
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
         case wanted.StartSandbox() | wanted.FindSandbox():

@@ -1,4 +1,4 @@
-"""A pod's life in tests: a Scene whose effects are answered by subject."""
+"""A pod's life in tests: a Scene that sends effect results by subject."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.deciders.given import Scene
 POD = "default/web"
 T0 = 1_700_000_000_000
 RAW: dict[str, Any] = {"volume_devices": (podspec.VolumeDevice(name="raw"),)}
-"""What no container may have here."""
+"""A setting that no container honours."""
 
 
 def container(name: str = "app", image: str = "busybox:1", **fields: Any) -> Container:
@@ -23,7 +23,7 @@ def container(name: str = "app", image: str = "busybox:1", **fields: Any) -> Con
 
 
 def manifest(*containers: Container, **spec: Any) -> Pod:
-    """A pod that chronolet honours as it is written."""
+    """A manifest without findings."""
     return podspec.defaulted(
         Pod(
             metadata=ObjectMeta(name="web"),
@@ -39,7 +39,7 @@ def with_port(port: int) -> Pod:
 class Life(Scene):
     """One pod. Ids are `<container>-<attempt>` and `sandbox-<attempt>`.
 
-    The last words of what dies are read at once, and are empty, unless `reads` is False; `facts` leaves that out.
+    Termination messages are read immediately, and are empty, unless `reads` is False; `facts` omits these events.
     """
 
     def __init__(self, *, reads: bool = True) -> None:
@@ -68,7 +68,7 @@ class Life(Scene):
     def withdraw(self, uid: str = "u1", grace: int | None = None) -> Self:
         return self.when(manifests.PodWithdrawn(pod=POD, uid=uid, source="apply", grace_period_seconds=grace))
 
-    def answer(self, subject: str, kind: type[signals.Answer], **fields: Any) -> Self:
+    def answer(self, subject: str, kind: type[signals.EffectResult], **fields: Any) -> Self:
         effect = self.effects[subject]
         return self.when(kind(subject=subject, intent=effect.intent, **fields))
 
@@ -90,7 +90,7 @@ class Life(Scene):
         return self.answer("sandbox", signals.SandboxUp, id=f"sandbox-{attempt}", started_at=self.at, **addresses)
 
     def kept(self) -> Self:
-        """The changed spec is on the disk."""
+        """The changed spec is on disk."""
         return self.answer("spec", signals.SpecKept)
 
     def image_there(self, name: str = "app") -> Self:
@@ -102,17 +102,17 @@ class Life(Scene):
         return self.answer(f"container/{name}", signals.ContainerUp, id=f"{name}-{attempt}", started_at=self.at)
 
     def waits_out(self, name: str = "app") -> Self:
-        """To the end of a back-off, however often that is told of meanwhile."""
+        """Advance to the end of a back-off, past all its repeated reports."""
         while f"container/{name}" not in self.effects:
             self.wake()
         return self
 
     def start(self, name: str = "app") -> Self:
-        """From the image to a running container."""
+        """Take a container from its image to running."""
         return self.image_there(name).up(name)
 
     def dies(self, name: str = "app", code: int = 1, *, after: int = 1000, reason: str = "Error") -> Self:
-        """The running attempt ends `after` milliseconds from now, and pleg says so."""
+        """The running attempt ends `after` milliseconds from now, and pleg reports it."""
         one = self.state.container(name)
         self.at += after
         return self.when(
@@ -172,12 +172,12 @@ class Life(Scene):
         )
 
     def end(self) -> Self:
-        """The sandbox stops and everything is removed."""
+        """Stop the sandbox and clean up."""
         return self.answer("sandbox", signals.SandboxDown, id=self.state.sandbox.id).answer("pod", signals.CleanedUp)
 
 
 def running(*containers: Container, **spec: Any) -> Life:
-    """A pod all of whose containers run."""
+    """A pod whose containers all run."""
     life = Life().apply(manifest(*containers, **spec)).sandbox_up()
     for one in life.state.containers:
         life.start(one.name)

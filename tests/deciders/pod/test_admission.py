@@ -1,4 +1,4 @@
-"""What a pod asks of others before it starts, and what it does with the answers."""
+"""A pod's admission: its requests to other kinds before it starts, and their replies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wants(name: str = "app", count: int = 1, **more: Any) -> Container:
 
 
 class Admitted(Life):
-    """A pod of a node in which kinds take part in admission."""
+    """A pod on a node that hosts admitting kinds."""
 
     def __init__(self, kinds: frozenset[str] = KINDS) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Admitted(Life):
         return self.apply(manifest(wants())).grants(**answer).sandbox_up().start()
 
     def when_sandbox_dies(self) -> Self:
-        """The sandbox is gone, and what ran in it is stopped."""
+        """The sandbox has died, and its containers are stopped."""
         self.when(
             pleg.ContainerDied(
                 pod=POD,
@@ -82,15 +82,15 @@ class Admitted(Life):
         return status.state.waiting.reason, status.state.waiting.message
 
 
-def test_a_pod_that_needs_nothing_asks_nobody() -> None:
+def test_a_pod_without_needs_sends_no_requests() -> None:
     assert Admitted().apply(manifest()).kinds == ["SpecAccepted", "SandboxStartRequested"]
 
 
 def test_devices_come_before_the_sandbox() -> None:
     life = Admitted().apply(manifest(wants(count=2), container("other")))
     assert life.kinds == ["SpecAccepted", "AdmissionBegan", "DevicesRequested"]
-    asked = life.only(pod.DevicesRequested)
-    assert (asked.container, asked.role, asked.resources, asked.sandbox) == ("app", "app", {GPU: 2}, 0)
+    request = life.only(pod.DevicesRequested)
+    assert (request.container, request.role, request.resources, request.sandbox) == ("app", "app", {GPU: 2}, 0)
     assert life.effects == {}
     life.grants("app", "d1", "d2", envs={"A": "1"})
     assert life.kinds == ["DevicesGranted", "SandboxStartRequested"]
@@ -126,7 +126,7 @@ def test_several_resources_are_one_answer() -> None:
     assert (granted.answer.envs, granted.pre_start) == ({"A": "1", "B": "2"}, True)
 
 
-def test_not_yet_is_waited_for_and_said() -> None:
+def test_a_deferred_claim_waits_and_shows_why() -> None:
     life = Admitted().apply(manifest(wants(), container("other")))
     assert life.puts_off(message="waiting for a device plugin").kinds == ["DevicesAwaited"]
     assert life.told == ((WAITING, "waiting for a device plugin"),)
@@ -138,23 +138,24 @@ def test_not_yet_is_waited_for_and_said() -> None:
     assert life.sandbox_up().waiting("other")[0] != WAITING
 
 
-def test_what_is_not_answered_is_asked_again() -> None:
+def test_an_unanswered_request_is_repeated() -> None:
     life = Admitted().apply(manifest(wants()))
     first = life.only(pod.DevicesRequested)
     assert life.due == life.at + 60_000
     again = life.wake().only(pod.DevicesRequested)
     assert (again.requested_at, again.container) == (first.requested_at + 60_000, "app")
-    assert life.waiting() == (WAITING, "waiting for an answer of `devices`: does a process of this node host it?")
+    message = "waiting for a reply from the kind `devices`: does a process of this node host it?"
+    assert life.waiting() == (WAITING, message)
     life.puts_off()
     assert life.due == life.at + 300_000
     life.wake()
     assert life.requested == ["app"]
-    assert life.waiting()[0] == WAITING  # it has been waiting all the time
+    assert life.waiting()[0] == WAITING  # it has been waiting since the first request
     life.grants()
     assert life.due is None
 
 
-def test_a_clock_that_was_put_back_makes_nobody_wait_longer() -> None:
+def test_a_clock_set_back_extends_no_wait() -> None:
     life = Admitted().apply(manifest(wants()))
     life.at -= 3_600_000
     life.puts_off()
@@ -163,21 +164,21 @@ def test_a_clock_that_was_put_back_makes_nobody_wait_longer() -> None:
     assert life.requested == ["app"]
 
 
-def test_a_refused_pod_has_failed_in_the_kubelets_words() -> None:
+def test_a_refused_pod_fails_with_the_kubelets_message() -> None:
     life = Admitted().apply(manifest(wants(), wants("second"))).grants()
     life.refuses("second", "cannot allocate unregistered device x")
-    said = "Allocate failed due to cannot allocate unregistered device x, which is unexpected"
-    assert life.told == ((UNEXPECTED, said),)
+    failure = "Allocate failed due to cannot allocate unregistered device x, which is unexpected"
+    assert life.told == ((UNEXPECTED, failure),)
     assert life.recorded[0].severity == "Warning"
     assert life.kinds == ["PodFailed", "DevicesReleased"]
     assert life.only(pod.DevicesReleased).containers == ("app", "second")
     status = pod_status(life.state)
-    assert (status.phase, status.reason, status.message) == ("Failed", UNEXPECTED, f"Pod was rejected: {said}")
+    assert (status.phase, status.reason, status.message) == ("Failed", UNEXPECTED, f"Pod was rejected: {failure}")
     assert life.grants("second").said == ()
     assert life.withdraw().kinds == ["TerminationRequested", "CleanupRequested"]
 
 
-def test_answers_to_others_are_passed_over() -> None:
+def test_replies_to_other_pods_are_ignored() -> None:
     life = Admitted().apply(manifest(wants(), container("other")))
     for name in ("other", "nobody"):
         assert life.grants(name).said == ()
@@ -188,7 +189,7 @@ def test_answers_to_others_are_passed_over() -> None:
     assert life.allows().said == ()
 
 
-def test_all_is_given_back_when_nothing_runs_any_more() -> None:
+def test_everything_is_released_once_nothing_runs() -> None:
     life = Admitted().runs()
     life.withdraw()
     assert "DevicesReleased" not in life.kinds
@@ -213,17 +214,17 @@ def test_a_failed_pod_gives_its_devices_back() -> None:
     assert "DevicesReleased" in life.kinds
 
 
-def test_another_sandbox_asks_anew() -> None:
+def test_a_new_sandbox_requests_again() -> None:
     life = Admitted().runs()
     life.when_sandbox_dies().wake()
-    asked = life.only(pod.DevicesRequested)
-    assert asked.sandbox == 1
+    request = life.only(pod.DevicesRequested)
+    assert request.sandbox == 1
     assert "SandboxStartRequested" not in life.kinds
     assert life.puts_off().kinds == ["DevicesAwaited"]
     assert life.grants().kinds[:2] == ["DevicesGranted", "SandboxStartRequested"]
 
 
-def test_a_changed_wish_waits_for_the_end_of_what_runs() -> None:
+def test_a_changed_claim_waits_for_the_end_of_what_runs() -> None:
     life = Admitted().runs()
     life.apply(manifest(wants(count=2)))
     assert "DevicesReleased" not in life.kinds
@@ -237,7 +238,7 @@ def test_a_changed_wish_waits_for_the_end_of_what_runs() -> None:
     assert life.grants("app", "a", "b").effects["container/app"] is not None
 
 
-def test_a_changed_wish_that_is_refused_blocks_its_container_alone() -> None:
+def test_a_changed_claim_that_is_refused_blocks_its_container_alone() -> None:
     life = Admitted().apply(manifest(wants(), container("other"))).grants().sandbox_up().start().start("other")
     life.apply(manifest(wants(count=9), container("other"))).kept()
     life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
@@ -265,15 +266,15 @@ def test_a_container_that_left_the_spec_gives_back() -> None:
     assert life.only(pod.DevicesReleased).containers == ("b",)
 
 
-def test_where_nobody_gives_devices_the_container_waits_and_says_so() -> None:
+def test_without_a_devices_kind_the_container_waits_and_shows_why() -> None:
     life = Admitted(frozenset()).apply(manifest(wants(), container("other")))
     assert life.kinds == ["SpecAccepted", "AdmissionBegan", "SandboxStartRequested"]
     assert life.only(pod.AdmissionBegan).kinds == ()
     life.sandbox_up()
     assert life.waiting()[0] == WAITING
-    assert "`devices` does not take part" in life.waiting()[1]
+    assert "does not host the kind `devices`" in life.waiting()[1]
     life.start("other")
-    # The node is started again with it.
+    # The node restarts with that kind.
     life.decider = decider(KINDS)
     life.dies("other")
     assert life.only(pod.AdmissionBegan).kinds == ("devices",)
@@ -281,47 +282,47 @@ def test_where_nobody_gives_devices_the_container_waits_and_says_so() -> None:
 
 
 # -- before a start ------------------------------------------------------------------------------------------------
-def told(life: Admitted) -> Admitted:
+def awaiting_pre_start(life: Admitted) -> Admitted:
     life.apply(manifest(wants())).grants(pre_start=True).sandbox_up().image_there()
     return life
 
 
-def test_plugins_are_told_before_a_start() -> None:
-    life = told(Admitted())
+def test_plugins_get_pre_start_before_a_start() -> None:
+    life = awaiting_pre_start(Admitted())
     assert life.kinds == ["ImageReady", "ContainerStartRequested", "PreStartRequested"]
     assert "container/app" not in life.effects
     assert life.allows(attempt=7).said == ()
     assert life.allows().kinds == ["PreStartAllowed"]
     assert life.up().kinds == ["ContainerStarted"]
-    # And before the next.
+    # And before the next start.
     life.dies()
     assert life.image_there().only(pod.PreStartRequested).attempt == 1
 
 
-def test_who_does_not_answer_before_a_start_is_asked_again() -> None:
-    life = told(Admitted())
+def test_an_unanswered_pre_start_is_repeated() -> None:
+    life = awaiting_pre_start(Admitted())
     assert life.due == life.at + 60_000
     assert life.wake().kinds == ["PreStartRequested"]
     life.allows()
     assert life.due is None
 
 
-def test_a_start_that_plugins_do_not_allow_is_tried_again() -> None:
-    life = told(Admitted())
+def test_a_start_that_plugins_do_not_allow_is_retried() -> None:
+    life = awaiting_pre_start(Admitted())
     life.when(devices.PreStartFailed(**life.who("app"), attempt=0, message="no"))
     assert life.waiting() == ("CreateContainerConfigError", "no")
     life.wake()
     again = life.image_there().only(pod.PreStartRequested)
     assert (again.attempt, again.failures) == (0, 1)
     life.allows()
-    # A start that fails otherwise is told anew, too.
+    # A start that fails for another reason is announced again, too.
     life.answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message="no", exit_code=1)
     life.wake()
     assert life.image_there().only(pod.PreStartRequested).failures == 2
 
 
 def test_a_pod_that_is_over_starts_nothing_that_waits_for_leave() -> None:
-    life = told(Admitted())
+    life = awaiting_pre_start(Admitted())
     life.withdraw()
     assert life.kinds == ["TerminationRequested", "ContainerStartFailed", "DevicesReleased", "SandboxStopRequested"]
     assert life.allows().said == ()
@@ -361,13 +362,13 @@ def adopted(one: Pod) -> pod.AdoptPod:
 
 def test_what_runs_keeps_its_devices_in_a_new_log() -> None:
     life = Admitted().when(adopted(manifest(wants())))
-    asked = life.only(pod.DevicesRequested)
-    assert (asked.held, asked.sandbox) == ({GPU: ("d1",)}, 0)
+    request = life.only(pod.DevicesRequested)
+    assert (request.held, request.sandbox) == ({GPU: ("d1",)}, 0)
     assert life.grants().kinds == ["DevicesGranted"]
     assert life.state.wishes["app"].devices == {GPU: ("d1",)}
 
 
-def test_what_was_found_is_kept_until_there_is_somebody_to_tell() -> None:
+def test_found_devices_are_kept_until_a_devices_kind_is_hosted() -> None:
     life = Admitted(frozenset()).when(adopted(manifest(wants())))
     assert life.state.wishes["app"].phase == "found"
     life.decider = decider(KINDS)
@@ -382,7 +383,7 @@ def test_the_setting_is_not_needed_to_read_what_was_decided(kinds: frozenset[str
 
 
 def test_a_pod_that_runs_hears_by_itself_that_others_take_part() -> None:
-    """The agent was started again with another setting, and nothing happens to the pod."""
+    """The agent restarted with other settings, and no other message arrives for the pod."""
     life = Admitted(frozenset()).apply(manifest()).sandbox_up().start()
     assert life.due is None
     life.decider = decider(frozenset(("qos",)))

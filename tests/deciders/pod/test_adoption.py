@@ -1,4 +1,4 @@
-"""A pod that ran before the log began: what it is taken for, and how its life goes on."""
+"""Adoption: the state and the next steps of a pod that ran before the log began."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_runs_is_taken_as_it_runs_and_nothing_is_done() -> None:
     ]
 
 
-def test_the_same_wish_again_is_no_news_and_a_new_death_is() -> None:
+def test_a_repeated_request_is_ignored_and_a_new_exit_is_not() -> None:
     life = adopted(SANDBOX, found(attempt=2)).apply(WEB).then()
     life.runs("app-2", attempt=2, started_at=T0 - 1000).then()
     life.runs("POD-0", pleg.SANDBOX, started_at=T0 - 1000).then()
@@ -85,7 +85,7 @@ def test_the_same_wish_again_is_no_news_and_a_new_death_is() -> None:
     assert life.start().state.container("app").restarts == 3
 
 
-def test_attempts_are_told_apart() -> None:
+def test_attempts_are_distinguished() -> None:
     older = (found(attempt=2, state="exited"), found(attempt=1, state="exited"), found(attempt=0))
     life = adopted(SANDBOX, *older, found(attempt=3), found(attempt=4, state="created"))
     event = life.only(pod.PodAdopted)
@@ -94,11 +94,11 @@ def test_attempts_are_told_apart() -> None:
     app = life.state.container("app")
     assert (app.restarts, app.exit.attempt) == (3, 2)
     assert life.effects == {}
-    # What runs as an older attempt is a stray, as always.
+    # A container that runs as an older attempt is a stray.
     assert life.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
 
 
-def test_what_is_dead_is_started_again_at_once_and_then_more_slowly() -> None:
+def test_a_dead_container_restarts_immediately_and_then_with_back_off() -> None:
     life = adopted(SANDBOX, found(attempt=1, state="exited"), found(attempt=0, state="exited"))
     assert life.only(pod.RestartScheduled).back_off_seconds == 0
     assert life.only(pod.ImageEnsureRequested).attempt == 2
@@ -125,7 +125,7 @@ def test_a_dead_sandbox_is_followed_by_another() -> None:
     assert life.only(pod.SandboxStartRequested).attempt == 2
 
 
-def test_one_of_which_nothing_is_left_begins_anew_under_its_uid() -> None:
+def test_a_pod_without_remains_starts_again_under_its_uid() -> None:
     life = adopted()
     assert life.kinds == ["PodAdopted", "SandboxStartRequested"]
     assert life.state.uid == "u1"
@@ -153,18 +153,18 @@ def test_what_may_not_run_as_it_is_written_may_not_now() -> None:
 
 def test_a_pod_that_lives_is_not_adopted() -> None:
     life = adopted(SANDBOX, found()).when(command(uid="u2"))
-    life.then(pod.AdoptionRefused(pod=POD, uid="u2", reason="default/web lives already, with uid u1"))
+    life.then(pod.AdoptionRefused(pod=POD, uid="u2", reason="default/web is already in the log, with uid u1"))
     assert life.state.uid == "u1"
 
 
 ENDING = pod.Ending(reason="Deleted", grace_period_seconds=30, deadline=T0 + 9000)
 
 
-def test_an_end_that_had_begun_goes_on_with_what_is_left_of_its_grace() -> None:
+def test_a_termination_that_had_begun_continues_with_the_rest_of_its_grace() -> None:
     life = Life().when(command(SANDBOX, found(), ending=ENDING))
     assert life.kinds == ["PodAdopted", "TerminationRequested", "ContainerStopRequested"]
-    asked = life.only(pod.ContainerStopRequested)
-    assert (asked.reason, asked.grace_period_seconds, asked.deadline) == ("Deleted", 30, T0 + 9000)
+    request = life.only(pod.ContainerStopRequested)
+    assert (request.reason, request.grace_period_seconds, request.deadline) == ("Deleted", 30, T0 + 9000)
     assert {effect.ending for effect in life.effects.values()} == {ENDING}, "and the workers keep it"
 
 
@@ -173,7 +173,7 @@ def test_what_had_been_stopped_for_the_end_is_not_started_again() -> None:
     assert life.kinds == ["PodAdopted", "TerminationRequested", "SandboxStopRequested"]
 
 
-def test_only_effects_of_the_life_that_ends_say_so() -> None:
+def test_only_effects_of_the_terminating_life_are_marked() -> None:
     life = adopted(SANDBOX, found())
     assert life.dies().effects["container/app"].ending is None
     life.start().runs("app-9", attempt=9, uid="u0").withdraw()
@@ -196,7 +196,7 @@ WITH_ALL = manifest(
 
 
 def part(name: str, state: str = "running", attempt: int = 0, **fields: Any) -> FoundContainer:
-    """A container of WITH_ALL, by its definition there."""
+    """A found container of WITH_ALL with its definition there."""
     spec_hash = container_hashes(WITH_ALL)[name]
     return found(name, attempt, state, spec_hash=spec_hash, **fields)
 
@@ -215,13 +215,13 @@ def test_init_containers_that_are_done_and_sidecars_that_run_are_left_alone() ->
     assert status.ephemeral_container_statuses[0].state.terminated is not None
 
 
-def test_an_app_that_runs_says_that_what_came_before_it_was_done() -> None:
+def test_a_running_app_proves_that_initialisation_is_complete() -> None:
     life = adopted(SANDBOX, part("app"), part("debug"), one=WITH_ALL)
     assert life.kinds == ["PodAdopted", "ImageEnsureRequested"]
     assert life.only(pod.ImageEnsureRequested).container == "proxy"
 
 
-def test_initialisation_goes_on_where_it_was() -> None:
+def test_initialisation_continues_where_it_was() -> None:
     life = adopted(SANDBOX, well("first"), one=WITH_ALL)
     assert {one.container for one in life.facts if isinstance(one, pod.ImageEnsureRequested)} == {"proxy", "debug"}
 
@@ -232,7 +232,7 @@ def test_what_was_done_in_an_earlier_sandbox_is_done_again() -> None:
     assert life.only(pod.RestartScheduled).container == "first"
 
 
-def test_a_sandbox_that_is_gone_begins_everything_anew() -> None:
+def test_a_missing_sandbox_restarts_everything() -> None:
     life = adopted(well("first"), part("app", "exited"), well("debug"), one=WITH_ALL)
     assert life.kinds == ["PodAdopted", "SandboxStartRequested"]
     assert life.sandbox_up().only(pod.RestartScheduled).container == "first"
@@ -255,7 +255,7 @@ def test_no_hook_is_run_for_what_ran_before_the_log_but_that_of_its_own_end() ->
     assert life.withdraw().kinds == ["TerminationRequested", "ContainerStopRequested", "HookRequested"]
 
 
-def test_a_hook_of_an_end_that_had_begun_may_have_been_begun_too() -> None:
+def test_no_hook_runs_for_a_termination_that_had_begun() -> None:
     life = Life().when(command(SANDBOX, found(), one=HOOKED, ending=ENDING))
     assert life.only(pod.TerminationRequested).resumed
     assert list(life.effects) == ["container/app"]
@@ -278,7 +278,7 @@ def test_a_log_that_lost_its_end_takes_the_later_attempt_that_runs() -> None:
     again = life.only(pod.PodAdopted)
     assert [(one.container, one.attempt) for one in again.containers] == [("app", 2)]
     life.when(lost_its_end(SANDBOX, found(attempt=2))).then(
-        pod.AdoptionRefused(pod=POD, uid="u1", reason=f"{POD} lives already, with uid u1")
+        pod.AdoptionRefused(pod=POD, uid="u1", reason=f"{POD} is already in the log, with uid u1")
     )
 
 
@@ -291,7 +291,7 @@ def test_a_log_that_lost_its_end_takes_a_later_sandbox_and_another_life() -> Non
     assert life.only(pod.PodAdopted).uid == "u2"
 
 
-def test_what_the_start_finds_by_name_or_nobody_knows_is_no_reason() -> None:
+def test_what_the_start_finds_by_name_does_not_allow_adoption() -> None:
     life = adopted(SANDBOX, found(attempt=1))
     life.when(lost_its_end(SANDBOX, found(attempt=1), found("other", attempt=3), found("app", 7, "created")))
     assert life.kinds[:1] == ["AdoptionRefused"]
@@ -300,7 +300,7 @@ def test_what_the_start_finds_by_name_or_nobody_knows_is_no_reason() -> None:
     assert dead.kinds[:1] == ["AdoptionRefused"]
 
 
-def test_an_end_that_began_in_what_was_lost_goes_on() -> None:
+def test_a_termination_in_the_lost_end_of_the_log_continues() -> None:
     ending = pod.Ending(reason="Deleted", grace_period_seconds=30, deadline=T0 + 9000)
     life = adopted(SANDBOX, found()).when(lost_its_end(SANDBOX, found(), ending=ending))
     assert life.only(pod.TerminationRequested).deadline == T0 + 9000

@@ -1,4 +1,4 @@
-"""Containers are created ahead of their start: while their sandbox starts, or the attempt before them is stopped."""
+"""Creation ahead of the start, while the sandbox starts or the previous attempt is being stopped."""
 
 from __future__ import annotations
 
@@ -102,14 +102,14 @@ def test_what_may_not_start_is_not_created() -> None:
 
 
 def discarded(life: Life, name: str = "app") -> Life:
-    """Its worker has removed what was created for a sandbox that is gone, or has found nothing."""
+    """The worker has removed the container created for a sandbox that is gone, or has found none."""
     discard = life.effects[f"create/{name}"]
     assert isinstance(discard, wanted.DiscardContainer), discard
     refused = signals.ContainerRefused
     return life.answer(f"create/{name}", refused, reason="CreateContainerError", message=wanted.OUTDATED)
 
 
-def test_what_was_created_for_a_sandbox_that_failed_is_removed_before_the_next_one_is_made() -> None:
+def test_a_container_created_for_a_failed_sandbox_is_removed_before_the_next_sandbox() -> None:
     life = created().answer("sandbox", signals.SandboxRefused, message="no room")
     assert list(life.effects) == ["create/app"]
     assert life.due is None, "the next try waits for the removal"
@@ -138,7 +138,7 @@ def test_a_removal_that_fails_holds_up_no_sandbox() -> None:
 
 
 def test_what_was_created_for_a_sandbox_that_another_try_replaced_is_removed() -> None:
-    """The agent was killed after it had removed a sandbox that would not start, and before it said so."""
+    """The agent was killed after it had removed a sandbox that failed to start, and before it reported that."""
     life = created().answer("sandbox", signals.SandboxMade, id="sandbox-again")
     assert life.kinds == ["SandboxCreated"]
     assert discarded(life).kinds == ["ContainerCreateFailed", "ContainerCreateRequested"]
@@ -147,7 +147,7 @@ def test_what_was_created_for_a_sandbox_that_another_try_replaced_is_removed() -
     assert create.sandbox_id == "sandbox-again"
 
 
-def test_what_was_created_for_a_sandbox_that_died_is_removed_before_the_next_one_is_made() -> None:
+def test_a_container_created_for_a_dead_sandbox_is_removed_before_the_next_sandbox() -> None:
     life = created()
     life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
     assert list(life.effects) == ["create/app"]
@@ -156,11 +156,11 @@ def test_what_was_created_for_a_sandbox_that_died_is_removed_before_the_next_one
 
 
 def starting(**spec: object) -> Life:
-    """A pod whose container was created ahead and is being started."""
+    """A pod with a container that was created ahead and is being started."""
     return created(**spec).sandbox_up()
 
 
-def test_what_is_being_started_is_not_removed_when_its_definition_is_taken_out() -> None:
+def test_a_starting_container_is_not_removed_when_its_definition_is() -> None:
     life = starting().apply(manifest(container("other")))
     assert isinstance(life.effects["container/app"], wanted.StartContainer)
     assert "create/app" not in life.effects
@@ -178,7 +178,7 @@ def test_what_is_being_started_when_the_pods_time_is_over_is_found_by_one_worker
 
 
 def test_a_pod_that_ends_removes_nothing_by_itself() -> None:
-    """Its clean-up does."""
+    """The clean-up removes the container."""
     life = created().answer("sandbox", signals.SandboxRefused, message="no room").withdraw()
     assert isinstance(life.effects["create/app"], wanted.FindContainer)
     life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message=wanted.NOT_BEGUN)
@@ -201,7 +201,7 @@ def test_a_creation_for_a_sandbox_that_failed_is_not_used() -> None:
     assert start.made_id == ""
 
 
-def test_a_changed_image_is_looked_for_anew() -> None:
+def test_a_changed_image_is_looked_up_again() -> None:
     life = created().apply(manifest(container(image="busybox:2")))
     life.sandbox_up()
     assert life.kinds == ["SandboxStarted", "ImageEnsureRequested"]
@@ -224,7 +224,7 @@ def test_a_pod_that_is_over_starts_nothing_that_was_created() -> None:
     assert list(life.effects) == ["pod"]
 
 
-def test_a_sandbox_that_dies_at_once_is_made_anew_when_the_creation_under_way_is_removed() -> None:
+def test_a_sandbox_that_dies_early_is_replaced_once_the_creation_is_removed() -> None:
     life = made().image_there()
     life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
@@ -236,7 +236,7 @@ def test_a_sandbox_that_dies_at_once_is_made_anew_when_the_creation_under_way_is
 
 
 def failing(probe: prober.ProbeName = "Liveness", *, restart_policy: podspec.RestartPolicy = "Always") -> Life:
-    """A container that a probe has just failed."""
+    """A container whose probe has just failed."""
     checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
     field = {"Liveness": "liveness_probe", "Startup": "startup_probe"}[probe]
     life = running(container(**{field: checked}), restart_policy=restart_policy)
@@ -293,7 +293,7 @@ def test_the_image_that_a_creation_has_found_is_reported_as_if_it_had_been_looke
 
 
 def test_a_first_creation_looks_for_no_image() -> None:
-    """It has been looked for just before."""
+    """The image was looked up just before."""
     create = made().image_there().effects["create/app"]
     assert isinstance(create, wanted.CreateContainer)
     assert create.image == ""
@@ -311,7 +311,7 @@ def test_the_image_is_looked_for_again_after_a_longer_stop_or_when_the_clock_was
 
 
 def test_the_image_of_a_successor_that_could_not_be_created_is_looked_for() -> None:
-    """It may mean another one by now."""
+    """The name may denote another image by now."""
     life = failing()
     life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message="another image")
     assert life.dies(code=137).kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
@@ -353,7 +353,7 @@ def test_an_image_that_is_to_be_pulled_always_by_now_is_pulled_for_the_next_atte
 
 
 def test_of_an_image_of_which_only_the_id_is_known_the_rest_is_looked_for() -> None:
-    """As that of an adopted container."""
+    """Such as the image of an adopted container."""
     life = failing()
     one = life.state.container("app")
     life.state = replace(life.state, containers=(replace(one, policy="", image_digest="", image_size_bytes=0),))
@@ -396,14 +396,14 @@ def test_the_clean_up_of_a_pod_waits_for_a_successor_under_way_and_its_sandbox_d
     assert life.kinds == ["ContainerCreateFailed", "CleanupRequested"]
 
 
-def test_a_container_that_is_taken_out_stays_known_until_its_creation_has_ended() -> None:
+def test_a_removed_container_stays_known_until_its_creation_has_ended() -> None:
     life = failing().apply(manifest(container("other")))
     life.dies(code=137)
     discarded(life)
     assert life.state.container("app") is None
 
 
-def test_what_was_created_of_a_container_that_is_taken_out_is_removed() -> None:
+def test_the_creation_of_a_removed_container_is_discarded() -> None:
     life = created().apply(manifest(container("other")))
     assert life.state.container("app").kind == "left"
     discarded(life)
@@ -433,7 +433,7 @@ def test_the_successor_of_a_pod_past_its_deadline_is_removed() -> None:
 
 
 def test_another_definition_does_not_make_a_second_creation() -> None:
-    """The one that is under way, or was cut off and is made again, gives way at the start if it is another one."""
+    """A creation that is in progress, or repeated after a kill, is replaced at the start if its definition differs."""
     life = made().image_there()
     before = life.effects["create/app"]
     life.apply(manifest(container(working_dir="/tmp")))
@@ -447,13 +447,13 @@ def test_another_definition_does_not_make_a_second_creation() -> None:
 
 
 def test_a_long_grace_has_no_successor_created() -> None:
-    """A collector would take it before the container has ended."""
+    """The collector would remove it before the container has ended."""
     checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
     life = fails(running(container(liveness_probe=checked), termination_grace_period_seconds=61))
     assert life.kinds == ["ContainerProbed", "ContainerStopRequested"]
 
 
-def test_somebody_starts_the_dead_container_again_while_its_successor_is_created() -> None:
+def test_the_dead_container_is_restarted_from_outside_while_its_successor_is_created() -> None:
     life = failing().dies(code=137)
     life.runs("app-0", started_at=life.at + 5_000)
     assert life.state.container("app").phase in ("pulling", "running")

@@ -1,4 +1,4 @@
-"""A changed spec of a pod that lives: what is replaced in place, what needs another sandbox."""
+"""A changed spec of a running pod: replacement in place, or a new sandbox."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from chronolet_schemas import pod, podspec
 from tests.deciders.pod.life import POD, RAW, T0, Life, container, manifest, running, with_port
 
 
-def test_the_same_spec_again_says_nothing() -> None:
+def test_the_same_spec_again_is_ignored() -> None:
     running().apply(manifest()).then()
 
 
 def relabelled(**labels: str) -> podspec.Pod:
-    """The pod of `manifest()`, changed so that nothing of it has to be made anew."""
+    """The pod of `manifest()` with a change that replaces nothing."""
     one = manifest()
     return structs.replace(one, metadata=structs.replace(one.metadata, labels=labels))
 
@@ -27,14 +27,14 @@ def test_a_change_that_starts_nothing_is_kept_for_the_day_that_the_log_is_lost()
     assert isinstance(effect, wanted.KeepSpec)
     assert (effect.manifest, effect.origin.digest) == (changed, podspec.digest(changed))
     life.fail("spec", "disk full").then()
-    life.tells(("FailedKeepSpec", "the changed spec cannot be kept: disk full"))
+    life.tells(("FailedKeepSpec", "the changed spec cannot be stored: disk full"))
     life.apply(later := relabelled(a="c"))
     life.when(signals.SpecKept(subject="spec", intent=effect.intent)).then()
     life.kept().then(pod.SpecKept(pod=POD, uid="u1", digest=podspec.digest(later)))
     assert life.effects == {}
 
 
-def test_a_change_is_kept_after_the_start_that_was_asked_for_before_it() -> None:
+def test_a_change_is_stored_after_the_start_requested_before_it() -> None:
     life = Life().apply(manifest()).apply(relabelled(a="b"))
     assert list(life.effects) == ["sandbox"]
     life.sandbox_up().image_there()
@@ -65,7 +65,7 @@ def test_a_changed_container_is_replaced_under_any_policy() -> None:
     assert life.kept().effects == {}
 
 
-def test_under_never_a_changed_container_that_cannot_be_run_is_not_tried_again() -> None:
+def test_under_never_a_changed_container_that_cannot_be_run_is_not_retried() -> None:
     life = running(restart_policy="Never").apply(manifest(container(args=("x",)), restart_policy="Never")).stopped()
     life.image_there().answer(
         "container/app", signals.ContainerRefused, reason="RunContainerError", message="no", id="app-1"
@@ -82,7 +82,7 @@ def test_a_changed_definition_has_a_back_off_of_its_own() -> None:
     assert life.only(pod.RestartScheduled).back_off_seconds == 10
 
 
-def test_another_image_is_tried_at_once() -> None:
+def test_another_image_is_pulled_immediately() -> None:
     life = Life().apply(manifest()).sandbox_up()
     assert life.apply(manifest(container(image="busybox:2"))).kinds == ["SpecAccepted", "ImageEnsureRequested"]
     life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="no")
@@ -93,7 +93,7 @@ def test_another_image_is_tried_at_once() -> None:
     assert life.state.container("app").image_failures == 1
 
 
-def test_another_definition_is_started_at_once_after_a_failed_start() -> None:
+def test_another_definition_starts_immediately_after_a_failed_start() -> None:
     life = Life().apply(manifest()).sandbox_up().image_there().fail("container/app")
     assert life.apply(manifest(container(args=("x",)))).kinds == ["SpecAccepted", "ImageEnsureRequested"]
 
@@ -167,7 +167,7 @@ def test_a_container_that_left_the_spec_has_its_hook_and_its_grace() -> None:
     assert life.at == T0 + 3000
     assert life.effects["container/old"].deadline == T0 + 30_000
     assert life.stopped("container/old").kinds == ["ContainerExited"]
-    # A deletion meanwhile goes on from there.
+    # A deletion in the meantime continues from there.
     ending = running(container("app"), old).apply(manifest(container("app"))).withdraw()
     assert [one.container for one in ending.facts if isinstance(one, pod.ContainerStopRequested)] == ["app"]
     ending.wake()

@@ -51,8 +51,8 @@ def test_a_start_that_was_under_way_is_looked_for_and_what_it_left_is_stopped() 
     assert life.state is None
 
 
-def test_no_start_is_begun_once_the_removal_was_requested() -> None:
-    """Whatever was asked for before: a process that is killed now, and one that comes next, finds none to be run."""
+def test_nothing_starts_once_the_removal_was_requested() -> None:
+    """No start is outstanding, whatever was requested before, so a restarted process runs none."""
     starts = (wanted.StartSandbox, wanted.StartContainer, wanted.EnsureImage)
     sandbox = Life().apply(manifest()).withdraw()
     assert isinstance(sandbox.effects["sandbox"], wanted.FindSandbox)
@@ -102,7 +102,7 @@ def test_a_start_that_fails_during_the_end_needs_no_stop() -> None:
     assert life.kinds == ["ContainerStartFailed", "SandboxStopRequested"]
 
 
-def test_a_stop_that_is_refused_during_the_end_is_tried_again() -> None:
+def test_a_refused_stop_is_retried_during_termination() -> None:
     life = running().withdraw().answer("container/app", signals.StopRefused, message="no")
     assert life.wake().kinds == ["ContainerStopRequested"]
     life.stopped().fail("sandbox")
@@ -111,7 +111,7 @@ def test_a_stop_that_is_refused_during_the_end_is_tried_again() -> None:
     assert life.state is None
 
 
-def test_a_clean_up_that_fails_is_tried_again() -> None:
+def test_a_failed_clean_up_is_retried() -> None:
     life = running(restart_policy="Never").dies(code=0).answer("sandbox", signals.SandboxDown, id="sandbox-0")
     life.withdraw()
     first = life.effects["pod"].intent
@@ -123,12 +123,12 @@ def test_a_clean_up_that_fails_is_tried_again() -> None:
     assert life.wake().answer("pod", signals.CleanedUp).state is None
 
 
-def test_an_unfit_answer_of_the_clean_up_is_passed_over() -> None:
+def test_an_unfit_result_of_the_clean_up_is_ignored() -> None:
     life = Life().apply(manifest(host_users=False)).withdraw()
     life.answer("pod", signals.SpecKept).then()
 
 
-def test_a_changed_file_ends_the_old_pod_and_begins_the_new_one() -> None:
+def test_a_changed_file_replaces_the_pod() -> None:
     new = manifest(container("app", "busybox:2"))
     life = running().withdraw()
     life.apply(new, uid="u2", source="file:/x").then(
@@ -158,7 +158,7 @@ def test_a_successor_may_be_withdrawn_and_replaced() -> None:
     assert life.state is None
 
 
-def test_a_file_that_comes_back_begins_its_pod_anew() -> None:
+def test_a_file_that_comes_back_starts_its_pod_again() -> None:
     life = running().withdraw().apply(manifest())
     assert life.kinds == ["SuccessorAwaits"]
     life.stopped().end()
@@ -172,7 +172,7 @@ def test_a_file_that_comes_and_goes_during_the_end_is_gone() -> None:
     assert life.state is None
 
 
-def test_a_withdrawal_of_somebody_else_says_nothing() -> None:
+def test_a_withdrawal_of_another_uid_is_ignored() -> None:
     running().withdraw("u0").then()
 
 

@@ -1,4 +1,4 @@
-"""The pure helpers of a pod: the conformance cases, and what these leave out."""
+"""The pure helpers of a pod: the conformance cases, and cases that these omit."""
 
 from __future__ import annotations
 
@@ -69,28 +69,30 @@ def test_phases_that_the_cases_leave_out() -> None:
     assert pod_phase("Always", [], []) == "Pending"
 
 
-def test_an_arrow_that_is_not_drawn_is_refused_with_state_and_message() -> None:
+def test_a_transition_outside_the_table_is_refused_with_state_and_message() -> None:
     life = running()
     event = pod.ImageReady(pod=POD, uid="u1", container="app", attempt=0, image="i", image_id="i", pulled=False)
-    with pytest.raises(phases.ImpossibleArrow, match=r"default/web \(u1\): ImageReady.*for pulling, found running"):
+    with pytest.raises(
+        phases.ImpossibleTransition, match=r"default/web \(u1\): ImageReady.*needs phase pulling, found running"
+    ):
         phases.check(life.state, event)
     ghost = pod.ImageReady(pod=POD, uid="u1", container="ghost", attempt=0, image="i", image_id="i", pulled=False)
-    with pytest.raises(phases.ImpossibleArrow, match="not in the spec"):
+    with pytest.raises(phases.ImpossibleTransition, match="not in the spec"):
         phases.check(life.state, ghost)
-    with pytest.raises(phases.ImpossibleArrow, match="found running"):
+    with pytest.raises(phases.ImpossibleTransition, match="found running"):
         phases.check(life.state, pod.SandboxStartFailed(pod=POD, uid="u1", attempt=0, message="", retry_at=1))
 
 
 class Unheard(pod.PodEvent, frozen=True, kw_only=True):
-    """An event of a pod that this release knows nothing of."""
+    """A pod event that this release does not know."""
 
 
 class UnheardOfContainer(pod.ContainerEvent, frozen=True, kw_only=True):
-    """The same of a container."""
+    """A container event that this release does not know."""
 
 
 class UnheardOfSandbox(pod.SandboxEvent, frozen=True, kw_only=True):
-    """The same of a sandbox."""
+    """A sandbox event that this release does not know."""
 
 
 def test_evolve_judges_nothing_and_never_fails() -> None:

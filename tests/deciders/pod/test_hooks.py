@@ -1,4 +1,4 @@
-"""Hooks after the start and before the stop; the order in which containers stop; what a dead one leaves."""
+"""Hooks after the start and before the stop; the order in which containers stop; termination messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def prepared(life: Life, name: str = "app", exec_id: str = "exec-1") -> Life:
 
 
 def began(*containers: Container, **spec: Any) -> Life:
-    """The first container has just been started."""
+    """The first container has just started."""
     return Life().apply(manifest(*containers, **spec)).sandbox_up().start(containers[0].name)
 
 
@@ -51,7 +51,7 @@ def flags(life: Life, index: int = 0) -> tuple[bool, bool]:
 # -- postStart ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_exec_is_made_and_named_before_it_is_begun() -> None:
+def test_an_exec_is_created_and_recorded_before_it_starts() -> None:
     life = began(hooked(after=EXEC))
     life.then(
         pod.ContainerStarted(pod=POD, uid="u1", container="app", attempt=0, id="app-0", started_at=T0),
@@ -129,11 +129,11 @@ def test_what_comes_after_a_sidecar_whose_hook_failed_waits_for_the_next_one() -
     ]
 
 
-def test_an_outcome_that_nobody_knows_is_no_failure_and_no_second_try() -> None:
+def test_an_unknown_outcome_is_no_failure_and_not_retried() -> None:
     life = prepared(began(hooked(after=EXEC)))
     life.answer("hook/app", signals.HookOutcomeUnknown, message="no such exec")
     assert (life.kinds, life.effects) == (["HookEnded"], {})
-    life.tells(("FailedPostStartHook", "how the PostStart hook ended is not known; it is not run again"))
+    life.tells(("FailedPostStartHook", "the outcome of the PostStart hook is unknown; it is not run again"))
     assert flags(life) == (True, True)
     again = prepared(began(hooked(after=EXEC)))
     assert again.fail("hook/app").only(pod.HookEnded).outcome == "Unknown"
@@ -162,7 +162,7 @@ def test_a_stop_takes_a_hook_after_the_start_with_it() -> None:
     assert list(life.effects) == ["container/app"]
 
 
-def test_a_container_that_somebody_else_starts_again_has_no_hook() -> None:
+def test_a_container_restarted_from_outside_has_no_hook() -> None:
     life = running(hooked(after=SLEEP)).wake().dies(code=1).start().wake().dies(code=1)
     life.at += 10
     life.runs("app-1", attempt=1)
@@ -232,7 +232,7 @@ def test_a_hook_that_takes_all_of_the_grace_leaves_two_seconds() -> None:
     assert life.only(pod.ContainerStopReleased).deadline == T0 + 12_000
 
 
-def test_a_hook_before_the_stop_that_fails_is_told_and_no_more() -> None:
+def test_a_failed_pre_stop_hook_is_only_reported() -> None:
     life = prepared(running(hooked(before=EXEC)).withdraw())
     life.answer("hook/app", signals.HookDone, failed=True, message="secret").tells(
         ("FailedPreStopHook", "PreStopHook failed")
@@ -287,7 +287,7 @@ def test_a_clock_that_is_put_back_makes_no_grace_longer() -> None:
     assert life.only(pod.ContainerStopReleased).deadline == life.at + 10_000
 
 
-def test_answers_to_questions_that_were_not_asked_mean_nothing() -> None:
+def test_results_without_a_request_are_ignored() -> None:
     life = began(hooked(after=EXEC))
     assert life.answer("hook/app", signals.SpecKept).kinds == []
     silent = running_unread(restart_policy="Never").dies(code=0)
@@ -322,7 +322,7 @@ def test_a_turn_that_never_comes_ends_with_the_grace() -> None:
     assert life.state.container("one").stop.deadline == T0 + 6000
 
 
-def test_a_changed_sidecar_waits_for_nobody() -> None:
+def test_a_changed_sidecar_waits_for_no_other() -> None:
     life = Life().apply(manifest(init_containers=(sidecar("one"),))).sandbox_up().start("one").start("app")
     life.apply(manifest(init_containers=(sidecar("one", args=("x",)),)))
     assert "container/one" in life.effects
@@ -364,7 +364,7 @@ def test_what_runs_in_a_pod_that_has_failed_is_stopped() -> None:
     assert life.runs("app-1", attempt=1).kinds == ["StrayFound", "ContainerStopRequested"]
 
 
-def test_a_deadline_that_comes_during_a_restart_leaves_the_last_word_to_be_read() -> None:
+def test_a_deadline_during_a_restart_still_reads_the_termination_message() -> None:
     life = Life(reads=False).apply(manifest(active_deadline_seconds=5)).sandbox_up().start().dies().wake()
     assert life.kinds == ["PodFailed", "SandboxStopRequested"]
     assert life.only(pod.SandboxStopRequested).finished
@@ -389,14 +389,14 @@ def test_a_sandbox_that_is_being_made_at_the_deadline_is_waited_for() -> None:
     assert life.sandbox_up().kinds == ["SandboxStarted", "SandboxStopRequested"]
 
 
-# -- last words --------------------------------------------------------------------------------------------------------
+# -- termination messages ----------------------------------------------------------------------------------------------
 
 
 def running_unread(**spec: Any) -> Life:
     return Life(reads=False).apply(manifest(**spec)).sandbox_up().start()
 
 
-def test_the_last_word_of_a_container_is_read_and_shown() -> None:
+def test_the_termination_message_is_read_and_shown() -> None:
     life = running_unread(restart_policy="Never").dies(code=2)
     assert life.effects["exit/app-0"] == wanted.ReadExit(
         subject="exit/app-0",
@@ -418,12 +418,12 @@ def test_the_last_word_of_a_container_is_read_and_shown() -> None:
     assert (terminated["reason"], terminated["message"]) == ("Error", "disk full")
 
 
-def test_last_words_share_what_a_status_has_room_for() -> None:
+def test_termination_messages_share_the_room_of_a_status() -> None:
     others = [container(f"c{number}") for number in range(5)]
     life = Life(reads=False).apply(manifest(container("app"), *others, restart_policy="Never")).sandbox_up()
     life.start("app").dies(code=2).answer("exit/app-0", signals.ExitRead, message="x" * 2047 + "\u00e4" + "y" * 9)
     (shown,) = [one for one in plain_status(life.state)["containerStatuses"] if one["name"] == "app"]
-    # 12 KiB for six; a letter that is cut in two goes.
+    # 12 KiB for six; a character that would be cut in two is dropped.
     assert shown["state"]["terminated"]["message"] == "x" * 2047
 
 
@@ -433,7 +433,7 @@ def test_a_kill_for_memory_may_be_learnt_afterwards() -> None:
     assert life.state.container("app").exit.reason == "OOMKilled"
 
 
-def test_a_restart_does_not_wait_for_the_last_word() -> None:
+def test_a_restart_does_not_wait_for_the_termination_message() -> None:
     life = running_unread().dies()
     assert list(life.effects) == ["container/app"]
     life.image_there()
@@ -443,14 +443,14 @@ def test_a_restart_does_not_wait_for_the_last_word() -> None:
     assert life.answer("exit/app-0", signals.ExitRead, message="m").state.container("app").exit.message == "m"
 
 
-def test_an_end_waits_for_the_last_word() -> None:
+def test_the_clean_up_waits_for_the_termination_message() -> None:
     life = running_unread().withdraw().stopped().answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert list(life.effects) == ["exit/app-0"]
     life.fail("exit/app-0")
     assert life.kinds == ["ExitRead", "CleanupRequested"]
 
 
-def test_the_word_of_an_older_death_comes_too_late() -> None:
+def test_the_message_of_an_older_exit_is_ignored() -> None:
     life = running_unread().dies().start().dies()
     before = life.state
     event = pod.ExitRead(pod=POD, uid="u1", container="app", attempt=0, id="app-0", message="m")

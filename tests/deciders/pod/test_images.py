@@ -1,4 +1,4 @@
-"""What a pod makes of what it hears about its images, in the kubelet's words."""
+"""A pod's reaction to the results of its image pulls, with the kubelet's messages."""
 
 from chronolet.pod import signals, wanted
 from chronolet.pod.status.status import pod_status
@@ -11,7 +11,7 @@ HELLO = "reg.example/team/hello@sha256:" + "0a" * 32
 
 
 def pulling() -> Life:
-    """A pod whose one image is being fetched."""
+    """A pod whose only image is being pulled."""
     return Life().apply(manifest()).sandbox_up().answer("container/app", signals.PullBegan)
 
 
@@ -19,7 +19,7 @@ def image_id(life: Life) -> str:
     return pod_status(life.state).container_statuses[0].image_id
 
 
-def test_a_pull_tells_how_far_it_is_and_goes_on() -> None:
+def test_a_pull_reports_its_progress() -> None:
     life = pulling()
     before = life.effects
     life.answer("container/app", signals.PullProgress, done_bytes=5, total_bytes=20).tells()
@@ -56,7 +56,7 @@ def test_an_images_id_is_its_registrys_name_for_it_or_else_the_engines() -> None
     assert image_id(life) == "docker://sha256:1"
 
 
-def test_secrets_that_cannot_be_read_are_told_and_the_pull_goes_on() -> None:
+def test_unreadable_secrets_are_reported_and_the_pull_continues() -> None:
     life = Life().apply(manifest()).sandbox_up().answer("container/app", signals.PullBegan, lost=("a", "b"))
     life.tells(
         (
@@ -69,11 +69,11 @@ def test_secrets_that_cannot_be_read_are_told_and_the_pull_goes_on() -> None:
 
 
 def test_a_registry_that_cannot_serve_has_a_reason_of_its_own_and_a_back_off() -> None:
-    words = "received unexpected HTTP status: 503 Service Unavailable"
-    message = f"image pull failed for busybox:1 because the registry is unavailable: {words}"
+    detail = "received unexpected HTTP status: 503 Service Unavailable"
+    message = f"image pull failed for busybox:1 because the registry is unavailable: {detail}"
     life = pulling().answer("container/app", signals.ImageRefused, reason="RegistryUnavailable", message=message)
     life.tells(
-        ("Failed", f'Failed to pull image "busybox:1": RegistryUnavailable: {words}'),
+        ("Failed", f'Failed to pull image "busybox:1": RegistryUnavailable: {detail}'),
         ("Failed", "Error: RegistryUnavailable"),
     )
     life.wake()
@@ -82,8 +82,8 @@ def test_a_registry_that_cannot_serve_has_a_reason_of_its_own_and_a_back_off() -
     assert one.message == f'Back-off pulling image "busybox:1": RegistryUnavailable: {message}'
 
 
-def test_a_wait_for_an_image_is_told_of_whenever_the_kubelet_would_look() -> None:
-    """Soon after the first failure; then each 10 to 15 s, of which this is the middle."""
+def test_an_image_back_off_is_reported_at_each_sync_of_a_kubelet() -> None:
+    """Soon after the first failure; then every 10 to 15 s, of which 12.5 s is the mean."""
     life = pulling()
     waits, tellings = [], []
     for failures in range(1, 5):
@@ -146,12 +146,12 @@ def test_a_pull_is_given_the_secrets_in_the_specs_order() -> None:
     assert given_to_the_pull(life) == [("b", "d2"), ("a", "d1")]
 
 
-def test_what_is_missing_is_told_once_and_the_pull_goes_on_without() -> None:
+def test_missing_secrets_are_reported_once_and_the_pull_continues() -> None:
     life = applied(Life(), private("a", "b"), b="d2").sandbox_up().tells(LOST_A)
     assert given_to_the_pull(life) == [("b", "d2")]
     two = private("a", log=True)
     life = applied(Life(), two).sandbox_up().tells(LOST_A)
-    assert sorted(life.effects) == ["container/app", "container/log"], "two pulls, one word"
+    assert sorted(life.effects) == ["container/app", "container/log"], "two pulls, one report"
 
 
 def test_a_secret_that_comes_later_is_given_to_the_next_try() -> None:
@@ -182,6 +182,6 @@ def test_the_next_pod_of_the_name_has_its_own() -> None:
     assert (life.state.uid, life.state.pull_secrets) == ("u2", {"a": "d2"})
 
 
-def test_nobody_is_told_of_secrets_of_a_pod_that_is_gone() -> None:
+def test_secrets_of_a_pod_that_is_gone_are_ignored() -> None:
     life = applied(Life(), private("a"))
     assert changed(life, uid="u0", a="d1").said == ()

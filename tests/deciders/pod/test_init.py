@@ -1,4 +1,4 @@
-"""Init containers in order, sidecars that stay, ephemeral containers; what another sandbox begins anew."""
+"""Init containers in order, sidecars that keep running, ephemeral containers; initialisation in a new sandbox."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_sidecar_that_starts_again_takes_nothing_back_once_an_app_ran() -> Non
     assert initialized(life) == "False"
     life.start("proxy").start("app").dies("proxy")
     assert (initialized(life), shown(life)) == ("True", "1/2 Init:CrashLoopBackOff")
-    # The app is dead too, and waits; then the sandbox is lost, and all begins anew.
+    # The app is dead too, and waits; then the sandbox dies, and initialisation starts again.
     life.dies("app").start("app").dies("app")
     assert initialized(life) == "True"
     life.sandbox_dies(after=1000)
@@ -142,7 +142,7 @@ def test_a_changed_sidecar_is_replaced_in_place() -> None:
     assert phases(life) == {"proxy": "pulling", "app": "running"}
 
 
-def test_another_sandbox_begins_with_the_first_init_container() -> None:
+def test_a_new_sandbox_starts_with_the_first_init_container() -> None:
     life = begun(container("one"), sidecar(), restart_policy="OnFailure")
     life.start("one").dies("one", 0, reason="Completed").start("proxy").start("app").sandbox_dies()
     life.stopped("container/app", 137).stopped("container/proxy").sandbox_up()

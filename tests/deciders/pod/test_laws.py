@@ -1,4 +1,4 @@
-"""Whatever a pod is told, in whatever order: no decision fails, every wait ends in something, and an end ends."""
+"""Random histories: no decision fails, every wait leads to a step, and every termination completes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ NAMES = ("app", "log", "new", "debug", pleg.SANDBOX)
 
 
 def step(life: Life, data: st.DataObject) -> None:
-    """One thing that may happen to a pod."""
+    """One random message for a pod."""
     life.at += data.draw(st.sampled_from((0, 1, 900, 11_000, 400_000)))
     uid = data.draw(st.sampled_from(("u1", "u2")))
     what = data.draw(
@@ -109,7 +109,7 @@ def step(life: Life, data: st.DataObject) -> None:
 
 
 def probed(life: Life, data: st.DataObject, uid: str) -> None:
-    """Something that the prober may say, true or outdated."""
+    """A probe result, current or outdated."""
     name, attempt = data.draw(st.sampled_from(NAMES[:-1])), data.draw(st.integers(0, 2))
     one = life.state.container(name)
     who: dict[str, Any] = {
@@ -126,7 +126,7 @@ def probed(life: Life, data: st.DataObject, uid: str) -> None:
 
 
 def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
-    """Something that pleg may say, true or outdated."""
+    """A message from pleg, current or outdated."""
     name, attempt = data.draw(st.sampled_from(NAMES)), data.draw(st.integers(0, 2))
     stem = "sandbox" if name == pleg.SANDBOX else name
     container_id = data.draw(st.sampled_from((f"{stem}-{uid}-{attempt}", f"stranger-{name}")))
@@ -139,7 +139,7 @@ def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
 
 
 def ends(life: Life) -> None:
-    """Withdrawn, with every effect answering, it is soon gone."""
+    """A withdrawn pod whose effects all succeed is gone after a few steps."""
     for uid in ("u1", "u2"):
         if life.state is not None:
             life.withdraw(uid)
@@ -187,9 +187,9 @@ def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: 
 
 
 def test_a_plan_that_goes_round_in_circles_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").said[-1]
-    monkeypatch.setattr(decider, "plan", lambda _state, _now: (told,))
-    with pytest.raises(RuntimeError, match="no end of steps"):
+    event = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").said[-1]
+    monkeypatch.setattr(decider, "plan", lambda _state, _now: (event,))
+    with pytest.raises(RuntimeError, match="the plan does not settle"):
         running()
 
 

@@ -1,4 +1,4 @@
-"""What the node says of a pod before it is started: kernel parameters, labels, ports of the node."""
+"""The node's checks before a pod starts: kernel parameters, labels, host ports."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def of(policy: Policy, *kinds: str) -> Life:
     return life
 
 
-def test_a_forbidden_kernel_parameter_rejects_the_pod_before_anything_is_made() -> None:
+def test_a_forbidden_kernel_parameter_rejects_the_pod_before_its_sandbox() -> None:
     life = of(Policy()).apply(manifest(**UNSAFE))
     assert life.kinds == ["SpecAccepted", "PodFailed"]
-    said = 'forbidden sysctl: "kernel.msgmax" not allowlisted'
-    life.tells(("SysctlForbidden", said))
+    text = 'forbidden sysctl: "kernel.msgmax" not allowlisted'
+    life.tells(("SysctlForbidden", text))
     status = pod_status(life.state)
     assert (status.phase, status.reason, status.message) == (
         "Failed",
         "SysctlForbidden",
-        f"Pod was rejected: {said}",
+        f"Pod was rejected: {text}",
     )
     assert life.effects == {}
     assert of(Policy(allowed_unsafe_sysctls=("kernel.msg*",))).apply(manifest(**UNSAFE)).kinds[-1] == (
         "SandboxStartRequested"
     )
-    # Nothing is asked of others either.
+    # There is no request to other kinds either.
     assert of(Policy(), "qos").apply(manifest(**UNSAFE)).kinds == ["SpecAccepted", "AdmissionBegan", "PodFailed"]
 
 
@@ -59,12 +59,12 @@ def test_labels_that_do_not_match_reject_the_pod_where_they_are_enforced() -> No
     assert of(fits).apply(manifest(**SELECTS)).kinds == ["SpecAccepted", "SandboxStartRequested"]
 
 
-def test_labels_that_do_not_match_are_told_once_where_they_are_not_enforced() -> None:
+def test_unmatched_labels_are_reported_once_unless_enforced() -> None:
     life = of(Policy(name="n", labels={"disk": "hdd"})).apply(manifest(**SELECTS))
     assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
-    said = "spec.nodeSelector: the node does not have the label disk=ssd; the pod runs here all the same, see"
-    (told,) = [one for one in life.recorded if isinstance(one, kube_events.Recorded)]
-    assert (told.severity, told.reason, told.message) == ("Warning", "NodeAffinity", f"{said} --node-affinity")
+    text = "spec.nodeSelector: the node does not have the label disk=ssd; the pod runs anyway, see"
+    (event,) = [one for one in life.recorded if isinstance(one, kube_events.Recorded)]
+    assert (event.severity, event.reason, event.message) == ("Warning", "NodeAffinity", f"{text} --node-affinity")
     life.answer("sandbox", signals.SandboxRefused, message="no").wake()
     assert "NodeAffinity" not in [one.reason for one in life.recorded]
     assert of(Policy(name="n", labels={"disk": "ssd"})).apply(manifest(**SELECTS)).recorded == ()
@@ -72,8 +72,8 @@ def test_labels_that_do_not_match_are_told_once_where_they_are_not_enforced() ->
 
 
 def test_the_policy_of_a_node_as_it_was_described() -> None:
-    told = node(name="n", labels={"a": "b"}, node_affinity="enforce", allowed_unsafe_sysctls=("net.*",))
-    assert policy_of(told) == Policy(
+    described = node(name="n", labels={"a": "b"}, node_affinity="enforce", allowed_unsafe_sysctls=("net.*",))
+    assert policy_of(described) == Policy(
         name="n", labels={"a": "b"}, node_affinity="enforce", allowed_unsafe_sysctls=("net.*",)
     )
 
@@ -86,7 +86,7 @@ def awaited(message: str = SAID) -> qos.HostPortsAwaited:
     return qos.HostPortsAwaited(pod=POD, uid="u1", needs=needs, holder="default/other", message=message, asked_at=1)
 
 
-def test_a_pod_waits_for_a_port_of_the_node_and_says_who_holds_it() -> None:
+def test_a_pod_waits_for_a_host_port_and_names_its_holder() -> None:
     life = Shared().apply(manifest(container("app"), container("side"))).when(awaited())
     assert life.facts == (pod.HostPortsAwaited(pod=POD, uid="u1", holder="default/other", message=SAID),)
     life.tells(("WaitingForHostPorts", SAID))

@@ -1,4 +1,4 @@
-"""What a pod asks of the node before it starts, and what it does with the answers."""
+"""A pod's share of the node: its request before it starts, and the replies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def asks(cpu: str = "500m", **more: Any) -> Container:
 
 
 class Shared(Life):
-    """A pod of a node in which qos takes part."""
+    """A pod on a node that hosts qos."""
 
     def __init__(self, *kinds: str) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Shared(Life):
         return self.apply(pod_ or manifest(asks())).grants().sandbox_up().start()
 
 
-def test_nothing_is_made_before_there_is_room_for_it() -> None:
+def test_nothing_is_created_before_the_share_is_granted() -> None:
     life = Shared().apply(manifest(asks()))
     needs = PodNeeds(qos_class="Burstable", cpu_request_milli=500)
     assert life.kinds == ["SpecAccepted", "AdmissionBegan", "CgroupRequested"]
@@ -66,7 +66,7 @@ def test_nothing_is_made_before_there_is_room_for_it() -> None:
     assert started.cgroup_parent == PARENT
 
 
-def test_where_nobody_shares_out_the_node_nobody_is_missed() -> None:
+def test_a_pod_starts_without_a_hosted_qos() -> None:
     life = Shared("devices").apply(manifest(asks()))
     assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
     sandbox: Any = life.effects["sandbox"]
@@ -86,11 +86,11 @@ def test_devices_come_first() -> None:
 
 def test_a_request_is_repeated_until_it_is_answered() -> None:
     life = Shared().apply(manifest(asks()))
-    asked = life.only(pod.CgroupRequested)
-    assert life.due == asked.requested_at + ASK_AGAIN_MS
+    request = life.only(pod.CgroupRequested)
+    assert life.due == request.requested_at + ASK_AGAIN_MS
     life.when(Due(at=life.due), at=life.due)
-    assert life.only(pod.CgroupRequested).needs == asked.needs
-    assert life.due == asked.requested_at + 2 * ASK_AGAIN_MS
+    assert life.only(pod.CgroupRequested).needs == request.needs
+    assert life.due == request.requested_at + 2 * ASK_AGAIN_MS
     life.grants()
     assert life.due is None
     life.grants().then()
@@ -98,7 +98,7 @@ def test_a_request_is_repeated_until_it_is_answered() -> None:
     assert life.kinds == ["CgroupGranted"]
 
 
-def test_a_pod_that_does_not_fit_is_rejected_in_the_kubelets_words() -> None:
+def test_a_pod_that_does_not_fit_is_rejected_with_the_kubelets_message() -> None:
     life = Shared().apply(manifest(asks("9"))).refuses()
     status = pod_status(life.state)
     assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {SAID}")
@@ -109,7 +109,7 @@ def test_a_pod_that_does_not_fit_is_rejected_in_the_kubelets_words() -> None:
 
 
 @pytest.mark.parametrize("answer", ["other", "early"])
-def test_answers_that_nobody_waits_for(answer: str) -> None:
+def test_unexpected_replies_are_ignored(answer: str) -> None:
     life = Shared().apply(manifest(asks()))
     if answer == "early":
         life = Shared("devices").apply(manifest(asks()))
@@ -117,7 +117,7 @@ def test_answers_that_nobody_waits_for(answer: str) -> None:
     life.when(qos.CgroupReady(pod=POD, uid=uid, parent=PARENT)).then()
 
 
-def test_a_changed_spec_asks_anew_and_what_it_starts_waits_for_the_answer() -> None:
+def test_a_changed_spec_requests_again_and_its_starts_wait_for_the_reply() -> None:
     life = Shared().runs()
     life.apply(manifest(asks("600m")))
     assert life.only(pod.CgroupRequested).needs.cpu_request_milli == 600
@@ -156,7 +156,7 @@ def test_a_pod_that_runs_when_the_log_is_new_is_not_to_be_refused() -> None:
     life = Shared("devices").apply(manifest(asks())).sandbox_up().start()
     life.decider = decider(frozenset(("qos",)))
     life.apply(manifest(asks(), termination_grace_period_seconds=7))
-    asked = life.only(pod.CgroupRequested)
-    assert asked.running
+    request = life.only(pod.CgroupRequested)
+    assert request.running
     life.grants()
     assert life.state.share.parent == PARENT

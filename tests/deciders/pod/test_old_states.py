@@ -1,4 +1,4 @@
-"""Snapshots of pods that an agent wrote before containers were created ahead of their start: all goes on from there."""
+"""Snapshots from before containers were created ahead of their start: pods continue from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_runs_is_left_alone(old: dict[str, Life]) -> None:
     assert old["running"].dies().kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
 
 
-def test_a_sandbox_that_was_being_started_goes_on(old: dict[str, Life]) -> None:
+def test_a_starting_sandbox_continues(old: dict[str, Life]) -> None:
     life = old["starting"]
     assert isinstance(life.effects["sandbox"], wanted.StartSandbox)
     life.answer("sandbox", signals.SandboxMade, id="sandbox-0").image_there()
@@ -42,7 +42,7 @@ def test_a_sandbox_that_was_being_started_goes_on(old: dict[str, Life]) -> None:
     assert life.sandbox_up().up().kinds == ["ContainerStarted"]
 
 
-def test_a_container_that_was_being_started_goes_on(old: dict[str, Life]) -> None:
+def test_a_starting_container_continues(old: dict[str, Life]) -> None:
     life = old["starting-container"]
     start = life.effects["container/app"]
     assert isinstance(start, wanted.StartContainer)
@@ -50,6 +50,6 @@ def test_a_container_that_was_being_started_goes_on(old: dict[str, Life]) -> Non
     assert life.up().kinds == ["ContainerStarted"]
 
 
-def test_a_sandbox_that_failed_is_tried_again(old: dict[str, Life]) -> None:
+def test_a_failed_sandbox_is_retried(old: dict[str, Life]) -> None:
     assert old["failed"].wake().kinds == ["SandboxStartRequested"]
     assert old["failed"].sandbox_up().start().kinds == ["ContainerStarted"]

@@ -1,4 +1,4 @@
-"""A pod whose containers are probed: what it asks for, and what results lead to."""
+"""A pod whose containers are probed: its requests, and its reaction to results."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
 EXEC = Probe(exec=ExecAction(command=("true",)))
 
 
-def result(life: Life, probe: prober.ProbeName, word: prober.ProbeResult, name: str = "app", **changes: Any) -> Life:
-    """The prober tells a result of the container at hand."""
+def result(life: Life, probe: prober.ProbeName, outcome: prober.ProbeResult, name: str = "app", **changes: Any) -> Life:
+    """The prober reports a result of the current container."""
     one = life.state.container(name)
     who = {"pod": POD, "uid": "u1", "container": name, "attempt": one.attempt}
     fields = who | {"id": one.id, "started_at": one.started_at}
-    return life.when(prober.ResultChanged(probe=probe, result=word, **fields | changes))
+    return life.when(prober.ResultChanged(probe=probe, result=outcome, **fields | changes))
 
 
-def asked(life: Life) -> list[tuple[str, str]]:
-    """Which probes the last decision asked for."""
+def requested(life: Life) -> list[tuple[str, str]]:
+    """The probes that the last decision requested."""
     return [(event.container, event.probe) for event in life.facts if isinstance(event, pod.ProbingRequested)]
 
 
@@ -56,7 +56,7 @@ def ready(life: Life) -> str:
 
 def test_a_container_that_runs_is_to_be_probed() -> None:
     life = running(container(liveness_probe=EXEC, readiness_probe=EXEC, startup_probe=EXEC))
-    assert asked(life) == [("app", "Startup"), ("app", "Readiness"), ("app", "Liveness")]
+    assert requested(life) == [("app", "Startup"), ("app", "Readiness"), ("app", "Liveness")]
     assert life.facts[1] == pod.ProbingRequested(
         pod=POD,
         uid="u1",
@@ -99,7 +99,7 @@ def test_a_command_that_would_be_too_large_stays_as_written() -> None:
     assert resolved(large, probe) == probe
 
 
-def test_a_grpc_probe_is_asked_for_as_it_is() -> None:
+def test_a_grpc_probe_is_requested_unchanged() -> None:
     probe = Probe(grpc=GRPCAction(port=9000, service="health"))
     assert running(container(liveness_probe=probe)).only(pod.ProbingRequested).definition == probe
 
@@ -125,14 +125,14 @@ def test_an_annotation_sets_the_period() -> None:
 
 def test_plain_init_and_ephemeral_containers_are_not_probed() -> None:
     life = Life().apply(manifest(init_containers=(container("init", readiness_probe=EXEC),))).sandbox_up()
-    assert asked(life.start("init")) == []
+    assert requested(life.start("init")) == []
 
 
 def test_probing_waits_for_the_post_start_hook() -> None:
     hook = Lifecycle(post_start=LifecycleHandler(sleep=SleepAction(seconds=5)))
     life = running(container(readiness_probe=EXEC, lifecycle=hook))
-    assert asked(life) == []
-    assert asked(life.wake()) == [("app", "Readiness")]
+    assert requested(life) == []
+    assert requested(life.wake()) == [("app", "Readiness")]
 
 
 def test_readiness_and_start_up_make_the_flags() -> None:
@@ -148,13 +148,15 @@ def test_readiness_and_start_up_make_the_flags() -> None:
     assert (flags(life), ready(life)) == ((True, False), "False")
 
 
-@pytest.mark.parametrize(("probe", "word"), [("Liveness", "success"), ("Readiness", "failure"), ("Startup", "unknown")])
-def test_an_initial_value_is_no_news(probe: Any, word: Any) -> None:
+@pytest.mark.parametrize(
+    ("probe", "outcome"), [("Liveness", "success"), ("Readiness", "failure"), ("Startup", "unknown")]
+)
+def test_an_initial_value_is_ignored(probe: Any, outcome: Any) -> None:
     life = running(container(**{f"{probe.lower()}_probe": EXEC}))
-    result(life, probe, word).then()
+    result(life, probe, outcome).then()
 
 
-def test_results_of_other_containers_and_lives_are_no_news() -> None:
+def test_results_of_other_containers_and_lives_are_ignored() -> None:
     life = running(container(readiness_probe=EXEC))
     result(life, "Readiness", "success", id="app-9").then()
     result(life, "Readiness", "success", uid="u0").then()
@@ -163,9 +165,11 @@ def test_results_of_other_containers_and_lives_are_no_news() -> None:
     result(life, "Readiness", "success").then()
 
 
-@pytest.mark.parametrize(("probe", "word"), [("Liveness", "failure"), ("Readiness", "success"), ("Startup", "failure")])
-def test_a_result_of_the_run_before_is_no_news(probe: Any, word: Any) -> None:
-    """Somebody starts a dead container again while a result of its first run is on its way."""
+@pytest.mark.parametrize(
+    ("probe", "outcome"), [("Liveness", "failure"), ("Readiness", "success"), ("Startup", "failure")]
+)
+def test_a_result_of_the_previous_run_is_ignored(probe: Any, outcome: Any) -> None:
+    """Something restarts a dead container while a result of its first run is in flight."""
     life = running(container(**{f"{probe.lower()}_probe": EXEC}))
     life.dies().start().dies()  # the next start waits
     before = life.state.container("app")
@@ -173,9 +177,9 @@ def test_a_result_of_the_run_before_is_no_news(probe: Any, word: Any) -> None:
     again = life.state.container("app")
     assert (again.phase, again.id) == ("running", before.id)
     assert again.started_at > before.started_at
-    result(life, probe, word, started_at=before.started_at).then()
+    result(life, probe, outcome, started_at=before.started_at).then()
     assert life.state.container("app").phase == "running"
-    result(life, probe, word)
+    result(life, probe, outcome)
     assert "ContainerProbed" in life.kinds
 
 
@@ -190,7 +194,7 @@ def test_a_failed_liveness_probe_restarts_by_back_off() -> None:
     at_once = ["RestartScheduled", "ImageEnsureRequested", "ImageReady", "ContainerStartRequested"]
     assert life.kinds == ["ContainerExited", *at_once]
     life.up()
-    assert asked(life) == [("app", "Liveness")]
+    assert requested(life) == [("app", "Liveness")]
     result(life, "Liveness", "failure")
     life.stopped(code=137)
     assert life.only(pod.RestartScheduled).back_off_seconds == 10
@@ -235,21 +239,21 @@ def test_a_pod_that_goes_has_its_own_grace() -> None:
     assert life.only(pod.ContainerStopRequested).grace_period_seconds == 30
 
 
-def test_the_next_container_begins_without_results() -> None:
+def test_the_next_attempt_starts_without_results() -> None:
     life = running(container(readiness_probe=EXEC))
     result(life, "Readiness", "success")
     assert flags(life) == (True, True)
     life.dies()
     life.start()
     assert flags(life) == (True, False)
-    assert asked(life) == [("app", "Readiness")]
+    assert requested(life) == [("app", "Readiness")]
 
 
 def test_a_sidecar_gates_what_starts_after_it_and_is_restarted() -> None:
     proxy = container("proxy", restart_policy="Always", startup_probe=EXEC, liveness_probe=EXEC)
     life = Life().apply(manifest(init_containers=(proxy,), restart_policy="Never")).sandbox_up()
     life.start("proxy")
-    assert asked(life) == [("proxy", "Startup"), ("proxy", "Liveness")]
+    assert requested(life) == [("proxy", "Startup"), ("proxy", "Liveness")]
     assert all(one.restarts == "Always" for one in life.facts if isinstance(one, pod.ProbingRequested))
     assert life.state.container("app").phase == "waiting"
     result(life, "Startup", "success", "proxy")
@@ -260,7 +264,7 @@ def test_a_sidecar_gates_what_starts_after_it_and_is_restarted() -> None:
     assert life.state.container("proxy").phase == "pulling"
 
 
-def test_another_spec_is_told_to_the_prober() -> None:
+def test_a_changed_spec_is_sent_to_the_prober() -> None:
     life = running(container(liveness_probe=EXEC, readiness_probe=EXEC))
     result(life, "Readiness", "success")
     other = Probe(exec=ExecAction(command=("false",)))
@@ -282,7 +286,7 @@ def test_a_container_that_leaves_the_spec_is_probed_no_more() -> None:
     assert life.state.container("other") is None
 
 
-def test_the_end_of_a_pod_is_told_to_the_prober() -> None:
+def test_the_end_of_a_pod_is_sent_to_the_prober() -> None:
     life = running(container(liveness_probe=EXEC)).withdraw().stopped()
     life.end()
     assert life.kinds == ["ProbingWithdrawn", "PodEnded"]
@@ -296,7 +300,7 @@ def test_another_definition_is_the_reason_before_the_probe() -> None:
     assert life.kinds == ["ContainerProbed"]
 
 
-def test_where_nobody_probes_each_probe_counts_as_a_success() -> None:
+def test_without_a_prober_each_probe_counts_as_success() -> None:
     life = Life()
     life.decider = decider(frozenset())
     life.apply(manifest(container(liveness_probe=EXEC, readiness_probe=EXEC, startup_probe=EXEC))).sandbox_up().start()
@@ -305,17 +309,17 @@ def test_where_nobody_probes_each_probe_counts_as_a_success() -> None:
         "Readiness",
         "Liveness",
     ]
-    assert asked(life) == []
+    assert requested(life) == []
     assert (flags(life), ready(life)) == ((True, True), "True")
     life.apply(manifest(container(readiness_probe=EXEC)))
     assert "ProbingSkipped" in life.kinds
     assert life.due is None
     life.decider = DECIDER
-    assert asked(life.wake()) == [("app", "Readiness")], "somebody probes now"
+    assert requested(life.wake()) == [("app", "Readiness")], "a prober is hosted now"
     assert (flags(life), life.due) == ((True, False), None)
 
 
-def test_the_prober_is_heard() -> None:
+def test_the_pod_subscribes_to_the_prober() -> None:
     who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", "attempt": 0, "id": "a", "started_at": 1}
     changed = prober.ResultChanged(probe="Liveness", result="success", **who)
     assert kind().subscribes[prober.ResultChanged](changed) == (POD,)

@@ -1,4 +1,4 @@
-"""The sandbox of a pod that ends: it goes when the processes in it have ended, and waits for no tidying up."""
+"""The sandbox of a terminating pod: it is stopped once its processes have ended, before the runtime has cleaned up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_sandbox_is_stopped_while_the_runtime_tidies_up_after_the_container(
         pod.ContainerProcessEnded(pod=POD, uid="u1", container="app", attempt=0, id="app-0"),
         pod.SandboxStopRequested(pod=POD, uid="u1", attempt=0, id="sandbox-0"),
     ).tells()
-    assert set(life.effects) == {"container/app", "sandbox"}, "how the container ended is still to be told"
+    assert set(life.effects) == {"container/app", "sandbox"}, "the exit is not reported yet"
     assert life.stopped().kinds == ["ContainerExited"]
     life.end()
     assert life.state is None
@@ -45,13 +45,13 @@ def test_the_sandbox_waits_for_the_last_process() -> None:
     assert process_ended(life, "two").kinds == ["ContainerProcessEnded", "SandboxStopRequested"]
 
 
-def test_it_waits_for_the_end_of_one_whose_process_nobody_saw() -> None:
+def test_it_waits_for_the_exit_of_an_unobserved_process() -> None:
     life = running(container("one"), container("two")).withdraw()
     process_ended(life, "one")
     assert life.stopped("container/two").kinds == ["ContainerExited", "SandboxStopRequested"]
 
 
-def test_a_stop_that_was_refused_after_all_is_tried_again() -> None:
+def test_a_stop_refused_after_its_process_ended_is_retried() -> None:
     life = process_ended(running().withdraw())
     life.answer("container/app", signals.StopRefused, message="no")
     assert life.wake().kinds == ["ContainerStopRequested"]

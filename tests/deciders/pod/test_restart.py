@@ -1,4 +1,4 @@
-"""Exits and what follows: policies, CrashLoopBackOff, sandboxes that die, dead containers that are let go."""
+"""Exits and what follows: policies, CrashLoopBackOff, sandboxes that die, dead containers left to the collector."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from chronolet_schemas import pleg, pod
 from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
 
 
-def times_told(life: Life) -> int:
+def times_reported(life: Life) -> int:
     return sum(reason == "BackOff" for reason, _ in life.told)
 
 
 def crash_loop(exits: int) -> Life:
-    """It has died so often, and waits."""
+    """A container that has died `exits` times, and waits."""
     life = running()
     for _ in range(exits - 1):
         life.dies().waits_out().start()
     return life.dies()
 
 
-def test_the_first_restart_is_at_once_and_the_next_ones_wait() -> None:
-    """And are told of as often as the kubelet looks while they wait, which it does at most each 60 to 90 s."""
+def test_the_first_restart_is_immediate_and_the_next_ones_wait() -> None:
+    """A waiting restart is reported as often as the kubelet syncs, which is at most every 60 to 90 s."""
     life = running()
     waits, tellings = [], []
     for attempt in range(8):
         life.dies(code=1)
-        died, times = life.at, times_told(life)
+        died, times = life.at, times_reported(life)
         while "container/app" not in life.effects:
-            times += times_told(life.wake())
+            times += times_reported(life.wake())
         waits.append((life.at - died) // 1000)
         tellings.append(times)
         life.start()
@@ -38,7 +38,7 @@ def test_the_first_restart_is_at_once_and_the_next_ones_wait() -> None:
     assert tellings == [0, 1, 1, 1, 2, 3, 4, 4]
 
 
-def test_a_long_wait_is_told_of_again_in_the_same_words() -> None:
+def test_a_long_wait_is_reported_again_with_the_same_message() -> None:
     life = crash_loop(6)
     first, began = life.told, life.at
     life.wake().then(pod.BackOffContinued(pod=POD, uid="u1", container="app", attempt=5, tell_again_at=began + 150_000))
@@ -47,7 +47,7 @@ def test_a_long_wait_is_told_of_again_in_the_same_words() -> None:
     assert life.due == began + 160_000
 
 
-def test_what_was_missed_of_a_wait_is_not_told_after_its_end() -> None:
+def test_missed_reports_of_a_wait_are_not_sent_after_its_end() -> None:
     life = crash_loop(6)
     life.at += 400_000
     assert life.wake().kinds == ["ImageEnsureRequested"]
@@ -55,7 +55,7 @@ def test_what_was_missed_of_a_wait_is_not_told_after_its_end() -> None:
     assert life.due is None
 
 
-def test_a_back_off_is_told_at_once_and_shown() -> None:
+def test_a_back_off_is_reported_immediately_and_shown() -> None:
     life = running().dies().start().dies()
     life.tells(("BackOff", "Back-off restarting failed container app in pod web_default(u1)"))
     one = life.state.container("app")
@@ -71,7 +71,7 @@ def test_a_back_off_is_told_at_once_and_shown() -> None:
     )
 
 
-def test_a_good_run_of_more_than_ten_minutes_begins_anew() -> None:
+def test_a_good_run_of_more_than_ten_minutes_resets_the_back_off() -> None:
     life = running().dies().start().dies().wake().start()
     life.dies(after=601_000)
     scheduled = life.only(pod.RestartScheduled)
@@ -101,7 +101,7 @@ def test_the_wait_counts_from_the_end_of_the_run() -> None:
 
 @pytest.mark.parametrize("hours", [-3, 3])
 def test_the_wait_counts_from_now_where_the_runtimes_clock_is_another(hours: int) -> None:
-    """The kernel's time does not go back with the machine's clock: the runtime's is behind it then, for hours."""
+    """The kernel's time never goes back with the machine's clock, so the runtime's can be hours behind."""
     life = running().dies().start().dies().wake().start()
     one = life.state.container("app")
     life.when(
@@ -126,7 +126,7 @@ def test_the_wait_counts_from_now_where_the_runtimes_clock_is_another(hours: int
     ("policy", "code", "restarts"),
     [("Always", 0, True), ("OnFailure", 1, True), ("OnFailure", 0, False), ("Never", 1, False), ("Never", 0, False)],
 )
-def test_the_policy_says_whether_there_is_a_restart(policy: str, code: int, restarts: bool) -> None:
+def test_the_policy_decides_about_a_restart(policy: str, code: int, restarts: bool) -> None:
     life = running(restart_policy=policy).dies(code=code)
     assert ("RestartScheduled" in life.kinds) == restarts
     assert ("SandboxStopRequested" in life.kinds) != restarts
@@ -167,7 +167,7 @@ def test_a_dead_sandbox_takes_its_containers_along() -> None:
     assert (start.attempt, start.id) == (1, "sandbox-1")
 
 
-def test_a_sandbox_that_dies_young_is_not_made_anew_at_once() -> None:
+def test_a_sandbox_that_dies_young_is_not_replaced_immediately() -> None:
     life = running().sandbox_dies(after=1000).stopped()
     assert life.kinds == ["ContainerExited"]
     assert life.due == T0 + 10_000
@@ -188,7 +188,7 @@ def test_a_container_that_is_starting_is_waited_for_when_the_sandbox_dies() -> N
     assert "SandboxStartRequested" in life.stopped("container/log").kinds
 
 
-def test_a_stop_that_is_refused_is_tried_again() -> None:
+def test_a_refused_stop_is_retried() -> None:
     life = running().sandbox_dies()
     deadline = life.effects["container/app"].deadline
     life.answer("container/app", signals.StopRefused, message="daemon is down")
@@ -200,7 +200,7 @@ def test_a_stop_that_is_refused_is_tried_again() -> None:
     assert "SandboxStartRequested" in life.stopped().kinds
 
 
-def test_a_sandbox_that_cannot_be_stopped_is_tried_again() -> None:
+def test_a_sandbox_that_cannot_be_stopped_is_retried() -> None:
     life = running(restart_policy="Never").dies(code=0).fail("sandbox", "stuck")
     life.tells(("FailedKillPod", "error killing pod: stuck"))
     assert life.effects == {}

@@ -1,4 +1,4 @@
-"""What pleg says: the pod's own containers, old news, and strays."""
+"""Messages from pleg: the pod's own containers, outdated messages, and strays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def died(life: Life, *, started_at: int, container_id: str = "app-0", attempt: i
     )
 
 
-def test_pleg_may_tell_of_a_start_before_the_effect_does() -> None:
+def test_pleg_may_report_a_start_before_the_effect_does() -> None:
     life = starting()
     intent = life.effects["container/app"].intent
     assert life.runs("app-0").kinds == ["ContainerStarted"]
@@ -36,16 +36,16 @@ def test_pleg_may_tell_of_a_start_before_the_effect_does() -> None:
     life.runs("app-0").then()
 
 
-def test_pleg_may_tell_of_a_death_before_the_effect_tells_of_the_start() -> None:
+def test_pleg_may_report_an_exit_before_the_effect_reports_the_start() -> None:
     life = died(starting(), started_at=starting().at)
     assert life.kinds[:2] == ["ContainerStarted", "ContainerExited"]
 
 
-def test_what_never_ran_is_the_effects_to_tell() -> None:
+def test_a_container_that_never_ran_is_reported_by_the_effect() -> None:
     died(starting(), started_at=0).then()
 
 
-def test_news_of_an_earlier_life_under_the_same_uid_is_passed_over() -> None:
+def test_messages_about_an_earlier_life_under_the_same_uid_are_ignored() -> None:
     life = starting()
     died(life, started_at=life.at - 1).then()
     life.runs("app-0", started_at=life.at - 1).then()
@@ -53,7 +53,7 @@ def test_news_of_an_earlier_life_under_the_same_uid_is_passed_over() -> None:
     died(early, started_at=early.at - 1, container_id="sandbox-x", name=pleg.SANDBOX).then()
 
 
-def test_deaths_of_what_is_not_at_hand_are_passed_over() -> None:
+def test_exits_of_other_attempts_are_ignored() -> None:
     life = running()
     died(life, started_at=1, container_id="other").then()
     died(life, started_at=1, name="unknown").then()
@@ -61,7 +61,7 @@ def test_deaths_of_what_is_not_at_hand_are_passed_over() -> None:
     died(life, started_at=1, attempt=7, name=pleg.SANDBOX).then()
 
 
-def test_a_sandbox_may_die_before_its_start_is_told() -> None:
+def test_a_sandbox_may_die_before_its_start_is_reported() -> None:
     life = Life().apply(manifest())
     died(life, started_at=life.at, container_id="sandbox-0", name=pleg.SANDBOX)
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
@@ -82,7 +82,7 @@ def test_a_second_sandbox_of_one_attempt_is_a_stray() -> None:
     assert dead.runs("other", pleg.SANDBOX).kinds == ["StrayFound", "ContainerStopRequested"]
 
 
-def test_an_old_start_of_the_last_dead_container_is_no_news() -> None:
+def test_an_old_start_of_the_last_dead_container_is_ignored() -> None:
     life = running().dies()
     life.runs("app-0", started_at=life.at - 500).then()
 
@@ -103,14 +103,14 @@ def test_a_start_before_the_known_end_is_a_new_run_where_the_clock_was_set_back(
     began = life.state.container("app").exit.started_at
     assert life.runs("app-1", attempt=1, started_at=began - 3_600_000).kinds == ["ContainerStarted"]
     assert life.dies().kinds[:1] == ["ContainerExited"]
-    # Set back by less than the run lasted.
+    # The clock is set back by less than the run lasted.
     life = running().dies().start().dies(after=60_000)
     began = life.state.container("app").exit.started_at
     assert life.runs("app-1", attempt=1, started_at=began + 5000).kinds == ["ContainerStarted"]
 
 
-def test_one_crash_is_one_run_whoever_tells_of_it_first() -> None:
-    """The effect's answer has the start that an inspect shows; the notice was written a little later, after the end."""
+def test_one_crash_is_one_run_whichever_report_comes_first() -> None:
+    """The effect's result has the start time of an inspect; the notice was written a little later, after the end."""
     life = running().dies().image_there()
     life.answer(
         "container/app",
@@ -135,21 +135,21 @@ def test_one_crash_is_one_run_whoever_tells_of_it_first() -> None:
     unstarted.runs("app-1", attempt=1, started_at=unstarted.at - 1).then()
 
 
-def test_an_end_that_nobody_saw_is_told_as_unknown() -> None:
+def test_an_unobserved_exit_is_reported_as_unknown() -> None:
     life = running().dies(code=137, reason="ContainerStatusUnknown")
     exited = life.only(pod.ContainerExited)
     assert (exited.reason, exited.exit_code) == ("ContainerStatusUnknown", 137)
-    assert exited.message.startswith("the container could not be located: how it ended is not known")
+    assert exited.message.startswith("the container could not be located: its real exit status is unknown")
     last = plain_status(life.state)["containerStatuses"][0]["state"]["terminated"]
     assert (last["reason"], last["message"]) == (exited.reason, exited.message)
     assert running().dies(code=137).only(pod.ContainerExited).message == ""
 
 
-def test_an_end_that_nobody_saw_is_reported_once_for_each_container() -> None:
+def test_an_unobserved_exit_is_reported_once_for_each_container() -> None:
     gone = "ContainerStatusUnknown"
     life = running(container("app"), container("other")).dies("other", code=137, reason=gone)
-    words = "could not be located: how it ended is not known, and exit code 137 only stands for that"
-    assert (gone, f"Container other {words}") in life.told
+    text = "could not be located: its real exit status is unknown and reported as exit code 137"
+    assert (gone, f"Container other {text}") in life.told
     (event,) = (one for one in life.recorded if one.reason == gone)
     assert (event.severity, event.field_path) == ("Warning", "spec.containers{other}")
 
@@ -173,7 +173,7 @@ def test_an_end_that_nobody_saw_is_reported_once_for_each_container() -> None:
     assert [reason for reason, _ in restarted.told].count(gone) == 1
 
 
-def test_the_end_of_a_stray_is_nobodys_status() -> None:
+def test_the_exit_of_a_stray_changes_no_status() -> None:
     life = running().runs("x1", name="app", attempt=9)
     life.answer(
         "stray/x1",
@@ -187,14 +187,14 @@ def test_the_end_of_a_stray_is_nobodys_status() -> None:
     life.tells()
 
 
-def test_the_last_dead_container_started_by_hand_while_the_next_is_made_is_a_stray() -> None:
+def test_the_last_dead_container_started_by_hand_during_the_next_start_is_a_stray() -> None:
     life = running().dies()
     life.at += 2000
     assert life.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
     life.stopped("stray/app-0")
     assert life.kinds == ["ContainerExited"]
     life.start().dies()
-    # Late news of what was dead before the next attempt was asked for.
+    # A late notice about an attempt that was dead before the next one was requested.
     life.runs("app-0", started_at=life.state.container("app").requested_at - 1).then()
 
 
@@ -211,7 +211,7 @@ def test_what_runs_and_is_not_the_current_attempt_is_stopped() -> None:
 
 
 def test_what_runs_as_the_attempt_that_comes_next_is_left_for_its_start_to_find() -> None:
-    """A log that lost its end, or all of it, does not know of it."""
+    """A log that lost its end, or everything, does not know the container."""
     life = Life().apply(manifest()).runs("app-0")
     life.then()
     life.sandbox_up().runs("app-0").then()
@@ -224,7 +224,7 @@ def test_what_runs_as_the_attempt_that_comes_next_is_left_for_its_start_to_find(
     assert ending.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
 
 
-def test_a_sandbox_that_runs_though_its_start_was_cut_off_is_looked_for_at_once() -> None:
+def test_a_sandbox_that_runs_after_an_interrupted_start_is_looked_up_immediately() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="cut off")
     began = life.state.sandbox.requested_at
     life.at += 1000
@@ -240,7 +240,7 @@ def test_a_sandbox_of_another_definition_waits_for_its_turn() -> None:
     ending.runs("sandbox-0", pleg.SANDBOX).then()
 
 
-def test_a_container_that_runs_though_its_start_was_cut_off_is_looked_for_at_once() -> None:
+def test_a_container_that_runs_after_an_interrupted_start_is_looked_up_immediately() -> None:
     life = starting().answer(
         "container/app", signals.ContainerRefused, reason="RunContainerError", message="cut off", id=""
     )
@@ -265,7 +265,7 @@ def test_a_stray_sandbox_is_stopped_the_own_one_is_not() -> None:
     assert life.said[-1].field_path == ""
 
 
-def test_a_stray_that_cannot_be_stopped_is_tried_again() -> None:
+def test_a_stray_that_cannot_be_stopped_is_retried() -> None:
     life = running().runs("x1", attempt=9).answer("stray/x1", signals.StopRefused, message="no")
     assert life.effects == {}
     assert life.wake().kinds == ["ContainerStopRequested"]
@@ -299,6 +299,6 @@ def test_a_stray_that_is_found_during_the_end_is_stopped() -> None:
     assert life.state is None
 
 
-def test_an_unfit_answer_to_a_stop_is_passed_over() -> None:
+def test_an_unfit_result_of_a_stop_is_ignored() -> None:
     life = running(container("app")).withdraw()
     life.answer("container/app", signals.SpecKept).then()

@@ -1,4 +1,4 @@
-"""From a spec to running containers: sandbox, images, starts, and what can go wrong on the way."""
+"""From a spec to running containers: sandbox, images, starts, and their failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.deciders.given import Scene
 from tests.deciders.pod.life import POD, RAW, T0, Life, container, manifest, running
 
 
-def test_a_spec_asks_for_a_sandbox_then_images_then_starts() -> None:
+def test_a_spec_leads_to_a_sandbox_then_images_then_starts() -> None:
     life = Life().apply(manifest(container("app"), container("log")))
     assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
     effect = life.effects["sandbox"]
@@ -43,8 +43,13 @@ def test_a_spec_asks_for_a_sandbox_then_images_then_starts() -> None:
 
 def test_pod_events_name_the_container_field() -> None:
     life = running()
-    told = life.said[-1]
-    assert (told.namespace, told.name, told.uid, told.field_path) == ("default", "web", "u1", "spec.containers{app}")
+    event = life.said[-1]
+    assert (event.namespace, event.name, event.uid, event.field_path) == (
+        "default",
+        "web",
+        "u1",
+        "spec.containers{app}",
+    )
 
 
 def test_containers_start_in_the_specs_order() -> None:
@@ -55,7 +60,7 @@ def test_containers_start_in_the_specs_order() -> None:
     assert life.facts[1].container == "second"
 
 
-def test_one_that_waits_holds_up_nobody() -> None:
+def test_a_waiting_container_holds_up_no_other() -> None:
     life = (
         Life()
         .apply(
@@ -73,7 +78,7 @@ def test_one_that_waits_holds_up_nobody() -> None:
     assert [one.phase for one in life.state.containers] == ["waiting", "image_back_off", "running"]
 
 
-def test_a_pull_is_told_when_it_begins_and_when_it_ends() -> None:
+def test_a_pull_is_reported_when_it_begins_and_when_it_ends() -> None:
     life = Life().apply(manifest()).sandbox_up()
     life.answer("container/app", signals.PullBegan).tells(("Pulling", 'Pulling image "busybox:1"'))
     assert life.state.container("app").phase == "pulling"
@@ -103,7 +108,7 @@ def test_an_image_that_cannot_be_pulled_waits_longer_each_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "recorded"),
     [
         (
             "ErrImageNeverPull",
@@ -112,12 +117,12 @@ def test_an_image_that_cannot_be_pulled_waits_longer_each_time() -> None:
         ("InvalidImageName", ("InspectFailed", "bad")),
     ],
 )
-def test_other_troubles_with_an_image(reason: str, told: tuple[str, str]) -> None:
+def test_other_troubles_with_an_image(reason: str, recorded: tuple[str, str]) -> None:
     life = Life().apply(manifest()).sandbox_up()
     life.answer("container/app", signals.ImageRefused, reason=reason, message="bad").tells(
-        told, ("Failed", f"Error: {reason}")
+        recorded, ("Failed", f"Error: {reason}")
     )
-    # Only a pull has a back-off: these keep their reason and are looked at again with each sync.
+    # Only a pull has a back-off: these keep their reason and are retried in each sync.
     for _ in range(3):
         began = life.at
         assert life.state.container("app").reason == reason
@@ -131,7 +136,7 @@ def test_a_worker_that_fails_counts_as_a_failed_pull() -> None:
     assert life.facts[0].message == "timed out: no answer"
 
 
-def test_an_image_without_policy_is_asked_for_by_its_tag() -> None:
+def test_an_image_without_a_policy_is_pulled_by_its_tag() -> None:
     bare = podspec.Pod(
         metadata=podspec.ObjectMeta(name="web", namespace="default"),
         spec=podspec.PodSpec(dns_policy="Default", containers=(Container(name="app", image="busybox"),)),
@@ -141,7 +146,7 @@ def test_an_image_without_policy_is_asked_for_by_its_tag() -> None:
     assert effect.policy == "Always"
 
 
-def test_a_sandbox_that_cannot_be_started_is_tried_again_under_the_same_number() -> None:
+def test_a_sandbox_that_cannot_be_started_is_retried_under_the_same_number() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="port is taken")
     life.then(pod.SandboxStartFailed(pod=POD, uid="u1", attempt=0, message="port is taken", retry_at=T0 + 10_000))
     life.tells(("FailedCreatePodSandBox", "Failed to create pod sandbox: port is taken"))
@@ -159,7 +164,7 @@ def test_the_second_sandbox_that_cannot_be_started_keeps_its_number() -> None:
     assert life.state.sandbox.attempt == 1
 
 
-def test_a_container_that_cannot_be_created_is_made_again_under_the_same_number() -> None:
+def test_a_container_that_cannot_be_created_is_retried_under_the_same_number() -> None:
     life = Life().apply(manifest()).sandbox_up().image_there()
     life.answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message="bad mount")
     life.tells(("Failed", "Error: bad mount"))
@@ -170,7 +175,7 @@ def test_a_container_that_cannot_be_created_is_made_again_under_the_same_number(
     assert (life.state.container("app").phase, life.state.container("app").attempt) == ("running", 0)
 
 
-def test_a_start_that_raises_is_tried_again() -> None:
+def test_a_start_that_raises_is_retried() -> None:
     life = Life().apply(manifest()).sandbox_up().image_there().fail("container/app")
     assert life.state.container("app").reason == "CreateContainerError"
 
@@ -210,7 +215,7 @@ def test_a_container_found_dead_by_its_start_both_started_and_exited() -> None:
     assert (life.state.container("app").exit.exit_code, life.state.container("app").attempt) == (3, 1)
 
 
-def test_a_sandbox_found_dead_by_its_start_is_made_anew_after_a_while() -> None:
+def test_a_sandbox_found_dead_by_its_start_is_replaced_after_a_while() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
     assert life.due == T0 + 10_000
@@ -256,14 +261,14 @@ def test_a_pod_with_users_of_its_own_starts_no_sandbox() -> None:
     assert life.answer("pod", signals.CleanedUp).state is None
 
 
-def test_answers_that_nobody_waits_for_are_passed_over() -> None:
+def test_unexpected_results_are_ignored() -> None:
     life = running()
     life.when(signals.ContainerUp(subject="container/app", intent="start/u1/0/0", id="x", started_at=1)).then()
     life.when(signals.SandboxUp(subject="sandbox", intent="start/u1/0/0", id="x", started_at=1)).then()
 
 
 @pytest.mark.parametrize("subject", ["sandbox", "container/app"])
-def test_an_answer_of_another_kind_is_passed_over(subject: str) -> None:
+def test_a_result_of_another_kind_is_ignored(subject: str) -> None:
     life = Life().apply(manifest())
     if subject != "sandbox":
         life.sandbox_up()
@@ -272,7 +277,7 @@ def test_an_answer_of_another_kind_is_passed_over(subject: str) -> None:
     life.answer(subject, signals.SpecKept).then()
 
 
-def test_a_due_that_came_too_early_says_nothing() -> None:
+def test_a_due_that_came_too_early_changes_nothing() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no")
     assert tuple(DECIDER.decide(life.state, Due(at=life.at), life.at)) == ()
 
@@ -283,14 +288,14 @@ def test_before_any_spec_there_is_nothing() -> None:
     assert tuple(DECIDER.decide(scene.state, Due(at=0), 0)) == ()
 
 
-def test_volumes_that_cannot_be_had_are_waited_for_as_the_kubelet_does() -> None:
+def test_unavailable_volumes_are_retried_as_the_kubelet_does() -> None:
     """Source: pkg/volume/util/operationexecutor (FailedMount), goroutinemap/exponentialbackoff."""
     life = Life().apply(manifest(container("app"), container("log"))).sandbox_up().image_there("app").image_there("log")
-    said = 'MountVolume.SetUp failed for volume "x" : hostPath type check failed: /x is not a directory'
+    message = 'MountVolume.SetUp failed for volume "x" : hostPath type check failed: /x is not a directory'
     waits = []
     for _ in range(10):
-        life.answer("container/app", signals.ContainerRefused, reason="FailedMount", message=said)
-        life.tells(("FailedMount", said))
+        life.answer("container/app", signals.ContainerRefused, reason="FailedMount", message=message)
+        life.tells(("FailedMount", message))
         assert [event.field_path for event in life.said if isinstance(event, Recorded)] == [""], "it is the pod's"
         one = life.state.container("app")
         assert one.phase == "start_failed"
@@ -304,7 +309,7 @@ def test_volumes_that_cannot_be_had_are_waited_for_as_the_kubelet_does() -> None
     assert life.state.container("app").phase == "running"
 
 
-def test_one_container_tells_of_volumes_that_several_wait_for() -> None:
+def test_one_container_reports_volumes_for_which_several_wait() -> None:
     life = Life().apply(manifest(container("app"), container("log"))).sandbox_up().image_there("app").image_there("log")
     for name in ("app", "log"):
         life.answer(f"container/{name}", signals.ContainerRefused, reason="FailedMount", message="no volume")

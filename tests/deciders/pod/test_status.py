@@ -1,4 +1,4 @@
-"""The v1 status of a pod in each phase of its life, as kubectl's STATUS column reads it."""
+"""The v1 status of a pod in each phase of its life, as kubectl's STATUS column shows it."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def test_a_pod_that_is_being_created() -> None:
     assert app(life)["state"] == {"waiting": {"reason": "ContainerCreating"}}
 
 
-def test_troubles_with_sandbox_image_and_start_have_their_words() -> None:
+def test_failures_of_sandbox_image_and_start_have_their_reasons() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="port is taken")
     assert app(life)["state"] == {"waiting": {"reason": "ContainerCreating", "message": "port is taken"}}
     life.wake().sandbox_up().answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="none")
     assert app(life)["state"] == {"waiting": {"reason": "ErrImagePull", "message": "none"}}
     life.wake()
-    told = 'Back-off pulling image "busybox:1": ErrImagePull: none'
-    back_off = {"waiting": {"reason": "ImagePullBackOff", "message": told}}
+    text = 'Back-off pulling image "busybox:1": ErrImagePull: none'
+    back_off = {"waiting": {"reason": "ImagePullBackOff", "message": text}}
     assert app(life)["state"] == back_off
     life.wake()
     assert app(life)["state"] == back_off
@@ -131,7 +131,7 @@ def test_the_end_of_a_job() -> None:
 
 
 def test_a_pod_that_ends_is_terminal_when_all_is_dead() -> None:
-    # Without a readiness probe, the kubelet calls whatever runs ready, to its last moment.
+    # Without a readiness probe, the kubelet reports a running container as ready until it ends.
     life = running().withdraw()
     assert (status(life)["phase"], app(life)["ready"], app(life)["started"]) == ("Running", True, True)
     life.stopped(code=1)

@@ -1,4 +1,4 @@
-"""A pod's life that is watched: what must hold after every decision, whatever was said."""
+"""A pod's life with invariants that are checked after every decision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_PLACE = ("SpecChanged", "FailedPostStartHook")
 
 
 class Watched(Life):
-    """Nothing is read by itself here: the messages of the dead come in any order too."""
+    """Termination messages are not read automatically here: their results arrive in any order too."""
 
     def __init__(self) -> None:
         super().__init__(reads=False)
@@ -48,7 +48,7 @@ class Watched(Life):
                 in_turn(before, self.state, event, self.at)
 
     def _once(self, event: pod.HookEvent) -> None:
-        """Each hook of each run is asked for once, has one exec at most, and ends once."""
+        """Each hook of each run is requested once, has at most one exec, and ends once."""
         seen = (event.id, self.starts[event.id], event.hook, type(event).__name__)
         self.hooks[seen] += 1
         assert self.hooks[seen] == 1, event
@@ -65,11 +65,11 @@ class Watched(Life):
 
 
 def initialised(state: State, started: Container) -> None:
-    """Before an app container starts, all that comes before it has ended well, or runs."""
+    """Before an app container starts, every init container has succeeded and every sidecar runs."""
     here: Any = state.sandbox.id
     ran = [one for one in state.of_kind("app") if one is not started and (one.alive or one.exit)]
     if ran or (started.exit is not None and started.exit.sandbox_id == here):
-        return  # initialisation lies behind the pod
+        return  # initialisation is complete
     for one in state.of_kind("init"):
         assert one.exit is not None, one
         assert (one.exit.exit_code, one.exit.sandbox_id) == (0, here), one
@@ -78,7 +78,7 @@ def initialised(state: State, started: Container) -> None:
 
 
 def in_turn(before: State, after: State, event: pod.ContainerStopReleased, now: int) -> None:
-    """A sidecar's signal comes after everything that started later has ended, or when its grace is over."""
+    """A sidecar gets its signal once every container that started later has ended, or its grace period is over."""
     one = after.container(event.container)
     known = before.container(event.container)
     assert one is not None

@@ -1,1 +1,1 @@
-"""Accepting a pod or a changed spec, and claiming its share of the node and its devices. Pure."""
+"""Acceptance of a pod or a changed spec, and admission: its share of the node and its devices. Pure."""

@@ -1,8 +1,8 @@
-"""How a pod's life begins, or goes on with a changed spec: what is accepted, and what of it may not run. Pure.
+"""Acceptance of a new pod or a changed spec, and the parts of it that may not run. Pure.
 
-Comes in: a manifest. Goes out: `pod.SpecAccepted`, `pod.SandboxBlocked`, `pod.ContainerBlocked`. Next: `record`,
-`plan`. Source: pkg/kubelet/kubelet_pods.go and kuberuntime_container.go, where a container that cannot be configured
-waits with CreateContainerConfigError while its pod's sandbox runs.
+Input: a manifest. Output: `pod.SpecAccepted`, `pod.SandboxBlocked`, `pod.ContainerBlocked`. Next: `record`, `plan`.
+Source: pkg/kubelet/kubelet_pods.go and kuberuntime_container.go, where a container that cannot be configured waits with
+CreateContainerConfigError while its pod's sandbox runs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SANDBOX_MAY_RUN = (
     "spec.resourceClaims",
     "spec.activeDeadlineSeconds",
 )
-"""Fields that the sandbox has no part in: it may run while they keep containers from starting. With any other field
-that is not honoured (host namespaces, sysctls, DNS, ...) the sandbox itself would be another one than was asked for."""
+"""Fields that do not affect the sandbox: it may run while they block containers. Any other field that is not honoured
+(host namespaces, sysctls, DNS, ...) would make the sandbox itself differ from its spec."""
 
 
 def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> Sequence[Event]:
-    """The events that begin the life of `uid`, or change its spec."""
+    """The events that start the life of `uid` or change its spec."""
     return (
         pod.SpecAccepted(
             pod=manifest.key,
@@ -44,7 +44,7 @@ def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> 
 
 
 def blocked(uid: str, manifest: Pod) -> Iterator[Event]:
-    """What of this pod may not run as it is written."""
+    """The events that block the pod's sandbox or containers because of findings in the manifest."""
     findings = (*honoured.findings(manifest), *size_findings.findings(manifest))
     whole = _sandbox_blocker(findings)
     if whole is not None:

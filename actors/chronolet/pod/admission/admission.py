@@ -1,12 +1,12 @@
-"""Who is asked before a pod is started, and what the answers mean. Pure.
+"""Admission of a pod by other kinds: requests before it starts, and the facts from their replies. Pure.
 
-Comes in: State, now, answers of the kinds that take part. Goes out: the pod's requests, and the facts that follow from
-answers. Next: `plan` asks here before it makes a sandbox or starts a container; `decider`.
-Source: pkg/kubelet/kubelet.go (canAdmitPod, rejectPod), pkg/kubelet/cm/admission/errors.go.
+Input: State, now, replies of the participating kinds. Output: the pod's requests, and facts. Next: `plan`, which checks
+admission before it starts a sandbox or a container; `decider`. Source: pkg/kubelet/kubelet.go (canAdmitPod, rejectPod),
+pkg/kubelet/cm/admission/errors.go.
 
-The kinds are asked in their order; the next one when those before it have said yes. One that is not part of the node is
-not asked. A request is repeated until it is answered, an answer that comes twice says nothing new, and "not yet" is an
-answer: the pod waits, and says for what.
+The kinds are asked in order, each after those before it have granted their part. A kind that the node does not host is
+skipped. A request is repeated until there is a reply, and a repeated reply is ignored. A reply may also defer the
+request: the pod then waits and shows for what.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from chronolet.pod.admission import device_claims, node_share
 from chronolet.pod.planning.backoff import RESYNC_SECONDS
-from chronolet.pod.state import Container, State, Wish
+from chronolet.pod.state import Container, DeviceClaim, State
 from chronolet.rules.device_options import merged
 from chronolet_schemas import devices, pod
 from chronolet_schemas.envelope import Event
@@ -24,34 +24,36 @@ NEEDS: Mapping[str, Callable[[State], bool]] = {
     device_claims.KIND: lambda state: bool(device_claims.needs(state)),
     node_share.KIND: lambda _: True,
 }
-"""The kinds that may take part, in the order in which they are asked, and whether a pod needs anything of each."""
-_DONE_WITHOUT = frozenset((node_share.KIND,))
-"""Those that nobody misses where they do not take part."""
+"""The kinds that may take part, in request order, each with a test whether a pod needs it."""
+_OPTIONAL = frozenset((node_share.KIND,))
+"""Kinds without which a pod can start if the node does not host them."""
 
 REJECTED = "Pod was rejected: "
-"""How the message of a pod begins that was not let in."""
+"""Prefix of the message of a rejected pod."""
 UNEXPECTED = "UnexpectedAdmissionError"
 WAITING = "WaitingForDevices"
-"""Why a container waits that is to have devices. The kubelet has no word for it: there such a pod is rejected."""
+"""The reason of a container that waits for devices. The kubelet has no such reason: it rejects the pod."""
 
-_NOBODY = "no part of this node gives devices to containers: the kind `devices` does not take part"
+_NO_DEVICES_KIND = "this node cannot allocate devices: it does not host the kind `devices`"
 
-Answer = (
+AdmissionReply = (
     devices.DevicesAllocated
     | devices.DevicesPending
     | devices.DevicesRefused
     | devices.PreStartDone
     | devices.PreStartFailed
-    | node_share.Answer
+    | node_share.QosReply
 )
-"""What those that were asked say."""
+"""A reply of a participating kind."""
 
 
 def begun(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
-    """Which kinds the pod asks, where that is news: at its beginning, and when another one is needed or takes part."""
+    """AdmissionBegan with the kinds that the pod asks, whenever that set changes: at first, and when another kind is
+    needed or hosted.
+    """
     if not state.uid or state.over:
         return ()
-    needed = [kind for kind, needs in NEEDS.items() if needs(state) and kind not in _DONE_WITHOUT - takes_part]
+    needed = [kind for kind, needs in NEEDS.items() if needs(state) and kind not in _OPTIONAL - takes_part]
     kinds = tuple(kind for kind in needed if kind in takes_part)
     if kinds == state.admission or (state.admission is None and not needed):
         return ()
@@ -59,16 +61,16 @@ def begun(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
 
 
 def before_sandbox(state: State, attempt: int, now: int) -> Iterator[Event]:
-    """What is to be asked before the sandbox of this attempt is made."""
+    """The requests due before the sandbox of this attempt starts."""
     yield from device_claims.superfluous(state)
-    asked = tuple(device_claims.requests(state, attempt, now))
-    yield from asked
-    if not asked and _has_devices(state, attempt):
+    requests = tuple(device_claims.requests(state, attempt, now))
+    yield from requests
+    if not requests and _has_devices(state, attempt):
         yield from node_share.requests(state, now)
 
 
 def admitted(state: State, attempt: int) -> bool:
-    """Whether all that were asked have said yes."""
+    """Whether every participating kind has granted its part."""
     return _has_devices(state, attempt) and node_share.granted(state)
 
 
@@ -79,92 +81,92 @@ def _has_devices(state: State, attempt: int) -> bool:
 
 
 def while_it_runs(state: State, now: int) -> Iterator[Event]:
-    """What is to be asked while the sandbox runs: a changed spec may want something else."""
+    """The requests due while the sandbox runs: a changed spec may need something else."""
     yield from device_claims.superfluous(state)
     yield from device_claims.requests(state, state.sandbox.attempt, now)
-    yield from device_claims.telling(state, now)
+    yield from device_claims.pre_start_requests(state, now)
     yield from node_share.requests(state, now)
 
 
-def lets_start(state: State, one: Container) -> bool:
-    """Whether a container has all that it needs to be started."""
+def may_start(state: State, one: Container) -> bool:
+    """Whether a container has been granted everything that it needs to start."""
     return device_claims.granted(state, one.name, state.sandbox.attempt) and node_share.granted(state)
 
 
-def told(state: State, one: Container) -> bool:
-    """Whether whoever wants to know of this start has been told."""
-    return device_claims.told(state, one)
+def start_allowed(state: State, one: Container) -> bool:
+    """Whether every plugin with a PreStart hook has allowed this start, so that the container may start."""
+    return device_claims.start_allowed(state, one)
 
 
 def released(state: State) -> Iterator[Event]:
-    """Nothing of the pod runs any more, nor will: everything is given back."""
+    """Release everything, for a pod that no longer runs and will not run again."""
     yield from device_claims.all_released(state)
     yield from node_share.released(state)
 
 
-def given_up(state: State, now: int) -> Iterator[Event]:
-    """The pod is over: what waits for leave to start does not start."""
+def abandoned_starts(state: State, now: int) -> Iterator[Event]:
+    """For a pod that is over: cancel the starts that still wait for their plugins."""
     for one in state.containers:
-        if not told(state, one):
-            message = "the pod was over before its device plugins had been told of the start"
+        if not start_allowed(state, one):
+            message = "the pod ended before its device plugins allowed the start"
             yield _not_started(state, one, message, now)
 
 
-def asked_again(state: State) -> Iterator[int]:
-    """When something is asked again that was not answered, or put off."""
-    yield from device_claims.asked_again(state)
-    yield from node_share.asked_again(state)
+def retry_times(state: State) -> Iterator[int]:
+    """The times at which requests are repeated that got no reply or were deferred."""
+    yield from device_claims.retry_times(state)
+    yield from node_share.retry_times(state)
 
 
-def awaited(state: State, one: Container) -> tuple[str, str]:
-    """Why a container that cannot start yet waits, itself or with its pod, and for what; empty if it waits for nothing
-    here.
+def waiting_reason(state: State, one: Container) -> tuple[str, str]:
+    """The reason and message of a container that waits for admission, alone or with its pod; both empty if it does
+    not.
     """
     if one.alive or state.over:
         return "", ""
     if state.share.phase == "awaited":
         return node_share.WAITING_FOR_PORTS, state.share.message
-    devices_awaited = _devices_awaited(state, one)
-    return (WAITING, devices_awaited) if devices_awaited else ("", "")
+    devices_wait = _device_wait(state, one)
+    return (WAITING, devices_wait) if devices_wait else ("", "")
 
 
-def _devices_awaited(state: State, one: Container) -> str:
+def _device_wait(state: State, one: Container) -> str:
     if state.admission is not None and not device_claims.served(state) and one.name in device_claims.needs(state):
-        return _NOBODY
+        return _NO_DEVICES_KIND
     own = state.wishes.get(one.name)
     if own is not None and own.phase == "awaited":
         return own.message
     if state.sandbox.phase == "running":
         return ""
-    others = ((name, wish) for name, wish in state.wishes.items() if wish.phase == "awaited")
-    return next((f"container {name} is {wish.message}" for name, wish in others), "")
+    others = ((name, claim) for name, claim in state.wishes.items() if claim.phase == "awaited")
+    return next((f"container {name} is {claim.message}" for name, claim in others), "")
 
 
-# -- answers -------------------------------------------------------------------------------------------------------
-def answered(state: State, message: Answer, now: int) -> Sequence[Event]:
-    """What an answer means; nothing where nobody has asked, or not any more."""
-    if isinstance(message, node_share.Answer):
-        heard = message.uid == state.uid and not state.over and state.share.phase != "none"
-        return node_share.answered(state, message, REJECTED) if heard else ()
-    wish = state.wishes.get(message.container)
-    if message.uid != state.uid or wish is None or state.over:
+# -- replies -------------------------------------------------------------------------------------------------------
+def answered(state: State, message: AdmissionReply, now: int) -> Sequence[Event]:
+    """The facts that follow from a reply; none if there is no request, or no longer one."""
+    if isinstance(message, node_share.QosReply):
+        expected = message.uid == state.uid and not state.over and state.share.phase != "none"
+        return node_share.answered(state, message, REJECTED) if expected else ()
+    claim = state.wishes.get(message.container)
+    if message.uid != state.uid or claim is None or state.over:
         return ()
     match message:
         case devices.DevicesAllocated() | devices.DevicesPending() | devices.DevicesRefused():
-            return _of_request(state, wish, message, now) if wish.phase in ("asked", "awaited") else ()
+            return _request_reply(state, claim, message, now) if claim.phase in ("asked", "awaited") else ()
         case _:
-            return _of_start(state, wish, message, now)
+            return _pre_start_reply(state, claim, message, now)
 
 
-def _of_request(
+def _request_reply(
     state: State,
-    wish: Wish,
+    claim: DeviceClaim,
     message: devices.DevicesAllocated | devices.DevicesPending | devices.DevicesRefused,
     now: int,
 ) -> Sequence[Event]:
     match message:
         case devices.DevicesPending():
-            if (wish.reason, wish.message) == (message.reason, message.message):
+            if (claim.reason, claim.message) == (message.reason, message.message):
                 return ()
             return (
                 pod.DevicesAwaited(
@@ -195,8 +197,8 @@ def _granted(state: State, message: devices.DevicesAllocated) -> Event:
 
 
 def _refused(state: State, message: devices.DevicesRefused) -> Sequence[Event]:
-    """The pod is rejected. Where it runs already, only the container whose wish has changed is kept from starting."""
-    said = f"Allocate failed due to {message.message}, which is unexpected"
+    """Reject the pod. If it runs already, block only the container whose claim has changed."""
+    failure = f"Allocate failed due to {message.message}, which is unexpected"
     if state.sandbox.phase in ("running", "starting", "stopping"):
         one = state.container(message.container)
         attempt = one.attempt if one is not None else 0
@@ -207,17 +209,17 @@ def _refused(state: State, message: devices.DevicesRefused) -> Sequence[Event]:
                 container=message.container,
                 attempt=attempt,
                 reason=UNEXPECTED,
-                message=said,
+                message=failure,
             ),
         )
-    return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=UNEXPECTED, message=f"{REJECTED}{said}"),)
+    return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=UNEXPECTED, message=f"{REJECTED}{failure}"),)
 
 
-def _of_start(
-    state: State, wish: Wish, message: devices.PreStartDone | devices.PreStartFailed, now: int
+def _pre_start_reply(
+    state: State, claim: DeviceClaim, message: devices.PreStartDone | devices.PreStartFailed, now: int
 ) -> Sequence[Event]:
     one = state.container(message.container)
-    if one is None or told(state, one) or wish.telling != (message.attempt, one.start_failures):
+    if one is None or start_allowed(state, one) or claim.telling != (message.attempt, one.start_failures):
         return ()
     if isinstance(message, devices.PreStartDone):
         return (

@@ -1,11 +1,11 @@
-"""How a pod's life goes on in a log that knows nothing of it, from what the runtime has. Pure.
+"""Adoption of a running pod by a log that does not know it, from the runtime's containers. Pure.
 
-Comes in: `pod.AdoptPod`. Goes out: `pod.PodAdopted`, whose outcome `evolve` takes as the state; a refusal for a pod
-that lives already, unless the log has lost its end and knows less of the pod than the runtime has. Next: `plan`, which
-does what such a pod needs. Answers to: the kubelet's restart, which finds its pods in the runtime
-(pkg/kubelet/kuberuntime/kuberuntime_manager.go, GetPodStatus). Back-offs begin anew.
+Input: `pod.AdoptPod`. Output: `pod.PodAdopted`, from which `evolve` takes the state; a refusal if the pod is already in
+the log, unless the log has lost its end and knows less of the pod than the runtime. Next: `plan`, which takes the steps
+that such a pod needs. Source: the kubelet's restart, which finds its pods in the runtime
+(pkg/kubelet/kuberuntime/kuberuntime_manager.go, GetPodStatus). Back-offs are reset.
 
-What runs as an older attempt, or under a name the spec has no longer, is a stray: `pleg` tells of it.
+A container that runs as an older attempt, or under a name that the spec no longer has, is a stray; `pleg` reports it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from chronolet.pod.admission import acceptance
 from chronolet.pod.admission.hashes import container_hashes, sandbox_hash
-from chronolet.pod.state import SANDBOX, Container, ContainerKind, Exit, Sandbox, State, Wish, definitions
+from chronolet.pod.state import SANDBOX, Container, ContainerKind, DeviceClaim, Exit, Sandbox, State, definitions
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.pod import FoundContainer
@@ -23,7 +23,7 @@ from chronolet_schemas.podspec import Container as Definition
 
 
 class _Attempts(NamedTuple):
-    """The attempts of one container that came to run: the newest, and the last dead one before it if it runs."""
+    """The attempts of one container that ran: the newest, and the last dead one before it if the newest runs."""
 
     newest: FoundContainer
     before: FoundContainer | None
@@ -32,7 +32,7 @@ class _Attempts(NamedTuple):
 def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
     """The events that answer an AdoptPod."""
     if state.uid and not (command.end_lost and knows_less(state, command)):
-        reason = f"{state.pod} lives already, with uid {state.uid}"
+        reason = f"{state.pod} is already in the log, with uid {state.uid}"
         return (pod.AdoptionRefused(pod=command.pod, uid=command.uid, reason=reason),)
     manifest, found = command.manifest, command.found
     sandbox = _attempts(found, SANDBOX)
@@ -58,8 +58,8 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
 
 
 def knows_less(state: State, command: pod.AdoptPod) -> bool:
-    """Whether the log, which has lost its end, lacks something of the pod that its own start would not find by name:
-    another life under the name, another manifest, a later attempt, an end that had begun.
+    """Whether a log that has lost its end lacks a fact about the pod that its next start would not find by name:
+    another life under the name, another manifest, a later attempt, a termination that had begun.
     """
     if (state.uid, state.digest) != (command.uid, command.digest):
         return True
@@ -78,7 +78,7 @@ def _is_later(state: State, found: FoundContainer) -> bool:
 
 
 def _going_on_to_end(command: pod.AdoptPod) -> Sequence[Event]:
-    """Nobody forgets a deletion that has touched something already."""
+    """Resume a termination that had already begun."""
     ending = command.ending
     if ending is None:
         return ()
@@ -95,7 +95,7 @@ def _going_on_to_end(command: pod.AdoptPod) -> Sequence[Event]:
 
 
 def _attempts(found: Iterable[FoundContainer], name: str) -> _Attempts | None:
-    """None if it never came to run. What was made and not started is found by its name when the attempt is made."""
+    """None if it never ran. A container that was created and not started is found by name at the next start."""
     came_to_run = (one for one in found if one.container == name and one.state != "created")
     attempts = sorted(came_to_run, key=lambda one: one.attempt, reverse=True)
     if not attempts:
@@ -106,7 +106,7 @@ def _attempts(found: Iterable[FoundContainer], name: str) -> _Attempts | None:
 
 
 def state_of(event: pod.PodAdopted) -> State:
-    """The state that the event says the pod is in."""
+    """The pod's state according to the event."""
     newest = {one.container: one for one in event.containers}
     before = {one.container: one for one in event.before}
     return State(
@@ -124,7 +124,9 @@ def state_of(event: pod.PodAdopted) -> State:
             for kind, one in definitions(event.manifest)
         ),
         wishes={
-            one.container: Wish(wants={}, phase="found", held=one.devices) for one in event.containers if one.devices
+            one.container: DeviceClaim(wants={}, phase="found", held=one.devices)
+            for one in event.containers
+            if one.devices
         },
     )
 
@@ -171,7 +173,7 @@ def _container(
 
 
 def _ran_in(found: FoundContainer, sandbox: FoundContainer | None) -> str:
-    """The id of the newest sandbox if it was there before the container; else the one it ran in is gone."""
+    """The id of the newest sandbox if it is older than the container; else empty: the container's sandbox is gone."""
     return sandbox.id if sandbox is not None and found.started_at >= sandbox.started_at else ""
 
 

@@ -1,7 +1,7 @@
-"""What a pod's containers want of device plugins: when it is asked for, is it there, when is it given back. Pure.
+"""Device claims of a pod's containers: when they are requested, granted and released. Pure.
 
-Comes in: State, now. Goes out: `pod.DevicesRequested`, `pod.DevicesReleased`, `pod.PreStartRequested`. Next:
-`admission`. Source: pkg/kubelet/cm/devicemanager/manager.go (Allocate, GetDeviceRunContainerOptions).
+Input: State, now. Output: `pod.DevicesRequested`, `pod.DevicesReleased`, `pod.PreStartRequested`. Next: `admission`.
+Source: pkg/kubelet/cm/devicemanager/manager.go (Allocate, GetDeviceRunContainerOptions).
 
     found -> asked -> awaited -> granted -> asked (before another sandbox)
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chronolet.pod.state import Container, ContainerKind, State, Wish, definitions
+from chronolet.pod.state import Container, ContainerKind, DeviceClaim, State, definitions
 from chronolet.rules.resources import extended_resources
 from chronolet_schemas import pod
 from chronolet_schemas.devices import Role
@@ -19,27 +19,27 @@ from chronolet_schemas.envelope import Event
 
 KIND = "devices"
 ASK_AGAIN_MS, ASK_AGAIN_AWAITED_MS = 60_000, 300_000
-"""After how long without an answer the same is asked again; and where the answer was: not yet."""
+"""The interval between repeated requests: without a reply, and after a reply that defers the claim."""
 
-_UNANSWERED = "waiting for an answer of `devices`: does a process of this node host it?"
+_UNANSWERED = "waiting for a reply from the kind `devices`: does a process of this node host it?"
 
 _ROLES: dict[ContainerKind, Role] = {"init": "init", "sidecar": "sidecar", "app": "app"}
 
 
 class Need(NamedTuple):
-    """What a container wants by its spec."""
+    """The devices that a container's spec requests."""
 
     role: Role
     wants: dict[str, int]
 
 
 def needs(state: State) -> dict[str, Need]:
-    """The containers that want devices and may start as they are written, in the order in which they start."""
+    """The containers that need devices and are not blocked, in start order."""
     found = {}
     for kind, definition in definitions(state.manifest):
         role = _ROLES.get(kind)
         if role is None or not any("/" in name for name in definition.resources.limits):
-            continue  # told first by what costs nothing: this is asked of every pod at every step
+            continue  # the cheap test first: this runs for every pod at every step
         wants = extended_resources.wanted(definition)
         one = state.container(definition.name)
         if wants and one is not None and not one.blocked:
@@ -48,12 +48,12 @@ def needs(state: State) -> dict[str, Need]:
 
 
 def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
-    """What is to be asked for the sandbox of this attempt, and was not yet."""
+    """The requests that are due for the sandbox of this attempt."""
     if not served(state):
         return
     for name, need in needs(state).items():
-        wish = state.wishes.get(name)
-        if wish is None or _to_be_asked(wish, need, sandbox, now):
+        claim = state.wishes.get(name)
+        if claim is None or _is_due(claim, need, sandbox, now):
             yield pod.DevicesRequested(
                 pod=state.pod,
                 uid=state.uid,
@@ -62,55 +62,55 @@ def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
                 resources=need.wants,
                 requested_at=now,
                 sandbox=sandbox,
-                held=wish.held if wish else {},
+                held=claim.held if claim else {},
             )
-            if wish is not None and wish.phase == "asked":
+            if claim is not None and claim.phase == "asked":
                 yield _unanswered(state, name, now)
 
 
 def _unanswered(state: State, name: str, now: int) -> Event:
-    """Nobody has said a word to the first request."""
+    """The first request got no reply."""
     return pod.DevicesAwaited(
         pod=state.pod, uid=state.uid, container=name, reason="unanswered", message=_UNANSWERED, said_at=now
     )
 
 
-def _to_be_asked(wish: Wish, need: Need, sandbox: int, now: int) -> bool:
-    match wish.phase:
+def _is_due(claim: DeviceClaim, need: Need, sandbox: int, now: int) -> bool:
+    match claim.phase:
         case "found":
             return True
         case "granted":
-            return wish.sandbox != sandbox and wish.wants == need.wants
+            return claim.sandbox != sandbox and claim.wants == need.wants
         case _:
-            return now >= again_at(wish)
+            return now >= retry_at(claim)
 
 
-def again_at(wish: Wish) -> int:
-    """When the same is asked once more."""
-    return wish.asked_at + (ASK_AGAIN_AWAITED_MS if wish.phase == "awaited" else ASK_AGAIN_MS)
+def retry_at(claim: DeviceClaim) -> int:
+    """When a request is repeated."""
+    return claim.asked_at + (ASK_AGAIN_AWAITED_MS if claim.phase == "awaited" else ASK_AGAIN_MS)
 
 
 def served(state: State) -> bool:
-    """Whether there is somebody to ask."""
+    """Whether the kind `devices` takes part in the pod's admission."""
     return state.admission is not None and KIND in state.admission
 
 
 def granted(state: State, container: str, sandbox: int) -> bool:
-    """Whether the container has all that it wants, for this sandbox."""
+    """Whether the container has all the devices that it needs, for the sandbox of this attempt."""
     need = needs(state).get(container)
-    wish = state.wishes.get(container)
+    claim = state.wishes.get(container)
     if need is None:
         return True
-    return wish is not None and wish.phase == "granted" and wish.sandbox == sandbox and wish.wants == need.wants
+    return claim is not None and claim.phase == "granted" and claim.sandbox == sandbox and claim.wants == need.wants
 
 
 def superfluous(state: State) -> Iterator[Event]:
-    """What is held by what is dead and does not want it any more, or wants something else."""
+    """Release the claims of containers that are not alive and no longer need them, or need other devices."""
     wanted = needs(state)
     gone = [
         name
-        for name, wish in state.wishes.items()
-        if not _alive(state.container(name)) and wish.phase != "found" and _differs(wish, wanted.get(name))
+        for name, claim in state.wishes.items()
+        if not _alive(state.container(name)) and claim.phase != "found" and _differs(claim, wanted.get(name))
     ]
     if gone:
         yield pod.DevicesReleased(pod=state.pod, uid=state.uid, containers=tuple(gone))
@@ -120,21 +120,21 @@ def _alive(one: Container | None) -> bool:
     return one is not None and one.alive
 
 
-def _differs(wish: Wish, need: Need | None) -> bool:
-    return need is None or wish.wants != need.wants
+def _differs(claim: DeviceClaim, need: Need | None) -> bool:
+    return need is None or claim.wants != need.wants
 
 
 def all_released(state: State) -> Iterator[Event]:
-    """Everything is given back."""
+    """Release all claims."""
     if state.wishes:
         yield pod.DevicesReleased(pod=state.pod, uid=state.uid, containers=tuple(state.wishes))
 
 
-def telling(state: State, now: int) -> Iterator[Event]:
-    """Plugins that want to be told of a start are told before it, and again where they do not answer."""
+def pre_start_requests(state: State, now: int) -> Iterator[Event]:
+    """PreStart requests to plugins that need one before a start; repeated without a reply."""
     for one in state.containers:
-        wish = state.wishes.get(one.name)
-        if wish is None or told(state, one) or (wish.telling == this_start(one) and now < again_at(wish)):
+        claim = state.wishes.get(one.name)
+        if claim is None or start_allowed(state, one) or (claim.telling == this_start(one) and now < retry_at(claim)):
             continue
         yield pod.PreStartRequested(
             pod=state.pod,
@@ -146,19 +146,19 @@ def telling(state: State, now: int) -> Iterator[Event]:
         )
 
 
-def told(state: State, one: Container) -> bool:
-    """Nothing has to be said any more before this attempt starts."""
-    wish = state.wishes.get(one.name)
-    return one.phase != "starting" or wish is None or not wish.pre_start or wish.told == this_start(one)
+def start_allowed(state: State, one: Container) -> bool:
+    """Whether no PreStart is outstanding for this attempt."""
+    claim = state.wishes.get(one.name)
+    return one.phase != "starting" or claim is None or not claim.pre_start or claim.told == this_start(one)
 
 
 def this_start(one: Container) -> tuple[int, int]:
-    """The start at hand, told from those before it."""
+    """Identifies the current start: the attempt and the failures before it."""
     return one.attempt, one.start_failures
 
 
-def asked_again(state: State) -> Iterator[int]:
-    """When something is asked again."""
-    for wish in state.wishes.values():
-        if wish.phase in ("asked", "awaited") or wish.telling is not None:
-            yield again_at(wish)
+def retry_times(state: State) -> Iterator[int]:
+    """The times at which requests are repeated."""
+    for claim in state.wishes.values():
+        if claim.phase in ("asked", "awaited") or claim.telling is not None:
+            yield retry_at(claim)

@@ -1,8 +1,8 @@
-"""Short hashes that stand for definitions, so that a change of one is seen. Pure.
+"""Short hashes of definitions, to detect changes. Pure.
 
-Comes in: a Pod's spec. Goes out: 16 hexadecimal digits. Next: `pod.SpecAccepted` carries them. Source:
-pkg/kubelet/container/ helpers.go (HashContainer); unlike there, all that a running container would have to be made
-anew for counts.
+Input: a Pod's spec. Output: 16 hexadecimal digits. Next: `pod.SpecAccepted` carries them. Source:
+pkg/kubelet/container/helpers.go (HashContainer). Unlike there, the hash covers every field whose change requires a new
+container.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LENGTH = 16
 _NOT_IN_THE_CONTAINER = frozenset(
     {"livenessProbe", "readinessProbe", "startupProbe", "imagePullPolicy", "resizePolicy", "lifecycle"}
 )
-"""Fields that are looked at from outside: the running container need not be replaced for them."""
+"""Fields that act from outside the container: a change of them needs no new container."""
 
 _SANDBOX = frozenset(
     {
@@ -41,11 +41,11 @@ _SANDBOX = frozenset(
         "runtimeClassName",
     }
 )
-"""Fields of the pod's spec that the sandbox is made from, beside the published ports."""
+"""Fields of the pod's spec that define the sandbox, in addition to the published ports."""
 
 
 def container_hash(pod: Pod, container: Container) -> str:
-    """Of one container: its own fields and the volumes that it mounts."""
+    """The hash of one container: its own fields and the volumes that it mounts."""
     fields = {key: value for key, value in plain(container).items() if key not in _NOT_IN_THE_CONTAINER}
     mounted = {mount.name for mount in container.volume_mounts}
     volumes = [plain(volume) for volume in pod.spec.volumes if volume.name in mounted]
@@ -53,15 +53,15 @@ def container_hash(pod: Pod, container: Container) -> str:
 
 
 def container_hashes(pod: Pod) -> dict[str, str]:
-    """Of every container of the pod, by name."""
+    """The hash of every container of the pod, by name."""
     return {one.name: container_hash(pod, one) for _, one in definitions(pod)}
 
 
 def sandbox_hash(pod: Pod) -> str:
-    """Of the sandbox: what changes the pod's namespaces, its published ports or its QoS class."""
+    """The hash of the sandbox: it changes with the pod's namespaces, its published ports or its QoS class."""
     spec = {key: value for key, value in plain(pod.spec).items() if key in _SANDBOX}
     ports = [plain(port) for one in pod.spec.containers for port in one.ports if port.host_port]
-    # Where its cgroup is goes by its class: what is of another one begins anew.
+    # The QoS class determines the place of the pod's cgroup, so another class needs a new sandbox.
     return _hash({"spec": spec, "ports": ports, "qos": qos_class(pod.spec)})
 
 

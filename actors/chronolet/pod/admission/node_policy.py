@@ -1,7 +1,7 @@
-"""What the node itself says of a pod before anything is asked for it: kernel parameters, labels. Pure.
+"""The node's own checks of a pod before admission: kernel parameters, labels. Pure.
 
-Comes in: a manifest, the node's policy. Goes out: the kubelet's rejection, or a warning. Next: `decider` looks here
-before a pod's sandbox, `apply` before the pod is sent. Source: pkg/kubelet/sysctl/allowlist.go,
+Input: a manifest, the node's policy. Output: the kubelet's rejection, or a warning. Next: `decider` checks before a
+pod's sandbox starts, `apply` before it sends the pod. Source: pkg/kubelet/sysctl/allowlist.go,
 pkg/kubelet/lifecycle/predicate.go.
 """
 
@@ -22,8 +22,8 @@ NODE_AFFINITY: Literal["NodeAffinity"] = "NodeAffinity"
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """The node's `name` and `labels`, and what becomes of a pod that they do not match; which kernel parameters are
-    allowed beside the safe ones. Without labels every selector is taken for one that matches.
+    """The node's `name` and `labels`, the treatment of pods that do not match them, and the kernel parameters that are
+    allowed in addition to the safe ones. Without labels, every selector matches.
     """
 
     name: str = ""
@@ -32,15 +32,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     allowed_unsafe_sysctls: tuple[str, ...] = ()
 
 
-class Said(NamedTuple):
-    """A reason, and a message about it."""
+class Verdict(NamedTuple):
+    """Why a pod is rejected or warned about."""
 
     reason: str
     message: str
 
 
 def policy_of(node: Node) -> Policy:
-    """As a node that was described has it."""
+    """The policy of a described node."""
     return Policy(
         name=node.name,
         labels=node.labels,
@@ -49,19 +49,19 @@ def policy_of(node: Node) -> Policy:
     )
 
 
-def rejection(policy: Policy, manifest: Pod) -> Said | None:
-    """Why the pod is not let in; None if nothing here stands against it."""
+def rejection(policy: Policy, manifest: Pod) -> Verdict | None:
+    """Why the node rejects the pod; None if it does not."""
     if forbidden := forbidden_sysctl(manifest, policy.allowed_unsafe_sysctls):
-        return Said(SYSCTL_FORBIDDEN, forbidden)
+        return Verdict(SYSCTL_FORBIDDEN, forbidden)
     if policy.node_affinity == "enforce" and _mismatch(policy, manifest):
-        return Said(NODE_AFFINITY, f"Predicate {NODE_AFFINITY} failed")
+        return Verdict(NODE_AFFINITY, f"Predicate {NODE_AFFINITY} failed")
     return None
 
 
-def warning(policy: Policy, manifest: Pod) -> Said | None:
-    """What a kubelet would have rejected the pod for, where the node lets it in."""
+def warning(policy: Policy, manifest: Pod) -> Verdict | None:
+    """Why a kubelet would reject the pod although this node admits it; None if it would not."""
     found = _mismatch(policy, manifest) if policy.node_affinity == "warn" else ""
-    return Said(NODE_AFFINITY, f"{found}; the pod runs here all the same, see --node-affinity") if found else None
+    return Verdict(NODE_AFFINITY, f"{found}; the pod runs anyway, see --node-affinity") if found else None
 
 
 def _mismatch(policy: Policy, manifest: Pod) -> str:

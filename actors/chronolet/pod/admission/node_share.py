@@ -1,6 +1,6 @@
-"""A pod's share of the node: when it is asked for, is it there, when is it given back. Pure.
+"""A pod's share of the node: when it is requested, granted and released. Pure.
 
-Comes in: State, now; answers of `qos`. Goes out: `pod.CgroupRequested`, `pod.CgroupGranted`, `pod.CgroupReleased`,
+Input: State, now; replies of `qos`. Output: `pod.CgroupRequested`, `pod.CgroupGranted`, `pod.CgroupReleased`,
 `pod.HostPortsAwaited`, `pod.PodFailed`. Next: `admission`. Source: pkg/kubelet/kubelet.go (canAdmitPod, syncPod),
 pkg/kubelet/cm.
 
@@ -22,21 +22,22 @@ from chronolet_schemas.envelope import Event
 
 KIND = "qos"
 ASK_AGAIN_MS = 60_000
-"""After how long without an answer the same is asked again."""
+"""The interval between repeated requests without a reply."""
 
 WAITING_FOR_PORTS = "WaitingForHostPorts"
-"""Why a pod waits whose ports of the node another pod holds. The kubelet has no word for it: there it is rejected."""
+"""The reason of a pod that waits for host ports held by another pod. The kubelet has no such reason: it rejects the
+pod."""
 
-Answer = qos.CgroupReady | qos.PodRefused | qos.HostPortsAwaited
+QosReply = qos.CgroupReady | qos.PodRefused | qos.HostPortsAwaited
 
 
 def requests(state: State, now: int) -> Iterator[Event]:
-    """What the spec needs of the node, where that was not asked for yet, or too long ago."""
+    """The request for the spec's share of the node, if it was not sent yet or got no reply for too long."""
     if not served(state):
         return
     share = state.share
     if share.digest != state.digest or (share.phase == "asked" and now >= share.asked_at + ASK_AGAIN_MS):
-        # What has never asked and runs was there before the log.
+        # A pod that runs without a request ran before the log began.
         running = share.phase == "none" and state.sandbox.phase == "running"
         yield pod.CgroupRequested(
             pod=state.pod, uid=state.uid, needs=needs(state.manifest.spec), running=running, requested_at=now
@@ -44,7 +45,7 @@ def requests(state: State, now: int) -> Iterator[Event]:
 
 
 def served(state: State) -> bool:
-    """Whether there is somebody to ask."""
+    """Whether the kind `qos` takes part in the pod's admission."""
     return state.admission is not None and KIND in state.admission
 
 
@@ -54,22 +55,22 @@ def granted(state: State) -> bool:
 
 
 def released(state: State) -> Iterator[Event]:
-    """Nothing of the pod runs, nor will."""
+    """Release the share once no sandbox runs, for a pod that will not run again."""
     if state.share.phase != "none" and state.sandbox.phase in ("absent", "failed", "dead"):
         yield pod.CgroupReleased(pod=state.pod, uid=state.uid)
 
 
-def asked_again(state: State) -> Iterator[int]:
-    """When the same is asked once more."""
+def retry_times(state: State) -> Iterator[int]:
+    """The time at which the request is repeated, if it is outstanding."""
     if state.share.phase == "asked":
         yield state.share.asked_at + ASK_AGAIN_MS
 
 
-def answered(state: State, message: Answer, rejected: str) -> Sequence[Event]:
-    """What an answer means. `rejected` is how the message of a pod begins that is not let in."""
+def answered(state: State, message: QosReply, rejected: str) -> Sequence[Event]:
+    """The facts that follow from a reply. `rejected`: the prefix of the message of a rejected pod."""
     if isinstance(message, qos.PodRefused):
-        said = f"{rejected}{message.message}"
-        return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=message.reason, message=said),)
+        text = f"{rejected}{message.message}"
+        return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=message.reason, message=text),)
     if isinstance(message, qos.HostPortsAwaited):
         if (state.share.phase, state.share.message) == ("awaited", message.message):
             return ()

@@ -1,8 +1,8 @@
-"""Which Secrets a pod may tell the registries of its images. Pure.
+"""The Secrets that a pod's image pulls may send to registries. Pure.
 
-Comes in: State, what `manifests` says of the pod's imagePullSecrets. Goes out: `pod.PullSecretsChanged`, and what a
-pull is given. Next: `record`, `plan`, `outstanding`, `telling`. Source: kubelet_pods.go (getPullSecretsForPod).
-What the Secrets hold lies in the state folder; here there are digests only.
+Input: State, and the pod's imagePullSecrets from `manifests`. Output: `pod.PullSecretsChanged`, and the Secrets of a
+pull. Next: `record`, `plan`, `outstanding`, `event_reasons`. Source: kubelet_pods.go (getPullSecretsForPod). Only
+digests are handled here; the content of the Secrets is in the state folder.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from chronolet_schemas.envelope import Event
 
 
 def with_spec(state: State, key: str, uid: str, digests: Mapping[str, str]) -> Sequence[Event]:
-    """Those that come with an accepted spec, if they are other ones than before. `key` is the pod's."""
+    """PullSecretsChanged if an accepted spec has other Secrets than before. `key`: the pod's namespace/name."""
     before = state.pull_secrets if uid == state.uid else {}
     return (pod.PullSecretsChanged(pod=key, uid=uid, pull_secrets=dict(digests)),) if digests != before else ()
 
 
 def changed(state: State, message: manifests.PullSecretsChanged) -> Sequence[Event]:
-    """There are others now: for the pod that lives, or for the one that awaits its end."""
+    """The events for changed Secrets, of the current pod or of its successor."""
     if message.uid == state.uid:
         return with_spec(state, state.pod, state.uid, message.pull_secrets)
     following = state.successor
@@ -34,7 +34,7 @@ def changed(state: State, message: manifests.PullSecretsChanged) -> Sequence[Eve
 
 
 def awaits(state: State, following: Successor) -> Event:
-    """That one begins when this one has ended."""
+    """The event that makes `following` the successor of the current pod."""
     return pod.SuccessorAwaits(
         pod=state.pod,
         uid=state.uid,
@@ -47,13 +47,13 @@ def awaits(state: State, following: Successor) -> Event:
 
 
 def usable(state: State) -> tuple[wanted.PullSecret, ...]:
-    """What a pull is given, in the order in which the spec names them."""
+    """The Secrets for a pull, in the spec's order."""
     digests = state.pull_secrets
     return tuple(wanted.PullSecret(name=name, digest=digests[name]) for name in _names(state) if name in digests)
 
 
 def missing(state: State) -> Sequence[str]:
-    """The names of those that there are not."""
+    """The names of Secrets in the spec that do not exist."""
     return tuple(name for name in _names(state) if name not in state.pull_secrets)
 
 

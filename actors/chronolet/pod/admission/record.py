@@ -1,7 +1,6 @@
-"""What the sources' wishes mean for a pod: the facts that follow from them, before the pod does anything about them.
+"""The facts that follow from the sources' requests for a pod. The pod's reaction to them is up to `plan`.
 
-Comes in: State, an event of `manifests`, now. Goes out: events of the pod; none if the wish is outdated. Next:
-`decider`.
+Input: State, an event of `manifests`, now. Output: events of the pod; none if the request is outdated. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _NOTHING: tuple[Event, ...] = ()
 
 
 def applied(state: State, message: manifests.PodApplied, now: int) -> Sequence[Event]:
-    """A source wants a pod: the life begins, its spec changes, or it awaits the end of the one before."""
+    """A source requests a pod: its life begins, its spec changes, or it waits for the end of its predecessor."""
     if not state.uid or (message.uid == state.uid and state.termination is None):
         if message.uid == state.uid and message.digest == state.digest:
             return _NOTHING
@@ -43,7 +42,7 @@ def applied(state: State, message: manifests.PodApplied, now: int) -> Sequence[E
 
 
 def withdrawn(state: State, message: manifests.PodWithdrawn, now: int) -> Sequence[Event]:
-    """A source wants a pod no longer: the one that lives, or the one that awaits its end."""
+    """A source withdraws a pod: the current one, or the successor that waits for its end."""
     found: list[Event] = []
     if state.successor is not None and message.uid == state.successor.uid:
         found.append(pod.SuccessorAwaits(pod=state.pod, uid=state.uid, successor=None))
@@ -53,9 +52,9 @@ def withdrawn(state: State, message: manifests.PodWithdrawn, now: int) -> Sequen
 
 
 def _terminate(state: State, reason: pod.EndReason, grace: int | None, now: int) -> Sequence[Event]:
-    """The end begins, or comes sooner than it was asked for before: also for what is being stopped already."""
-    asked = state.manifest.spec.termination_grace_period_seconds if grace is None else grace
-    seconds = max(asked, MINIMUM_GRACE_SECONDS)
+    """Begin the termination, or shorten it: containers that are being stopped already get the earlier deadline too."""
+    requested = state.manifest.spec.termination_grace_period_seconds if grace is None else grace
+    seconds = max(requested, MINIMUM_GRACE_SECONDS)
     deadline = now + seconds * 1000
     resumed = state.termination is not None and state.termination.resumed
     if state.termination is not None and deadline >= state.termination.deadline:

@@ -1,1 +1,1 @@
-"""What a pod does next: starts, restarts, hooks, termination, back-off. Pure."""
+"""Planning of a pod's next steps: starts, restarts, hooks, termination, back-off. Pure."""

@@ -1,7 +1,7 @@
-"""What a pod needs done, given what its sandboxes and containers are. Pure.
+"""The actions that a pod needs, computed from its sandboxes and containers. Pure.
 
-Comes in: `PodView`, a pod reduced to what matters here. Goes out: `Actions`. Next: `plan`, which takes the steps.
-Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions), kuberuntime_container.go
+Input: `PodView`, a pod reduced to the relevant facts. Output: `Actions`. Next: `plan`, which takes the steps. Source:
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions), kuberuntime_container.go
 (computeInitContainerActions), util/util.go (PodSandboxChanged).
 """
 
@@ -12,14 +12,14 @@ from typing import Literal
 
 import msgspec
 
-from chronolet.pod.planning.restart import Seen, restart_decision
+from chronolet.pod.planning.restart import ObservedState, restart_decision
 from chronolet_schemas.podspec import RestartPolicy
 
 ProbeResult = Literal["success", "failure", "unknown"]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of what comes in."""
+    """Base of the inputs."""
 
 
 class SandboxView(View, frozen=True, kw_only=True):
@@ -31,13 +31,13 @@ class SandboxView(View, frozen=True, kw_only=True):
 
 
 class ContainerView(View, frozen=True, kw_only=True):
-    """The newest container of a name. A probe result that is None has not come yet.
+    """The newest container of a name. A probe result of None has not arrived yet.
 
-    One that is not `active` ran in an earlier sandbox: for initialisation, which a new sandbox begins anew, it was
-    never seen.
+    A container that is not `active` ran in an earlier sandbox: initialisation, which a new sandbox restarts, treats it
+    as never seen.
     """
 
-    seen: Seen
+    seen: ObservedState
     exit_code: int = 0
     active: bool = True
     definition_changed: bool = False
@@ -68,12 +68,12 @@ class PodView(View, frozen=True, kw_only=True):
 
     @property
     def initialised_before(self) -> bool:
-        """An app container that came to run proves that initialisation happened."""
+        """Initialisation completed in some sandbox, which an app container that ran proves."""
         return any(self._came_to_run(name) for name in self.apps)
 
     @property
     def initialised(self) -> bool:
-        """Initialisation happened in the sandbox at hand."""
+        """Initialisation completed in the current sandbox."""
         return any(self._came_to_run(name) and self.containers[name].active for name in self.apps)
 
     def _came_to_run(self, name: str) -> bool:
@@ -81,9 +81,9 @@ class PodView(View, frozen=True, kw_only=True):
 
 
 class Actions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done. With `kill_pod` everything that runs is stopped first, and then the sandbox.
+    """The required actions. With `kill_pod` every running container is stopped first, and then the sandbox.
 
-    `sandbox_attempt` is the number of the sandbox to create. Names come in the spec's order.
+    `sandbox_attempt` is the number of the sandbox to create. Names are in the spec's order.
     """
 
     kill_pod: bool = False
@@ -96,7 +96,7 @@ class Actions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pod_actions(pod: PodView) -> Actions:
-    """What the kubelet would do in one sync of this pod."""
+    """The kubelet's actions in one sync of this pod."""
     if not _sandbox_good(pod):
         return _new_sandbox(pod)
     ephemeral = tuple(name for name in pod.ephemeral if name not in pod.containers)
@@ -135,7 +135,7 @@ def _succeeded(container: ContainerView | None) -> bool:
 
 
 class _Init(msgspec.Struct, frozen=True, kw_only=True):
-    """How far initialisation is: `done` lets the app containers start."""
+    """The progress of initialisation: app containers start once it is `done`."""
 
     done: bool
     start: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class _Init(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What one init container asks for."""
+    """The actions for one init container."""
 
     done: bool = False
     start_next: bool = False
@@ -154,7 +154,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _init_actions(pod: PodView) -> _Init:
-    """From the last init container to the first: the last one that was seen tells how far initialisation is."""
+    """From the last init container to the first: the last one that was seen determines the progress."""
     if not pod.init:
         return _Init(done=True)
     reached = pod.initialised
@@ -180,11 +180,11 @@ def _init_actions(pod: PodView) -> _Init:
 
 
 def _init_step(pod: PodView, index: int, *, reached: bool) -> _Step | None:
-    """None for one that was never seen, or no longer matters. `reached`: a later one, or an app, was seen."""
+    """None for one that was never seen or no longer matters. `reached`: a later one, or an app container, was seen."""
     spec, last = pod.init[index], index == len(pod.init) - 1
     container = pod.containers.get(spec.name)
     if container is None or not container.active:
-        # A sidecar whose last status is gone is to run all the same.
+        # A sidecar must run even if its last status is gone.
         return _Step(start=True) if reached and spec.restartable else None
     if reached and not spec.restartable:
         return None

@@ -1,11 +1,11 @@
-"""Which containers are created ahead of their start. Pure.
+"""Containers that are created ahead of their start. Pure.
 
-Comes in: State, the names of the containers that start first, now. Goes out: the next events of each. Next: `plan`.
+Input: State, the names of the containers that start first, now. Output: the next events of each. Next: `plan`.
 
-A kubelet begins with a container when its sandbox runs, and with its next attempt when the last one is dead. The
-runtime creates a container for a sandbox that does not run yet, and the next attempt beside the one at hand; it only
-refuses to start it. So a container is created while its sandbox starts, and the successor of one that failed a probe
-while that one is being stopped. A container that has to know the pod's address is not created before there is one.
+A kubelet creates a container once its sandbox runs, and the next attempt once the last one is dead. But the runtime can
+create a container for a sandbox that does not run yet, and the next attempt next to the current one; it only refuses to
+start it. So the first containers are created while their sandbox starts, and the successor of a container that failed a
+probe while that one is being stopped. A container that needs the pod's address is not created before it is known.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Container as Definition
 
 LONGEST_GRACE_SECONDS = 60
-"""A collector spares what is created and never started for five minutes (container_gc/verdicts.py)."""
+"""The longest grace period with a successor created ahead. The collector removes a container that was created and never
+started after five minutes (container_gc/verdicts.py)."""
 
 _ADDRESSES = frozenset(("status.podIP", "status.podIPs"))
 
 
 def steps(state: State, first: Collection[str]) -> Iterator[Event]:
-    """While the sandbox starts: the next step of each container in `first`, once the runtime has made the sandbox."""
+    """While the sandbox starts: the next step of each container in `first`, once the sandbox is created."""
     if not state.sandbox.id:
         return
     for one in state.containers:
-        if one.name in first and not one.blocked and admission.lets_start(state, one):
+        if one.name in first and not one.blocked and admission.may_start(state, one):
             yield from _step(state, one)
 
 
@@ -43,22 +44,22 @@ def _step(state: State, one: Container) -> Iterator[Event]:
     definition = state.definition(one.name)
     if one.phase == "waiting":
         yield ensure_image(state, one, definition)
-    elif one.phase == "image_ready" and not _is_tried(state, one, one.attempt) and _knows_enough(one, definition):
-        yield _requested(state, one, one.attempt)
+    elif one.phase == "image_ready" and not _is_requested(state, one, one.attempt) and _is_creatable(one, definition):
+        yield _create_request(state, one, one.attempt)
 
 
 def successor(state: State, one: Container, now: int) -> Iterator[Event]:
-    """The next attempt of a container that is being stopped to be started again, if that happens at once and soon. Its
-    image is looked for by its name before it is created, for that may mean another image by now.
+    """Create the next attempt of a container that is being stopped for a restart, if the restart has no back-off and
+    the grace period is short. The worker resolves the image's name again first: it may denote another image now.
     """
-    if one.phase != "stopping" or one.stop is None or _is_tried(state, one, one.attempt + 1):
+    if one.phase != "stopping" or one.stop is None or _is_requested(state, one, one.attempt + 1):
         return
     if one.stop.grace_period_seconds > LONGEST_GRACE_SECONDS:
         return
     asked_at = one.stop.deadline - one.stop.grace_period_seconds * 1000
     again = one.stop.reason in probing.FAILED and state.manifest.spec.restart_policy != "Never"
     same = one.spec_hash == state.container_hashes.get(one.name, "") and one.image_id
-    # The definition's own policy may be another one than that of the attempt before, and an adopted one knows of none.
+    # The definition's policy may differ from that of the previous attempt; an adopted container has none recorded.
     pulled = same and policy(state.definition(one.name)) == "Always"
     if (
         again
@@ -68,19 +69,19 @@ def successor(state: State, one: Container, now: int) -> Iterator[Event]:
         and sandbox_good(state)
         and not wait_seconds(one.back_off, asked_at)
     ):
-        request = _requested(state, one, one.attempt + 1)
+        request = _create_request(state, one, one.attempt + 1)
         yield replace(request, image=one.image, requested_at=now)
 
 
-def _is_tried(state: State, one: Container, attempt: int) -> bool:
-    """The creation of this attempt for this sandbox has been asked for, or another one has not ended."""
+def _is_requested(state: State, one: Container, attempt: int) -> bool:
+    """The creation of this attempt in this sandbox was requested, or another one is not finished."""
     ahead = one.ahead
     if ahead is None:
         return False
-    return ahead.asked or (ahead.attempt == attempt and ahead.sandbox_id == state.sandbox.id)
+    return ahead.pending or (ahead.attempt == attempt and ahead.sandbox_id == state.sandbox.id)
 
 
-def _requested(state: State, one: Container, attempt: int) -> pod.ContainerCreateRequested:
+def _create_request(state: State, one: Container, attempt: int) -> pod.ContainerCreateRequested:
     return pod.ContainerCreateRequested(
         pod=state.pod,
         uid=state.uid,
@@ -92,7 +93,7 @@ def _requested(state: State, one: Container, attempt: int) -> pod.ContainerCreat
     )
 
 
-def _knows_enough(one: Container, definition: Definition) -> bool:
+def _is_creatable(one: Container, definition: Definition) -> bool:
     sources = (env.value_from for env in definition.env)
     fields = {source.field_ref.field_path for source in sources if source is not None and source.field_ref is not None}
     return one.image == definition.image and not fields & _ADDRESSES

@@ -1,6 +1,6 @@
-"""How long a pod may live (activeDeadlineSeconds). Pure.
+"""The deadline of a pod's life (activeDeadlineSeconds). Pure.
 
-Comes in: State, now. Goes out: when it ends, and the kubelet's words. Next: `plan`, `waits`. Source:
+Input: State, now. Output: the deadline, and the kubelet's texts. Next: `plan`, `waits`. Source:
 pkg/kubelet/active_deadline.go.
 """
 
@@ -13,12 +13,12 @@ DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadlin
 
 
 def deadline(state: State) -> int:
-    """When the pod's time is over (milliseconds), counted from when it was accepted; 0 if it has all the time."""
+    """When the pod's time is over (milliseconds), counted from its acceptance; 0 if it is unlimited or has failed."""
     seconds = state.manifest.spec.active_deadline_seconds
     return state.accepted_at + seconds * 1000 if seconds is not None and state.failure is None else 0
 
 
 def deadline_passed(state: State, now: int) -> bool:
-    """Its time is over."""
+    """Whether the pod has exceeded its deadline."""
     end = deadline(state)
     return bool(end) and now >= end

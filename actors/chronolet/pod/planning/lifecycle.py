@@ -1,13 +1,13 @@
 """A container's hooks after its start and before its stop. Pure.
 
-Comes in: State, a container, now; an effect's answer. Goes out: `pod.HookRequested`, `pod.HookPrepared`,
-`pod.HookEnded`; the effects PrepareHook and RunHook. Next: `plan` and `termination` ask what a hook needs next,
-`outstanding` which effect, `record` what an answer means. Source: pkg/kubelet/lifecycle/handlers.go,
-kuberuntime_container.go (startContainer, executePreStopHook).
+Input: State, a container, now; an effect's result. Output: `pod.HookRequested`, `pod.HookPrepared`, `pod.HookEnded`;
+the effects PrepareHook and RunHook. Next: `plan` and `termination` take a hook's next step, `outstanding` its effect,
+`answers` the facts from a result. Source: pkg/kubelet/lifecycle/handlers.go, kuberuntime_container.go (startContainer,
+executePreStopHook).
 
-An exec is made first, then named by HookPrepared, and only then begun: whatever is killed, it never begins twice. A
-request may be made again. A sleep is a wait of the decider's own. A hook ends with its container, and a postStart hook
-with the container's stop too.
+An exec is created first, then recorded by HookPrepared, and only then started: it never starts twice, whichever process
+is killed. A request may be repeated. A sleep is a wait of the decider itself. A hook ends with its container, and a
+postStart hook also ends with the stop of the container.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ class _End(NamedTuple):
 
 
 def handler_of(state: State, container: str, hook: pod.HookName) -> LifecycleHandler | None:
-    """What the spec says now."""
+    """The hook's handler in the current spec, None if it has none."""
     lifecycle = state.definition(container).lifecycle
     if lifecycle is None:
         return None
     return lifecycle.post_start if hook == "PostStart" else lifecycle.pre_stop
 
 
-def begins(one: Container) -> bool:
-    """It runs, and its postStart hook has not ended: whatever starts after it waits."""
+def in_post_start(one: Container) -> bool:
+    """The container runs and its postStart hook has not ended: containers that start after it wait."""
     return one.phase == "running" and (one.post_start is not None or one.hook is not None)
 
 
 def steps(state: State, one: Container, now: int) -> Iterator[Event]:
-    """What is to be said about the hook at hand: it is asked for, or it has ended without an effect's answer."""
+    """The next event of the current hook: its request, or its end without an effect's result."""
     handler = one.stop.pre_stop if one.stop else one.post_start
-    who: dict[str, Any] = {
+    identity: dict[str, Any] = {
         "pod": state.pod,
         "uid": state.uid,
         "container": one.name,
@@ -57,13 +57,13 @@ def steps(state: State, one: Container, now: int) -> Iterator[Event]:
     }
     if handler is not None:
         hook: pod.HookName = "PreStop" if one.stop else "PostStart"
-        yield pod.HookRequested(hook=hook, handler=handler, requested_at=now, deadline=_deadline(one), **who)
+        yield pod.HookRequested(hook=hook, handler=handler, requested_at=now, deadline=_deadline(one), **identity)
     elif one.hook is not None and (end := _end(state, one, one.hook, now)) is not None:
-        yield pod.HookEnded(hook=one.hook.hook, outcome=end.outcome, message=end.message, **who)
+        yield pod.HookEnded(hook=one.hook.hook, outcome=end.outcome, message=end.message, **identity)
 
 
 def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
-    """How the hook ends without an effect's answer, None if it does not."""
+    """How the hook ends without an effect's result, None if it does not."""
     deadline = _deadline(one)
     if deadline and now >= deadline:
         return _End("Unfinished")
@@ -72,23 +72,23 @@ def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
         return _End("Succeeded") if now >= hook.sleeps_until else None
     if handler.http_get is not None:
         port = _port(state, one, handler.http_get)
-        said = f"couldn't find port: {handler.http_get.port} in the container's ports"
-        return None if port else _End("Failed", said)
+        missing = f"couldn't find port: {handler.http_get.port} in the container's ports"
+        return None if port else _End("Failed", missing)
     return None if handler.exec is not None else _End("Failed", "invalid handler: neither exec, httpGet nor sleep")
 
 
 def _deadline(one: Container) -> int:
-    """When the hook is given up: a preStop hook has the container's grace, a postStart hook all the time it takes."""
+    """When the hook is given up: at the end of the grace period for preStop; 0 (never) for postStart."""
     return one.stop.deadline if one.stop else 0
 
 
 def effects(state: State, one: Container) -> Iterator[HookEffect]:
-    """The effect of the hook at hand."""
+    """The effect of the current hook."""
     hook = one.hook
     if hook is None:
         return
     handler = hook.handler
-    who: dict[str, Any] = {
+    identity: dict[str, Any] = {
         "subject": f"hook/{one.name}",
         "pod": state.pod,
         "uid": state.uid,
@@ -103,10 +103,10 @@ def effects(state: State, one: Container) -> Iterator[HookEffect]:
             exec_id=hook.exec_id,
             command=handler.exec.command,
             deadline=_deadline(one),
-            **who,
+            **identity,
         )
     elif handler.exec is not None:
-        yield wanted.PrepareHook(intent=f"{hook.hook}/{one.id}", command=handler.exec.command, **who)
+        yield wanted.PrepareHook(intent=f"{hook.hook}/{one.id}", command=handler.exec.command, **identity)
     elif handler.http_get is not None and (port := _port(state, one, handler.http_get)):
         yield wanted.RunHook(
             intent=f"{hook.hook}/{one.id}",
@@ -114,22 +114,22 @@ def effects(state: State, one: Container) -> Iterator[HookEffect]:
             port=port,
             sandbox_ip=state.reached_at,
             deadline=_deadline(one),
-            **who,
+            **identity,
         )
 
 
 def _port(state: State, one: Container, request: HTTPGetAction) -> int:
-    """The number of the port: as it is given, by the name of one of the container's ports, 80 if none is; 0 if there
-    is no port of that name.
+    """The port number: as given, or by the name of one of the container's ports. 80 if none is given; 0 if no port has
+    that name.
     """
     if request.port is None or request.port == "":
         return _HTTP_PORT
     return port_number(request.port, state.definition(one.name).ports)
 
 
-def answered(state: State, effect: HookEffect, answer: signals.Answer, _now: int) -> Sequence[Event]:
-    """What a worker's answer means."""
-    who: dict[str, Any] = {
+def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _now: int) -> Sequence[Event]:
+    """The facts that follow from a worker's result."""
+    identity: dict[str, Any] = {
         "pod": state.pod,
         "uid": effect.uid,
         "container": effect.container,
@@ -139,7 +139,7 @@ def answered(state: State, effect: HookEffect, answer: signals.Answer, _now: int
     }
     match answer:
         case signals.HookPrepared():
-            return (pod.HookPrepared(exec_id=answer.exec_id, **who),)
+            return (pod.HookPrepared(exec_id=answer.exec_id, **identity),)
         case signals.HookDone():
             end = _End("Failed" if answer.failed else "Succeeded", answer.message)
         case signals.HookUnfinished():
@@ -150,11 +150,11 @@ def answered(state: State, effect: HookEffect, answer: signals.Answer, _now: int
             end = _End("Unknown", answer.message)
         case _:
             return ()
-    return (pod.HookEnded(outcome=end.outcome, message=end.message, **who),)
+    return (pod.HookEnded(outcome=end.outcome, message=end.message, **identity),)
 
 
-def refusal(effect: HookEffect, message: str) -> signals.Answer:
-    """What a worker that raised, or did not end in time, has to be taken for: an exec may have been begun by it."""
+def refusal(effect: HookEffect, message: str) -> signals.EffectResult:
+    """The result to record for a worker that raised or timed out: it may have started the exec."""
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     if isinstance(effect, wanted.PrepareHook):
         return signals.HookRefused(message=message, **to)

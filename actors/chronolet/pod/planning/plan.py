@@ -1,10 +1,10 @@
-"""What a pod does next by itself, given what it is and what time it is. Pure.
+"""A pod's next steps, planned from its state and the time. Pure.
 
-Comes in: State and now (milliseconds). Goes out: the next events, none when there is nothing to do until something
-happens or a wait ends. Next: `decider`, which asks again with the state after them, until nothing comes; what those are
-to be told who take part in admission or probe, it has seen to before. One batch leads each container, the sandbox and
-each stray one step on at most; what is asked of devices and qos, or given back to them, may stand beside it.
-Source: pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
+Input: State and now (milliseconds). Output: the next events, none if there is nothing to do until a message arrives or
+a wait ends. Next: `decider`, which calls `plan` again with the state after them until it returns none; the decider has
+already sent the requests to the kinds that admit or probe the pod. One batch moves each container, the sandbox and each
+stray by at most one step; requests to devices and qos, and releases, may come on top. Source:
+pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chronolet.pod.admission import acceptance, admission, pull_secrets
 from chronolet.pod.planning import ahead, probing
 from chronolet.pod.planning.actions import Actions, pod_actions
 from chronolet.pod.planning.deadline import DEADLINE_EXCEEDED, DEADLINE_MESSAGE, deadline_passed
-from chronolet.pod.planning.lifecycle import begins
+from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.planning.lifecycle import steps as steps_of_hook
 from chronolet.pod.planning.starting import advance
 from chronolet.pod.planning.termination import stop, stops, strays
@@ -26,12 +26,12 @@ from chronolet_schemas.envelope import Event
 
 
 def plan(state: State, now: int) -> Sequence[Event]:
-    """The next events, of which each fits the state as it is."""
+    """The next events, each of which is possible in the given state."""
     if not state.uid:
         return _successor(state, now)
     if state.termination:
         return tuple(_ending(state, state.termination, now))
-    rest = _failed(state, now) if state.failure else _living(state, now)
+    rest = _failed(state, now) if state.failure else _active(state, now)
     return (*strays(state, now), *rest)
 
 
@@ -46,12 +46,12 @@ def _successor(state: State, now: int) -> Sequence[Event]:
 
 
 def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]:
-    """Containers first, then the sandbox, then everything that is left. The sandbox goes when the processes of all have
-    ended, while the runtime still tidies up after them.
+    """Stop containers first, then the sandbox, then clean up. The sandbox is stopped once all processes have ended,
+    while the runtime still cleans up after them.
     """
     yield from strays(state, now)
     yield from stops(state, termination.reason, now)
-    yield from admission.given_up(state, now)
+    yield from admission.abandoned_starts(state, now)
     if state.strays or any(one.uses_sandbox for one in state.containers):
         return
     busy = any(one.busy for one in state.containers)
@@ -65,16 +65,16 @@ def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]
         case _ if busy:
             return
         case _ if any(one.exit is not None and not one.exit.read for one in state.containers):
-            return  # their messages lie where the clean-up would find them
+            return  # the clean-up would remove their termination messages
         case _:
             if state.cleanup is None or (state.cleanup.retry_at and now >= state.cleanup.retry_at):
                 yield pod.CleanupRequested(pod=state.pod, uid=state.uid)
 
 
 def _failed(state: State, now: int) -> Iterator[Event]:
-    """Nothing is started any more; what is dead stays to be looked at."""
+    """The steps of a failed pod: it starts nothing, and its dead containers stay for inspection."""
     yield from stops(state, "PodFailed", now)
-    yield from admission.given_up(state, now)
+    yield from admission.abandoned_starts(state, now)
     if not any(one.busy for one in state.containers):
         yield from admission.released(state)
     in_use = any(one.uses_sandbox for one in state.containers)
@@ -82,15 +82,15 @@ def _failed(state: State, now: int) -> Iterator[Event]:
         yield from _sandbox_stop(state, now, finished=True)
 
 
-def _living(state: State, now: int) -> Iterator[Event]:
+def _active(state: State, now: int) -> Iterator[Event]:
     actions = pod_actions(pod_view(state))
     if not _finished(actions) and deadline_passed(state, now):
         yield pod.PodFailed(pod=state.pod, uid=state.uid, reason=DEADLINE_EXCEEDED, message=DEADLINE_MESSAGE)
     else:
-        yield from _acting(state, actions, now)
+        yield from _apply_actions(state, actions, now)
 
 
-def _acting(state: State, actions: Actions, now: int) -> Iterator[Event]:
+def _apply_actions(state: State, actions: Actions, now: int) -> Iterator[Event]:
     sandbox = state.sandbox
     if sandbox.phase == "starting":
         yield from ahead.steps(state, _first_to_start(state))
@@ -105,15 +105,15 @@ def _acting(state: State, actions: Actions, now: int) -> Iterator[Event]:
 
 
 def _first_to_start(state: State) -> Sequence[str]:
-    """The containers that start as soon as a sandbox runs that nothing has run in yet."""
+    """The containers that start first in a new sandbox, unless they ran before."""
     init = state.of_kind("init", "sidecar")
     return [one.name for one in (init[:1] or state.of_kind("app")) if one.exit is None]
 
 
 def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
-    """Containers start in the spec's order; one that waits for the end of a back-off holds up nobody.
+    """Start containers in the spec's order; one in back-off holds up no other.
 
-    Ephemeral ones wait for nobody either: they are there to look at a pod that will not start.
+    Ephemeral containers do not wait for others: they exist to inspect a pod that does not start.
     """
     to_start = {*actions.init_to_start, *actions.app_to_start, *actions.ephemeral_to_start}
     yield from admission.while_it_runs(state, now)
@@ -122,51 +122,51 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         steps: Sequence[Event] = ()
         ready = in_turn or one.kind == "ephemeral"
         if one.name in actions.to_kill or one.phase == "stopping" or _outdated(state, one):
-            yield from stop(state, one, _why(state, one), now)
+            yield from stop(state, one, _stop_reason(state, one), now)
             yield from ahead.successor(state, one, now)
         elif one.phase == "running" and one.reason == POST_START_ERROR:
             yield from stop(state, one, "FailedPostStartHook", now)
         elif one.name in to_start and not one.blocked and (ready or one.phase != "image_ready"):
-            steps = tuple(advance(state, one, now)) if admission.lets_start(state, one) else ()
+            steps = tuple(advance(state, one, now)) if admission.may_start(state, one) else ()
             yield from steps
-        elif begins(one):
+        elif in_post_start(one):
             yield from steps_of_hook(state, one, now)
         in_turn = in_turn and not steps and not _holds_up(one)
 
 
-def _why(state: State, one: Container) -> pod.StopReason:
-    """What the kubelet would find first: another definition, then the probes."""
+def _stop_reason(state: State, one: Container) -> pod.StopReason:
+    """The reason that the kubelet would find first: a changed definition, then a failed probe."""
     changed = one.spec_hash != state.container_hashes.get(one.name, "")
     return "SpecChanged" if changed else probing.failed(one) or "SpecChanged"
 
 
 def _outdated(state: State, one: Container) -> bool:
-    """It runs by a spec that is no more, and no kubelet would see it: there a pod of another spec is another pod."""
+    """It runs with an old definition, which `actions` does not detect: a kubelet gives a changed pod a new life."""
     if one.kind == "init" and one.phase == "running":
         return one.spec_hash != state.container_hashes.get(one.name, "")
     return one.kind == "left"
 
 
 def _holds_up(one: Container) -> bool:
-    """What starts after it waits for it."""
+    """Whether containers that start after it wait for it."""
     if one.kind == "sidecar" and (one.phase == "stopping" or one.reason == POST_START_ERROR):
-        return True  # another one of it comes first
-    return begins(one) or (one.phase in ON_ITS_WAY and not one.blocked)
+        return True  # its next attempt comes first
+    return in_post_start(one) or (one.phase in ON_ITS_WAY and not one.blocked)
 
 
 def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
-    """The sandbox is not what it should be, or nobody needs it any more: stop what runs in it, then make the next."""
+    """The sandbox is wrong or no longer needed: stop its containers, then the sandbox, then start the next one."""
     sandbox = state.sandbox
     if any(one.busy for one in state.containers):
-        yield from _stops_of_whole(state, now)
+        yield from _stop_all(state, now)
     elif sandbox.phase == "running":
         yield from _sandbox_stop(state, now, finished=_finished(actions))
     elif not actions.create_sandbox:
         yield from admission.released(state)
     elif not sandbox.blocked and now >= sandbox.retry_at:
-        asked = tuple(admission.before_sandbox(state, actions.sandbox_attempt, now))
-        yield from asked
-        if not asked and admission.admitted(state, actions.sandbox_attempt):
+        requests = tuple(admission.before_sandbox(state, actions.sandbox_attempt, now))
+        yield from requests
+        if not requests and admission.admitted(state, actions.sandbox_attempt):
             yield _sandbox_start(state, actions.sandbox_attempt, now)
 
 
@@ -176,8 +176,8 @@ def _sandbox_start(state: State, attempt: int, now: int) -> Event:
     )
 
 
-def _stops_of_whole(state: State, now: int) -> Iterator[Event]:
-    """One whose probe has failed is stopped for that, also where nothing else is left: with the grace of the probe."""
+def _stop_all(state: State, now: int) -> Iterator[Event]:
+    """Stop all containers. One whose probe failed is stopped for that reason, with the probe's grace period."""
     if not sandbox_good(state):
         yield from stops(state, "SandboxGone", now)
         return
@@ -186,7 +186,7 @@ def _stops_of_whole(state: State, now: int) -> Iterator[Event]:
 
 
 def _finished(actions: Actions) -> bool:
-    """Nothing of the pod is to run any more, though nobody has asked for its end."""
+    """The pod is complete: nothing of it should run any more, although its end was not requested."""
     return actions.kill_pod and not actions.create_sandbox
 
 

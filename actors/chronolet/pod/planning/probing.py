@@ -1,11 +1,11 @@
-"""A pod's side of probing: which probes its containers want, and what their results are to it. Pure.
+"""A pod's side of probing: the probes that its containers need, and their results. Pure.
 
-Comes in: State; `prober.ResultChanged`. Goes out: `pod.ProbingRequested`, `-Withdrawn`, `-Skipped`,
-`pod.ContainerProbed`. Next: `decider`; `views` and `status` ask what the results are.
-Source: pkg/kubelet/prober/prober_manager.go (AddPod, UpdatePodStatus), prober.go (runProbe).
+Input: State; `prober.ResultChanged`. Output: `pod.ProbingRequested`, `-Withdrawn`, `-Skipped`, `pod.ContainerProbed`.
+Next: `decider`; `views` and `status` read the results. Source: pkg/kubelet/prober/prober_manager.go (AddPod,
+UpdatePodStatus), prober.go (runProbe).
 
-A probe is asked for when its container runs and its postStart hook is over, and again when the pod's spec changes: the
-prober knows what it has heard. Plain init containers and ephemeral ones are not probed.
+A probe is requested once its container runs and its postStart hook has ended, and again when the pod's spec changes;
+the prober recognises a repeated request. Plain init containers and ephemeral containers are not probed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from chronolet.pod.planning.lifecycle import begins
+from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.state import Container, Probing, State, field_path
 from chronolet.rules.expansion import expand_all
 from chronolet.rules.names.ports import port_number
@@ -29,7 +29,7 @@ from chronolet_schemas.podspec import Probe
 
 
 class Flags(NamedTuple):
-    """What `started` and `ready` of a container's status are."""
+    """`started` and `ready` of a container's status."""
 
     started: bool
     ready: bool
@@ -38,14 +38,14 @@ class Flags(NamedTuple):
 def flags(
     probes: Collection[prober.ProbeName], results: Mapping[prober.ProbeName, prober.ProbeResult], *, runs: bool
 ) -> Flags:
-    """Of a container that has these probes: a result that has not come is no success."""
+    """The flags of a container with these probes; a missing result counts as not successful."""
     started = runs and ("Startup" not in probes or results.get("Startup") == "success")
     ready = started and ("Readiness" not in probes or results.get("Readiness") == "success")
     return Flags(started=started, ready=ready)
 
 
 def probes_of(definition: Definition) -> dict[prober.ProbeName, Probe]:
-    """The probes of a container that may have some."""
+    """The probes that a definition contains, whatever the container's kind."""
     every: tuple[tuple[prober.ProbeName, Probe | None], ...] = (
         ("Startup", definition.startup_probe),
         ("Readiness", definition.readiness_probe),
@@ -55,18 +55,18 @@ def probes_of(definition: Definition) -> dict[prober.ProbeName, Probe]:
 
 
 def wanted(state: State, one: Container) -> dict[prober.ProbeName, Probe]:
-    """The probes that a container is to have."""
+    """The probes that a container needs; only app containers and sidecars are probed."""
     return probes_of(state.definition(one.name)) if one.kind in ("app", "sidecar") else {}
 
 
 def result(one: Container, probe: prober.ProbeName) -> prober.ProbeResult | None:
-    """What is known of the run at hand, None if nothing is."""
+    """The latest result for the current run, None if there is none."""
     known = next((each for each in one.probing if each.probe == probe), None)
     return known.result or None if known is not None and _is_of_run(known, one) else None
 
 
 def results(one: Container) -> dict[prober.ProbeName, prober.ProbeResult]:
-    """All that is known of the run at hand."""
+    """The latest results for the current run, by probe."""
     names: tuple[prober.ProbeName, ...] = get_args(prober.ProbeName)
     return {name: found for name in names if (found := result(one, name)) is not None}
 
@@ -75,14 +75,14 @@ KIND = "prober"
 
 
 def steps(state: State, takes_part: Collection[str]) -> Sequence[Event]:
-    """What the prober is to be told of containers that run; where nobody probes, that it was told nothing."""
+    """Requests and withdrawals of probes for running containers; if no prober is hosted, ProbingSkipped instead."""
     if state.over:
         return ()
-    running = (one for one in state.containers if one.phase == "running" and not begins(one))
-    return tuple(event for one in running for event in _asking(state, one, skips=KIND not in takes_part))
+    running = (one for one in state.containers if one.phase == "running" and not in_post_start(one))
+    return tuple(event for one in running for event in _changes(state, one, skips=KIND not in takes_part))
 
 
-def _asking(state: State, one: Container, *, skips: bool) -> Iterator[Event]:
+def _changes(state: State, one: Container, *, skips: bool) -> Iterator[Event]:
     probes = wanted(state, one)
     here = [each for each in one.probing if _is_of_run(each, one) and each.digest == state.digest]
     done = {each.probe for each in here if skips or not each.skipped}
@@ -95,35 +95,35 @@ def _asking(state: State, one: Container, *, skips: bool) -> Iterator[Event]:
 
 
 def withdrawals(state: State, names: Collection[str] | None = None) -> Iterator[Event]:
-    """No container is to be probed any more, or none but those of `names`."""
+    """Withdraw all probes, except those of the containers in `names`."""
     for one in state.containers:
         if names is None or one.name not in names:
             for each in one.probing:
                 yield _withdrawn(state, one, each.probe)
 
 
-def heard(state: State, message: prober.ResultChanged) -> Iterator[Event]:
-    """A result, if it is one of the run at hand, and another one than is known. A container that somebody starts again
-    keeps its id: what was found out of its run before may still be on its way.
+def result_changed(state: State, message: prober.ResultChanged) -> Iterator[Event]:
+    """The fact of a new result, if it is about the current run and differs from the known one. A container that
+    something restarts keeps its id, so results of its previous run may still arrive.
     """
     one = state.container(message.container) if message.uid == state.uid else None
     if one is None or not _is_of_run(message, one) or one.phase not in ("running", "stopping"):
         return
     if message.result != (result(one, message.probe) or UNPROBED[message.probe]):
         yield pod.ContainerProbed(
-            id=one.id, started_at=one.started_at, probe=message.probe, result=message.result, **_who(state, one)
+            id=one.id, started_at=one.started_at, probe=message.probe, result=message.result, **_identity(state, one)
         )
 
 
 def failed(one: Container) -> pod.StopReason | None:
-    """Why a container is to be stopped for its probes."""
+    """The reason to stop a container because of its probes, None if there is none."""
     if result(one, "Liveness") == "failure":
         return "LivenessFailed"
     return "StartupFailed" if result(one, "Startup") == "failure" else None
 
 
 def grace_seconds(state: State, one: Container, reason: pod.StopReason) -> int | None:
-    """The grace that the failed probe itself gives, None if it gives none."""
+    """The grace period that the failed probe itself defines, in seconds; None if it defines none."""
     probes = wanted(state, one)
     probe = probes.get("Liveness" if reason == "LivenessFailed" else "Startup")
     return probe.termination_grace_period_seconds if probe is not None and reason in FAILED else None
@@ -132,8 +132,8 @@ def grace_seconds(state: State, one: Container, reason: pod.StopReason) -> int |
 FAILED: frozenset[pod.StopReason] = frozenset(("LivenessFailed", "StartupFailed"))
 
 
-def asked(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Probing, ...]:
-    """The probes of a container after one was asked for; a result of the same run stays."""
+def with_request(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Probing, ...]:
+    """The probes of a container after a request; a result of the same run stays."""
     before = next((each for each in known if each.probe == event.probe), None)
     same = before is not None and (before.id, before.started_at) == (event.id, event.started_at)
     now = Probing(
@@ -146,8 +146,8 @@ def asked(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Prob
     return (*without(known, event.probe), now)
 
 
-def skipped(known: tuple[Probing, ...], event: pod.ProbingSkipped) -> tuple[Probing, ...]:
-    """The probes of a container after one was passed over."""
+def with_skip(known: tuple[Probing, ...], event: pod.ProbingSkipped) -> tuple[Probing, ...]:
+    """The probes of a container after a skip, which counts as success."""
     now = Probing(
         probe=event.probe,
         id=event.id,
@@ -160,12 +160,12 @@ def skipped(known: tuple[Probing, ...], event: pod.ProbingSkipped) -> tuple[Prob
 
 
 def without(known: tuple[Probing, ...], probe: prober.ProbeName) -> tuple[Probing, ...]:
-    """The probes of a container but one."""
+    """The probes of a container except this one."""
     return tuple(each for each in known if each.probe != probe)
 
 
 def with_result(known: tuple[Probing, ...], event: pod.ContainerProbed) -> tuple[Probing, ...]:
-    """The probes of a container after a result."""
+    """The probes of a container after a new result."""
     return tuple(replace(each, result=event.result) if each.probe == event.probe else each for each in known)
 
 
@@ -187,19 +187,19 @@ def _request(state: State, one: Container, probe: prober.ProbeName, definition: 
         probe=probe,
         definition=resolved(state.definition(one.name), definition),
         period_milliseconds=period,
-        **_who(state, one),
+        **_identity(state, one),
     )
 
 
 def _skip(state: State, one: Container, probe: prober.ProbeName) -> Event:
     return pod.ProbingSkipped(
-        id=one.id, digest=state.digest, started_at=one.started_at, probe=probe, **_who(state, one)
+        id=one.id, digest=state.digest, started_at=one.started_at, probe=probe, **_identity(state, one)
     )
 
 
 def resolved(container: Definition, probe: Probe) -> Probe:
-    """The probe with numbers for the names of ports, as far as the container has them, and its command expanded: with
-    the variables that the spec itself gives a value.
+    """The probe with port names resolved to numbers, as far as the container has such ports, and with its command
+    expanded by the variables to which the spec itself gives a value.
     """
     if probe.exec is not None:
         variables = {one.name: one.value for one in container.env}
@@ -214,7 +214,7 @@ def resolved(container: Definition, probe: Probe) -> Probe:
 
 
 def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The command expanded, or as written where that is too large: such a container never starts (`size_findings`)."""
+    """The expanded command; as written if that is too large, because the container never starts (`size_findings`)."""
     try:
         check_words("command", command, {name: text_bytes(value) for name, value in variables.items()})
     except TooLargeError:
@@ -223,8 +223,8 @@ def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str
 
 
 def _withdrawn(state: State, one: Container, probe: prober.ProbeName) -> Event:
-    return pod.ProbingWithdrawn(probe=probe, **_who(state, one))
+    return pod.ProbingWithdrawn(probe=probe, **_identity(state, one))
 
 
-def _who(state: State, one: Container) -> dict[str, Any]:
+def _identity(state: State, one: Container) -> dict[str, Any]:
     return {"pod": state.pod, "uid": state.uid, "container": one.name, "attempt": one.attempt}

@@ -1,7 +1,7 @@
-"""Whether a container is to be (re)started. Pure.
+"""Whether a container should be started or restarted. Pure.
 
-Comes in: the pod's policy and what the container is. Goes out: yes or no. Next: `actions`. Source:
-pkg/kubelet/container/ helpers.go (ShouldContainerBeRestarted).
+Input: the pod's policy and the container's observed state. Output: yes or no. Next: `actions`. Source:
+pkg/kubelet/container/helpers.go (ShouldContainerBeRestarted).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Literal
 
 from chronolet_schemas.podspec import RestartPolicy
 
-Seen = Literal["never_seen", "created", "unknown", "running", "exited"]
+ObservedState = Literal["never_seen", "created", "unknown", "running", "exited"]
 
 
-def restart_decision(policy: RestartPolicy, seen: Seen, exit_code: int = 0) -> bool:
-    """True if a container that does not run, of a pod that is to run, should be started now. One that never came to
-    run is started under any policy.
+def restart_decision(policy: RestartPolicy, seen: ObservedState, exit_code: int = 0) -> bool:
+    """True if a container that does not run should be started now, in a pod that should run. A container that never ran
+    is started under any policy.
     """
     if seen != "exited" or policy == "Always":
         return True

@@ -1,8 +1,8 @@
-"""How one container comes to run, again and again. Pure.
+"""Start and restart of one container. Pure.
 
-Comes in: State, a container that `actions` says is to be started, now. Goes out: the next event of its way. Next:
-`plan`. Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go (SyncPod, doBackOff), kuberuntime_container.go
-(startContainer), images/image_manager.go.
+Input: State, a container that `actions` wants started, now. Output: the next event of its start. Next: `plan`. Source:
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (SyncPod, doBackOff), kuberuntime_container.go (startContainer),
+images/image_manager.go.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chronolet.pod.planning.backoff import (
-    CRASH_LOOP_TOLD_MS,
-    IMAGE_TOLD_MS,
+    CRASH_LOOP_REPORT_MS,
+    IMAGE_REPORT_MS,
     PULL_FAILED,
     advanced,
     image_failed_milliseconds,
-    told_again_at,
+    next_report_at,
     wait_seconds,
 )
 from chronolet.pod.planning.lifecycle import handler_of
@@ -26,12 +26,12 @@ from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import pull_policy
 
 IMAGE_KNOWN_MS = 2_000
-"""So long a start relies on the image that its creation found. After a longer stop somebody may have built or pulled
-another one of that name meanwhile, which a kubelet would find."""
+"""How long a start relies on the image that its creation found. During a longer stop, another image of that name may
+have been built or pulled, which a kubelet would find."""
 
 
 def advance(state: State, one: Container, now: int) -> Iterator[Event]:
-    """One step of a container on its way to running. It waits for nobody but itself."""
+    """The next step of a container towards running, regardless of other containers."""
     definition = state.definition(one.name)
     wanted = state.container_hashes.get(one.name, "")
     same_image = one.image == definition.image
@@ -43,17 +43,17 @@ def advance(state: State, one: Container, now: int) -> Iterator[Event]:
     elif one.phase == "pulling" and same_image:
         yield from _image_found(state, one, wanted, now)
     elif one.phase == "image_failed" and one.reason in PULL_FAILED and same_image:
-        # One that is never to be pulled, or whose name is none, keeps its reason: only a pull has a back-off.
+        # ErrImageNeverPull and InvalidImageName keep their reason: only a pull has a back-off.
         if now >= one.waits_from + image_failed_milliseconds(one.image_failures):
             yield _image_back_off(state, one, now)
     elif _may_try(one, now, same_image=same_image, same_definition=one.spec_hash == wanted):
         yield ensure_image(state, one, definition)
     elif 0 < one.tell_again_at <= now:
-        yield _told_again(state, one, now)
+        yield _back_off_continued(state, one, now)
 
 
 def _may_try(one: Container, now: int, *, same_image: bool, same_definition: bool) -> bool:
-    """The next attempt may begin, with its image; another definition waits for nothing."""
+    """Whether the next attempt may begin with its image; a changed definition skips the wait."""
     match one.phase:
         case "waiting":
             return True
@@ -68,7 +68,7 @@ def _may_try(one: Container, now: int, *, same_image: bool, same_definition: boo
 
 
 def ensure_image(state: State, one: Container, definition: Definition) -> Event:
-    """The next attempt begins, with its image."""
+    """The event that begins the next attempt, with the look-up of its image."""
     return pod.ImageEnsureRequested(
         pod=state.pod,
         uid=state.uid,
@@ -80,13 +80,13 @@ def ensure_image(state: State, one: Container, definition: Definition) -> Event:
 
 
 def policy(definition: Definition) -> str:
-    """When the image is pulled: Always, IfNotPresent or Never."""
+    """The image pull policy: Always, IfNotPresent or Never."""
     return definition.image_pull_policy or pull_policy(definition.image)
 
 
 def _image_found(state: State, one: Container, spec_hash: str, now: int) -> Iterator[Event]:
-    """The image, where the creation of this attempt has found it a moment ago: it is not looked up again. An image of
-    which only the id is known, as that of an adopted container, is looked for.
+    """ImageReady without another look-up, if the creation of this attempt has just found the image. An image of which
+    only the id is known, such as that of an adopted container, is looked up.
     """
     made = one.ahead
     if made is None or not made.id or made.outdated or one.waited_seconds or one.policy == "Always":
@@ -116,19 +116,19 @@ def _image_back_off(state: State, one: Container, now: int) -> Event:
         attempt=one.attempt,
         image=one.image,
         retry_at=one.retry_at,
-        tell_again_at=told_again_at(now, one.retry_at, IMAGE_TOLD_MS),
+        tell_again_at=next_report_at(now, one.retry_at, IMAGE_REPORT_MS),
     )
 
 
-def _told_again(state: State, one: Container, now: int) -> Event:
-    """It waits for its restart, or for the next try of its image."""
-    pause = CRASH_LOOP_TOLD_MS if one.phase == "backing_off" else IMAGE_TOLD_MS
+def _back_off_continued(state: State, one: Container, now: int) -> Event:
+    """Report again that the container waits for its restart or for the retry of its image."""
+    pause = CRASH_LOOP_REPORT_MS if one.phase == "backing_off" else IMAGE_REPORT_MS
     return pod.BackOffContinued(
         pod=state.pod,
         uid=state.uid,
         container=one.name,
         attempt=one.attempt,
-        tell_again_at=told_again_at(now, one.retry_at, pause),
+        tell_again_at=next_report_at(now, one.retry_at, pause),
     )
 
 
@@ -146,7 +146,7 @@ def _start(state: State, one: Container, spec_hash: str, now: int) -> Event:
 
 
 def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
-    """The wait counts from the end of the last run; another definition begins with a back-off of its own."""
+    """The wait counts from the end of the last run; a changed definition starts with a new back-off."""
     back_off = one.back_off if one.spec_hash == spec_hash else None
     finished_at = _finished_at(one, now)
     waited = wait_seconds(back_off, finished_at)
@@ -159,15 +159,15 @@ def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
         at=at,
         back_off_seconds=waited if at > now else 0,
         next_back_off_seconds=advanced(back_off, finished_at, at).seconds,
-        tell_again_at=told_again_at(now, at, CRASH_LOOP_TOLD_MS),
+        tell_again_at=next_report_at(now, at, CRASH_LOOP_REPORT_MS),
     )
 
 
 def _finished_at(one: Container, now: int) -> int:
     """When the last run ended, in the kernel's time.
 
-    That does not go back with the machine's clock, as the runtime's does: an end in the future, or before the restart
-    that began the run, counts as `now`.
+    The kernel's time never goes back, but the runtime's follows the machine's clock: an end in the future, or before
+    the restart that began the run, counts as `now`.
     """
     restarted_at = one.back_off.updated_at if one.back_off else 0
     if one.exit is None or not max(restarted_at, 1) <= one.exit.finished_at <= now:

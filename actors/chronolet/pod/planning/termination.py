@@ -1,11 +1,11 @@
-"""How a pod's containers are stopped: in which order, with which grace, after which hooks. Pure.
+"""Stops of a pod's containers: their order, grace periods and preStop hooks. Pure.
 
-Comes in: State, now. Goes out: `pod.ContainerStopRequested`, `pod.ContainerStopReleased`. Next: `plan`. Source:
+Input: State, now. Output: `pod.ContainerStopRequested`, `pod.ContainerStopReleased`. Next: `plan`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_container.go (killContainer), kuberuntime_termination_order.go.
 
-A stop is asked for, of all containers of a pod at once. One that is held sends no signal before its preStop hook has
-ended and its turn has come, or its grace is over: sidecars wait for the app containers and then for the sidecars that
-were started after them.
+The stops of all containers of a pod are requested together. A stop that is held sends no signal until its preStop hook
+has ended and its turn has come, or until its grace period is over: sidecars wait for the app containers and then for
+the sidecars that were started after them.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
 MINIMUM_GRACE_SECONDS = 2
-"""What a container gets to end by itself, even if less was asked for (minimumGracePeriodInSeconds)."""
+"""The shortest grace period, even if a shorter one was requested (minimumGracePeriodInSeconds)."""
 
-_LEAST_MS = MINIMUM_GRACE_SECONDS * 1000
+_MINIMUM_GRACE_MS = MINIMUM_GRACE_SECONDS * 1000
 
 _IN_PLACE: frozenset[pod.StopReason] = frozenset(("SpecChanged", "FailedPostStartHook", *probing.FAILED))
-"""Why one container is stopped while its pod goes on: there is no order to keep."""
+"""Reasons to stop one container while its pod continues: no order applies."""
 
 
 def stops(state: State, reason: pod.StopReason, now: int) -> Iterator[Event]:
-    """Everything in the pod is to stop."""
+    """Stop all containers of the pod."""
     for one in state.containers:
         yield from stop(state, one, reason, now)
 
 
 def stop(state: State, one: Container, reason: pod.StopReason, now: int) -> Iterator[Event]:
-    """Ask for the stop of a running container; let go of one that is held; ask again after a refusal, whose grace has
-    been running all the time.
+    """Request the stop of a running container, release a held stop, or retry after a refusal. A refusal does not extend
+    the grace period.
     """
     grace, deadline = _grace(state, now, _own_grace(state, one, one.stop.reason if one.stop else reason))
     if one.phase == "running":
@@ -47,7 +47,7 @@ def stop(state: State, one: Container, reason: pod.StopReason, now: int) -> Iter
 
 
 def stop_requested(state: State, one: Container, reason: pod.StopReason, grace: int, deadline: int) -> Event:
-    """The stop of the attempt at hand."""
+    """The request to stop the current attempt. `grace` is in seconds, `deadline` in milliseconds."""
     resumed = state.termination is not None and state.termination.resumed
     pre_stop = None if resumed else lifecycle.handler_of(state, one.name, "PreStop")
     return pod.ContainerStopRequested(
@@ -74,12 +74,12 @@ def _held(state: State, one: Container, held: Stop, now: int) -> Iterator[Event]
             container=one.name,
             attempt=one.attempt,
             id=one.id,
-            deadline=max(held.deadline, now + _LEAST_MS),
+            deadline=max(held.deadline, now + _MINIMUM_GRACE_MS),
         )
 
 
 def _its_turn(state: State, one: Container, reason: pod.StopReason) -> bool:
-    """Nothing runs any more that has to end before it."""
+    """No container is alive that must end before this one."""
     if one.kind != "sidecar" or reason in _IN_PLACE:
         return True
     later = state.containers[state.containers.index(one) + 1 :]
@@ -87,21 +87,21 @@ def _its_turn(state: State, one: Container, reason: pod.StopReason) -> bool:
 
 
 def _own_grace(state: State, one: Container, reason: pod.StopReason) -> int:
-    """The grace of a container that is stopped for this reason."""
+    """The grace period of a container that is stopped for this reason, in seconds."""
     own = probing.grace_seconds(state, one, reason)
     return state.manifest.spec.termination_grace_period_seconds if own is None else own
 
 
 def _grace(state: State, now: int, own: int) -> tuple[int, int]:
-    """The grace in seconds for what is stopped now, and when it ends; `own` unless the pod goes."""
+    """The grace period in seconds of a stop requested now, and its deadline; `own` unless the pod is terminated."""
     if state.termination:
-        return state.termination.grace_period_seconds, max(state.termination.deadline, now + _LEAST_MS)
+        return state.termination.grace_period_seconds, max(state.termination.deadline, now + _MINIMUM_GRACE_MS)
     grace = max(own, MINIMUM_GRACE_SECONDS)
     return grace, now + grace * 1000
 
 
 def strays(state: State, now: int) -> Iterator[Event]:
-    """What runs under the pod's name and is none of its containers is to stop, at once and without hooks."""
+    """Stop all strays, immediately and without hooks."""
     for one in state.strays:
         if one.stop is None or (one.stop.retry_at and now >= one.stop.retry_at):
             grace, deadline = _grace(state, now, state.manifest.spec.termination_grace_period_seconds)

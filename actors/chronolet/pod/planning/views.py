@@ -1,6 +1,6 @@
-"""A pod's state as `actions` and `phase` look at it. Pure.
+"""Views of a pod's state for `actions`. Pure.
 
-Comes in: State. Goes out: `PodView`. Next: `plan`, `status`.
+Input: State. Output: `PodView`. Next: `plan`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chronolet_schemas import pod
 
 
 def pod_view(state: State) -> PodView:
-    """What the kubelet would find in the runtime for this pod."""
+    """The pod as the kubelet would find it in the runtime."""
     seen = ((one.name, container_view(state, one)) for one in state.containers)
     return PodView(
         policy=state.manifest.spec.restart_policy,
@@ -33,7 +33,9 @@ def pod_view(state: State) -> PodView:
 
 
 def container_view(state: State, one: Container) -> ContainerView:
-    """One container. What is being started or stopped counts as running until it is known not to."""
+    """The view of one container. A container that is being started or stopped counts as running until it is known to
+    have ended.
+    """
     if one.phase == "running":
         return ContainerView(
             seen="running",
@@ -47,7 +49,7 @@ def container_view(state: State, one: Container) -> ContainerView:
         return ContainerView(seen="never_seen")
     active = one.exit.sandbox_id == state.sandbox.id
     if one.stop is not None and _starts_again(state, one.stop.reason):
-        # We stopped it in order to start it again, which the kubelet does in the same sync, whatever it exited with.
+        # We stopped it to restart it, which the kubelet does in the same sync, whatever the exit code.
         return ContainerView(seen="created", active=active)
     return ContainerView(seen="exited", exit_code=one.exit.exit_code, active=active)
 
@@ -59,20 +61,20 @@ def _starts_again(state: State, reason: pod.StopReason) -> bool:
 
 
 def sandbox_good(state: State) -> bool:
-    """The sandbox at hand is the one that is wanted, and runs."""
+    """The current sandbox runs, matches the spec and is not blocked."""
     sandbox = state.sandbox
     return sandbox.phase == "running" and sandbox.spec_hash == state.sandbox_hash and not sandbox.blocked
 
 
 def _sandboxes(state: State) -> tuple[SandboxView, ...]:
     sandbox = state.sandbox
-    # A runtime that gives no address is not asked for another sandbox because of that.
+    # A runtime that gives no address must not cause a new sandbox.
     ip = sandbox.ip or "none"
     match sandbox.phase:
         case "absent":
             return ()
         case "failed":
-            # Its number is used again: the newest sandbox that there was is the one before it.
+            # Its number is reused: the newest sandbox that existed is the one before it.
             before = SandboxView(ready=False, attempt=sandbox.attempt - 1, ip=ip)
             return (before,) if sandbox.attempt else ()
         case _:

@@ -1,6 +1,6 @@
-"""The waits in a pod's state: when they end, and what becomes of them when the clock is put back. Pure.
+"""The waits in a pod's state: when they end, and their correction after the clock was set back. Pure.
 
-Comes in: State, now. Goes out: times, or the State with waits that have not lost their sense. Next: `decider`.
+Input: State, now. Output: times, or the State with corrected waits. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
 
 
 def waits(state: State) -> Iterator[int]:
-    """Every time at which a wait of this state ends."""
-    return (time for time in (*_short(state), *_own(state)) if time)
+    """The end of every wait in this state."""
+    return (time for time in (*_bounded(state), *_spec_defined(state)) if time)
 
 
-def _short(state: State) -> Iterator[int]:
-    """The ends of waits whose longest is known."""
+def _bounded(state: State) -> Iterator[int]:
+    """The ends of waits with a known maximum length."""
     times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
     stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
     times += [stop.retry_at for stop in stops if stop]
-    times += admission.asked_again(state)
+    times += admission.retry_times(state)
     for one in state.containers:
         times += (one.retry_at, one.tell_again_at)
         if one.phase == "image_failed":
@@ -35,8 +35,8 @@ def _short(state: State) -> Iterator[int]:
     return (time for time in times if time)
 
 
-def _own(state: State) -> Iterator[int]:
-    """The ends of waits that are as long as the pod's spec says."""
+def _spec_defined(state: State) -> Iterator[int]:
+    """The ends of waits whose length the pod's spec defines."""
     yield deadline(state)
     for one in state.containers:
         if one.hook:
@@ -45,8 +45,8 @@ def _own(state: State) -> Iterator[int]:
             yield one.stop.deadline
 
 
-def _begun(state: State) -> Iterator[int]:
-    """When those waits began."""
+def _spec_defined_starts(state: State) -> Iterator[int]:
+    """The starts of the waits in `_spec_defined`."""
     yield state.accepted_at
     for one in state.containers:
         if one.hook:
@@ -56,11 +56,12 @@ def _begun(state: State) -> Iterator[int]:
 
 
 def clamped(state: State, now: int) -> State:
-    """The state as it is to be planned with.
+    """The state to plan with.
 
-    A wait that is longer than any is meant to be ends now: the clock was put back since.
+    A wait that is longer than its maximum ends now: the clock has been set back since it began.
     """
-    if all(time <= now + _LONGEST_MS for time in _short(state)) and all(time <= now for time in _begun(state)):
+    ends_in_time = all(time <= now + _LONGEST_MS for time in _bounded(state))
+    if ends_in_time and all(time <= now for time in _spec_defined_starts(state)):
         return state
     return replace(
         state,

@@ -1,7 +1,7 @@
-"""The addresses that a pod shows. Pure.
+"""The addresses in a pod's status. Pure.
 
-Comes in: those known so far, those of its newest status, whether a sandbox is ready. Goes out: addresses. Next:
-`status`. Source: pkg/kubelet/pleg/generic.go (getPodIPs).
+Input: the known addresses, those of its newest status, whether a sandbox is ready. Output: addresses. Next: `status`.
+Source: pkg/kubelet/pleg/generic.go (getPodIPs).
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ from collections.abc import Sequence
 
 
 def pod_ips(known: Sequence[str], new: Sequence[str], *, sandbox_ready: bool) -> Sequence[str]:
-    """The new ones. A pod without a ready sandbox keeps those that it had, for whoever asks where it was."""
+    """The new addresses. A pod without a ready sandbox keeps its previous ones, so that readers see where it was."""
     return new if new or sandbox_ready else known

@@ -1,6 +1,6 @@
-"""A v1 PodStatus: its types, with the API's names on the wire. Pure.
+"""The types of a v1 PodStatus, with the API's names on the wire. Pure.
 
-Comes in: nothing. Goes out: Structs. Next: `status` fills them in. Answers to: PodStatus in core/v1/types.go.
+Input: none. Output: Structs. Next: `status` fills them in. Source: PodStatus in core/v1/types.go.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from chronolet_schemas.resources import QosClass
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One object of the API; empty fields are left out."""
+    """Base of the API's objects; empty fields are omitted."""
 
 
 class Waiting(Part, frozen=True, kw_only=True):
-    """Why it does not run."""
+    """Why the container does not run."""
 
     reason: str
     message: str = ""
 
 
 class Running(Part, frozen=True, kw_only=True):
-    """Since when it runs."""
+    """Since when the container runs."""
 
     started_at: str = ""
 
 
 class Terminated(Part, frozen=True, kw_only=True):
-    """How it ended."""
+    """How the container ended."""
 
     exit_code: int = msgspec.field(default=-1)
     reason: str = ""
@@ -40,7 +40,7 @@ class Terminated(Part, frozen=True, kw_only=True):
 
 
 class ContainerState(Part, frozen=True, kw_only=True):
-    """One of the three, or none of them."""
+    """At most one of the three is set."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -48,7 +48,7 @@ class ContainerState(Part, frozen=True, kw_only=True):
 
 
 class ContainerStatus(Part, frozen=True, kw_only=True):
-    """One container. `ready` and `restart_count` are always written."""
+    """The status of one container. `ready` and `restart_count` are always written."""
 
     name: str
     image: str
@@ -62,7 +62,7 @@ class ContainerStatus(Part, frozen=True, kw_only=True):
 
 
 class PodCondition(Part, frozen=True, kw_only=True):
-    """One condition; `status` is True or False as text."""
+    """One condition; `status` is the text True or False."""
 
     type: str
     status: str
@@ -71,13 +71,13 @@ class PodCondition(Part, frozen=True, kw_only=True):
 
 
 class PodIP(Part, frozen=True, kw_only=True):
-    """One address."""
+    """One IP address."""
 
     ip: str
 
 
 class PodStatus(Part, frozen=True, kw_only=True):
-    """The pod as a whole."""
+    """The status of the whole pod."""
 
     phase: Phase
     reason: str = ""

@@ -1,6 +1,6 @@
 """A pod's conditions, from its containers' flags. Pure.
 
-Comes in: names with flags, the phase, readiness gates. Goes out: `Condition`. Next: `status`. Source:
+Input: names with flags, the phase, readiness gates. Output: `Condition`. Next: `status`. Source:
 pkg/kubelet/status/generate.go.
 """
 
@@ -14,7 +14,7 @@ from chronolet.pod.status.phase import Phase
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition. The names say which containers or gates stand in the way."""
+    """One condition. `unknown`, `lacking` and `gates` name the containers and gates that keep it from being true."""
 
     status: bool
     reason: str = ""
@@ -25,7 +25,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def message(self) -> str:
-        """The kubelet's text."""
+        """The kubelet's message for this condition."""
         parts = [f"containers with unknown status: [{' '.join(self.unknown)}]"] if self.unknown else []
         if self.lacking:
             parts.append(f"containers with {self.lack} status: [{' '.join(self.lacking)}]")
@@ -36,7 +36,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 def containers_ready(
     containers: Sequence[str], ready: Mapping[str, bool] | None, phase: Phase, sidecars: Sequence[str] = ()
 ) -> Condition:
-    """ContainersReady. `ready` by name; None if no status is known at all."""
+    """ContainersReady. `ready`: by container name; None if no status is known."""
     if ready is None:
         return Condition(status=False, reason="UnknownContainerStatuses")
     names = (*sidecars, *containers)
@@ -52,9 +52,9 @@ def containers_ready(
 
 
 def pod_ready(containers: Condition, gates: Sequence[str], known: Mapping[str, str]) -> Condition:
-    """Ready: the containers are, and no readiness gate names a condition that is `known` not to be `True`.
+    """Ready: the containers are ready, and no readiness gate names a condition that is `known` to be other than True.
 
-    Unlike a kubelet: a condition that nobody states holds nothing up, for no controller is here to state it.
+    Unlike in a kubelet, a condition without a value does not block, because no controller exists here to set it.
     """
     if not containers.status:
         return containers
@@ -65,9 +65,9 @@ def pod_ready(containers: Condition, gates: Sequence[str], known: Mapping[str, s
 def initialised(
     done: Mapping[str, bool] | None, names: Sequence[str], phase: Phase, *, app_ran: bool = False
 ) -> Condition:
-    """Initialized. `names` are the init containers; `done` says of each whether it is (a sidecar: whether it
-    started). `app_ran`: an app container came to run in the sandbox at hand, which it does after initialisation only. A
-    sidecar that starts again takes nothing of that back (HasAnyActiveRegularContainerStarted).
+    """Initialized. `names`: the init containers; `done`: by name, whether it completed (for a sidecar: whether it
+    started). `app_ran`: an app container ran in the current sandbox, which happens only after initialisation; a
+    sidecar's restart does not undo that (HasAnyActiveRegularContainerStarted).
     """
     if done is None and names:
         return Condition(status=False, reason="UnknownContainerStatuses")

@@ -1,7 +1,7 @@
-"""The KubeEvents that go with a pod's own events, in the kubelet's reasons and words. Pure.
+"""The KubeEvents that follow a pod's own events, with the kubelet's reasons and messages. Pure.
 
-Comes in: the state before an event, and the event. Goes out: `kube_events.Recorded`, none for most. Next: `decider`
-puts them behind the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
+Input: the state before an event, and the event. Output: `kube_events.Recorded`, none for most. Next: `decider` emits
+them after the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
 images/image_manager.go.
 """
 
@@ -23,13 +23,13 @@ from chronolet_schemas.envelope import Event
 _NO_FACTS: tuple[kube_events.Recorded, ...] = ()
 
 
-def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
-    """What the kubelet would record when this happens."""
+def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded]:
+    """The KubeEvents that the kubelet would record for this event."""
     match event:
         case pod.SandboxEvent() | pod.SandboxBlocked() | pod.CleanupFailed():
             return _about_pod(state, event)
         case pod.PodFailed() | pod.DevicesAwaited() | pod.HostPortsAwaited():
-            return (_about_life(state, event),)
+            return (_about_failure_or_wait(state, event),)
         case pod.ImageEnsureRequested():
             return _about_secrets(state)
         case pod.ImageReady() | pod.ImageFailed() | pod.ImageBackOffBegan():
@@ -41,12 +41,12 @@ def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
 
 
 def pulling(state: State, container: str, image: str) -> kube_events.Recorded:
-    """An image is being fetched for a container."""
+    """The KubeEvent for a pull that begins."""
     return _recorded(state, "Normal", "Pulling", f'Pulling image "{image}"', container)
 
 
 def secrets_lost(state: State, names: Sequence[str]) -> kube_events.Recorded:
-    """Secrets that a pull was to use are not to be had; it is tried without them."""
+    """The KubeEvent for pull Secrets that cannot be read; the pull is attempted without them."""
     text = (
         f"Unable to retrieve some image pull secrets ({', '.join(names)}); "
         "attempting to pull the image may not succeed."
@@ -55,7 +55,7 @@ def secrets_lost(state: State, names: Sequence[str]) -> kube_events.Recorded:
 
 
 def _about_secrets(state: State) -> Sequence[kube_events.Recorded]:
-    """They are the pod's: of the containers whose images are looked for at once, the first one tells."""
+    """Missing Secrets concern the whole pod: of containers that look up images concurrently, only the first reports."""
     names = pull_secrets.missing(state)
     if not names or any(one.phase == "pulling" for one in state.containers):
         return _NO_FACTS
@@ -63,8 +63,8 @@ def _about_secrets(state: State) -> Sequence[kube_events.Recorded]:
 
 
 def not_kept(state: State, error: str) -> kube_events.Recorded:
-    """A changed spec could not be written beside the log. The kubelet has no such file."""
-    return _recorded(state, "Warning", "FailedKeepSpec", f"the changed spec cannot be kept: {error}")
+    """The KubeEvent for a changed spec that could not be written next to the log. The kubelet has no such file."""
+    return _recorded(state, "Warning", "FailedKeepSpec", f"the changed spec cannot be stored: {error}")
 
 
 def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Recorded]:
@@ -84,11 +84,13 @@ def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Record
 
 
 def unmatched(state: State, reason: str, message: str) -> kube_events.Recorded:
-    """The pod runs on a node that a kubelet would have rejected it from."""
+    """The KubeEvent for a pod that a kubelet would have rejected from this node."""
     return _recorded(state, "Warning", reason, message)
 
 
-def _about_life(state: State, event: pod.PodFailed | pod.DevicesAwaited | pod.HostPortsAwaited) -> kube_events.Recorded:
+def _about_failure_or_wait(
+    state: State, event: pod.PodFailed | pod.DevicesAwaited | pod.HostPortsAwaited
+) -> kube_events.Recorded:
     if isinstance(event, pod.HostPortsAwaited):
         return _recorded(state, "Warning", WAITING_FOR_PORTS, event.message)
     if isinstance(event, pod.DevicesAwaited):
@@ -104,7 +106,7 @@ def _about_image(
     name, image = event.container, event.image
     match event:
         case pod.ImageReady(pulled=False) if _waits_for_mount(state, name):
-            return _NO_FACTS  # the kubelet looks at no image before it has the volumes
+            return _NO_FACTS  # the kubelet looks up no image before it has the volumes
         case pod.ImageReady():
             return (_recorded(state, "Normal", "Pulled", _pulled(event), name),)
         case pod.ImageBackOffBegan():
@@ -114,8 +116,8 @@ def _about_image(
         case pod.ImageFailed(reason="InvalidImageName"):
             reason, text = "InspectFailed", event.message
         case pod.ImageFailed(reason="RegistryUnavailable"):
-            words = event.message.partition("registry is unavailable: ")[2]
-            reason, text = "Failed", f'Failed to pull image "{image}": {event.reason}: {words}'
+            detail = event.message.partition("registry is unavailable: ")[2]
+            reason, text = "Failed", f'Failed to pull image "{image}": {event.reason}: {detail}'
         case _:
             reason, text = "Failed", f'Failed to pull image "{image}": {event.message}'
     return (
@@ -132,7 +134,7 @@ def _image_back_off(state: State, name: str, image: str) -> Sequence[kube_events
 
 
 def _about_wait(state: State, event: pod.RestartScheduled | pod.BackOffContinued) -> Sequence[kube_events.Recorded]:
-    """The kubelet tells of a wait whenever it looks at the pod: the same again."""
+    """The kubelet reports a wait in every sync of the pod, so the same KubeEvent is repeated."""
     one, name = state.container(event.container), event.container
     if isinstance(event, pod.RestartScheduled) and not event.back_off_seconds:
         return _NO_FACTS
@@ -177,10 +179,10 @@ def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_e
 
 
 def _exit_unknown(event: pod.ContainerExited) -> str:
-    """The kubelet has this reason and `could not be located` in the container's status only."""
+    """The kubelet uses this reason and `could not be located` in the container's status only."""
     return (
-        f"Container {event.container} could not be located: how it ended is not known, "
-        f"and exit code {event.exit_code} only stands for that"
+        f"Container {event.container} could not be located: its real exit status is unknown "
+        f"and reported as exit code {event.exit_code}"
     )
 
 
@@ -194,7 +196,7 @@ def _start_failed(state: State, event: pod.ContainerStartFailed) -> Sequence[kub
 
 
 def _mount_failed(state: State, event: pod.ContainerStartFailed) -> Sequence[kube_events.Recorded]:
-    """The volumes are the pod's: of the containers that wait for them, the first one tells."""
+    """The volumes belong to the pod: of the containers that wait for them, only the first reports."""
     first = next(
         (one.name for one in state.containers if event.container == one.name or one.reason == event.reason), ""
     )
@@ -216,11 +218,11 @@ def _container_stop(state: State, event: pod.ContainerEvent) -> Sequence[kube_ev
 
 
 def _hook_ended(state: State, event: pod.HookEnded) -> Sequence[kube_events.Recorded]:
-    """Without its message: what a hook prints may be secret."""
+    """Omits the hook's message: its output may be secret."""
     if event.outcome == "Failed":
         return (_recorded(state, "Warning", f"Failed{event.hook}Hook", f"{event.hook}Hook failed", event.container),)
     if event.outcome == "Unknown":
-        text = f"how the {event.hook} hook ended is not known; it is not run again"
+        text = f"the outcome of the {event.hook} hook is unknown; it is not run again"
         return (_recorded(state, "Warning", f"Failed{event.hook}Hook", text, event.container),)
     return _NO_FACTS
 
@@ -228,7 +230,7 @@ def _hook_ended(state: State, event: pod.HookEnded) -> Sequence[kube_events.Reco
 def _container_started(state: State, event: pod.ContainerStarted) -> Sequence[kube_events.Recorded]:
     before = state.container(event.container)
     started = _recorded(state, "Normal", "Started", "Container started", event.container)
-    # Only a start that was asked for made the container too.
+    # Only a requested start also created the container.
     if before is not None and before.phase == "starting":
         return (_created(state, event.container), started)
     return (started,)

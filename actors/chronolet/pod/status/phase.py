@@ -1,6 +1,6 @@
 """A pod's phase, from its containers' statuses. Pure.
 
-Comes in: the restart policy and a status for each container. Goes out: Pending, Running, Succeeded or Failed. Next:
+Input: the restart policy and a status for each container. Output: Pending, Running, Succeeded or Failed. Next:
 `status`. Source: pkg/kubelet/kubelet_pods.go (getPhase).
 """
 
@@ -17,9 +17,9 @@ Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """What the phase depends on of one container.
+    """The facts about one container on which the phase depends.
 
-    `state` is missing where there is no status. `exit_code` is of a termination, `last_exit_code` of the one before a
+    `state` is `missing` without a status. `exit_code` belongs to a termination, `last_exit_code` to the one before a
     wait (None: there was none). `started` and `restartable` matter for sidecars.
     """
 
@@ -31,16 +31,16 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> bool:
-        """It ran, and does not now."""
+        """It ran and does not run now."""
         return self.state == "terminated" or (self.state == "waiting" and self.last_exit_code is not None)
 
     @property
     def succeeded(self) -> bool:
-        """It ended well and nothing is made of it any more."""
+        """It terminated with exit code 0 and does not wait for a restart."""
         return self.state == "terminated" and self.exit_code == 0
 
     @property
-    def begins(self) -> bool:
+    def awaits_first_run(self) -> bool:
         """It waits for its first run."""
         return self.state == "waiting" and self.last_exit_code is None
 
@@ -48,7 +48,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 def pod_phase(
     policy: RestartPolicy, init: Sequence[Status], apps: Sequence[Status], *, pod_is_terminal: bool = False
 ) -> Phase:
-    """The phase. `pod_is_terminal`: nothing of the pod runs, or ever will again."""
+    """The phase. `pod_is_terminal`: nothing of the pod runs or will run again."""
     plain = [one for one in init if not one.restartable]
     sidecars = [one for one in init if one.restartable]
     if policy == "Never" and any(_failed(one) for one in plain):
@@ -69,10 +69,10 @@ def _failed(one: Status) -> bool:
 
 
 def _initialising(plain: Sequence[Status], sidecars: Sequence[Status], apps: Sequence[Status]) -> bool:
-    """Something waits for its first run, or for what has to come before it."""
-    if any(not one.stopped for one in plain) or any(one.begins for one in (*sidecars, *apps)):
+    """A container waits for its first run, or for the containers before it."""
+    if any(not one.stopped for one in plain) or any(one.awaits_first_run for one in (*sidecars, *apps)):
         return True
-    # Once an app container came to run, a sidecar that starts again does not put the pod back.
+    # Once an app container has run, a restarting sidecar does not return the pod to Pending.
     apps_ran = any(one.state == "running" or one.stopped for one in apps)
     return not apps_ran and any(one.state == "missing" or _starting(one) for one in sidecars)
 
@@ -82,7 +82,7 @@ def _starting(one: Status) -> bool:
 
 
 def _ended(policy: RestartPolicy, succeeded: bool, *, pod_is_terminal: bool) -> Phase:
-    """Nothing runs and nothing waits for its first run."""
+    """The phase if nothing runs and nothing waits for its first run."""
     if policy == "Always" and not pod_is_terminal:
         return "Running"
     if succeeded:

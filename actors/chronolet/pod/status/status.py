@@ -1,9 +1,9 @@
-"""A pod's v1 PodStatus, computed from its state. Pure.
+"""Computes a pod's v1 PodStatus from its state. Pure.
 
-Comes in: State. Goes out: `api.PodStatus`. Next: the CLI and the HTTP pages show it.
-Source: pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses, generateAPIPodStatus),
-pkg/kubelet/status/generate.go, pkg/kubelet/prober/prober_manager.go (UpdatePodStatus). A container
-counts as running for `started` and `ready` once its postStart hook has ended.
+Input: State. Output: `api.PodStatus`. Next: the CLI and the HTTP pages show it. Source: pkg/kubelet/kubelet_pods.go
+(convertToAPIContainerStatuses, generateAPIPodStatus), pkg/kubelet/status/generate.go,
+pkg/kubelet/prober/prober_manager.go (UpdatePodStatus). A container counts as running for `started` and `ready` once its
+postStart hook has ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from chronolet.pod.admission import admission
 from chronolet.pod.planning import probing
 from chronolet.pod.planning.backoff import FAILED_MOUNT
-from chronolet.pod.planning.lifecycle import begins
+from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.state import Container, ContainerKind, Exit, Failure, State, definitions
 from chronolet.pod.status import conditions
 from chronolet.pod.status.addresses import pod_ips
@@ -35,11 +35,11 @@ from chronolet.ports.machine import moments
 from chronolet.rules.resources.qos_class import qos_class
 from chronolet.rules.stated_conditions import stated
 
-_LAST_WORDS_BYTES = 12 * 1024
+_TERMINATION_MESSAGES_BYTES = 12 * 1024
 
 
 def pod_status(state: State) -> PodStatus:
-    """The status of a pod; of the empty state: Pending, with nothing else."""
+    """The status of a pod; for the empty state: Pending, without containers."""
     init, apps, ephemeral = (
         tuple(_container_status(state, one) for one in group)
         for group in (state.of_kind("init", "sidecar"), state.of_kind("app"), state.of_kind("ephemeral"))
@@ -68,7 +68,7 @@ def pod_status(state: State) -> PodStatus:
 
 
 def _rejected(state: State, failure: Failure) -> PodStatus:
-    """One that was not let in has no containers to speak of. Source: pkg/kubelet/kubelet.go (rejectPod)."""
+    """A rejected pod has no container statuses. Source: pkg/kubelet/kubelet.go (rejectPod)."""
     return PodStatus(
         phase="Failed",
         reason=failure.reason,
@@ -85,13 +85,13 @@ def _addresses(state: State) -> Sequence[str]:
 
 
 def plain_status(state: State) -> dict[str, Any]:
-    """The status as plain data with the API's names, as JSON and YAML show it."""
+    """The status as plain data with the API's names, for JSON and YAML."""
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(pod_status(state)))
     return plain
 
 
 def rfc3339(milliseconds: int) -> str:
-    """A time as the API writes it, empty for 0."""
+    """A time in milliseconds as RFC 3339 text, empty for 0."""
     return moments.rfc3339(milliseconds) if milliseconds else ""
 
 
@@ -110,7 +110,7 @@ def _phase(state: State, init: tuple[ContainerStatus, ...], apps: tuple[Containe
 
 
 def _names(state: State, *kinds: ContainerKind) -> Sequence[str]:
-    """Of the spec's containers of these kinds: also of one that has no status."""
+    """The names of the spec's containers of these kinds, with or without a status."""
     return [one.name for kind, one in definitions(state.manifest) if kind in kinds]
 
 
@@ -129,7 +129,7 @@ def _conditions(
     state: State, init: tuple[ContainerStatus, ...], apps: tuple[ContainerStatus, ...], phase: Phase
 ) -> tuple[PodCondition, ...]:
     sidecars = _names(state, "sidecar")
-    # Of a pod without a spec nothing is known, not even that it has no containers.
+    # Without a spec nothing is known, not even that the pod has no containers.
     flags = {one.name: bool(one.ready) for one in (*init, *apps)} if state.uid else None
     done = {one.name: bool(one.started if one.name in sidecars else one.ready) for one in init} if state.uid else None
     ready = conditions.containers_ready(_names(state, "app"), flags, phase, sidecars)
@@ -148,7 +148,7 @@ def _conditions(
 
 
 def _app_ran(state: State) -> bool:
-    """An app container runs, or ran, in the sandbox at hand."""
+    """An app container runs, or ran, in the current sandbox."""
     here = state.sandbox.id
     return any(
         one.phase in ("running", "stopping") or (one.exit is not None and here and one.exit.sandbox_id == here)
@@ -162,7 +162,7 @@ def _condition(name: str, one: conditions.Condition) -> PodCondition:
 
 def _container_status(state: State, one: Container) -> ContainerStatus:
     runs = one.phase in ("running", "stopping")
-    flags = probing.flags(probing.wanted(state, one), probing.results(one), runs=runs and not begins(one))
+    flags = probing.flags(probing.wanted(state, one), probing.results(one), runs=runs and not in_post_start(one))
     now = _state(state, one)
     last = (
         ContainerState(terminated=_terminated(state, one.exit)) if one.exit and not now.terminated else ContainerState()
@@ -183,7 +183,7 @@ def _container_status(state: State, one: Container) -> ContainerStatus:
 
 
 def _image_id(one: Container) -> str:
-    """As the kubelet had it on Docker: by what name its registry knows it, else by the engine's own id."""
+    """The imageID in the form that kubelets on Docker used: the name in the registry, else the engine's own id."""
     if one.image_digest:
         return f"docker-pullable://{one.image_digest}"
     return f"docker://{one.image_id}" if one.image_id else ""
@@ -193,22 +193,22 @@ def _state(state: State, one: Container) -> ContainerState:
     if one.phase in ("running", "stopping"):
         return ContainerState(running=Running(started_at=rfc3339(one.started_at)))
     if state.failure is not None and one.exit is not None and one.phase != "starting":
-        return ContainerState(terminated=_terminated(state, one.exit))  # it waits for nothing any more
+        return ContainerState(terminated=_terminated(state, one.exit))  # it will not restart
     reason, message = _waits_for(state, one)
     if reason:
         return ContainerState(waiting=Waiting(reason=reason, message=message))
-    if one.exit is not None and not _begins(state, one):
+    if one.exit is not None and not _runs_again(state, one):
         return ContainerState(terminated=_terminated(state, one.exit))
     usual = "PodInitializing" if state.of_kind("init", "sidecar") else "ContainerCreating"
     return ContainerState(waiting=Waiting(reason=usual, message=state.sandbox.message))
 
 
 def _waits_for(state: State, one: Container) -> tuple[str, str]:
-    """Why it does not run as it should, and what is said about that; empty without a reason of its own."""
+    """The reason and message of its wait; empty if it has no reason of its own."""
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
         return "CreateContainerConfigError", blocked
-    reason, message = admission.awaited(state, one)
+    reason, message = admission.waiting_reason(state, one)
     if reason:
         return reason, message
     if one.phase == "exited" or one.reason == FAILED_MOUNT:
@@ -216,13 +216,13 @@ def _waits_for(state: State, one: Container) -> tuple[str, str]:
     return one.reason, _waiting_message(state, one)
 
 
-def _begins(state: State, one: Container) -> bool:
-    """It is to run however it ended: its pod has another sandbox since, or waits for its volumes (the pod's events
-    say why).
+def _runs_again(state: State, one: Container) -> bool:
+    """It will run again whatever its exit code: its pod has a new sandbox, or waits for its volumes (the pod's
+    KubeEvents say why).
     """
     sandbox, ran_in = state.sandbox, one.exit.sandbox_id if one.exit else ""
-    anew = one.kind == "init" and sandbox.phase == "running" and ran_in != sandbox.id
-    return anew or (one.reason == FAILED_MOUNT and one.phase != "exited")
+    in_new_sandbox = one.kind == "init" and sandbox.phase == "running" and ran_in != sandbox.id
+    return in_new_sandbox or (one.reason == FAILED_MOUNT and one.phase != "exited")
 
 
 def _waiting_message(state: State, one: Container) -> str:
@@ -234,14 +234,14 @@ def _waiting_message(state: State, one: Container) -> str:
 
 
 def _duration(seconds: int) -> str:
-    """As Go prints it: 40s, 1m20s."""
+    """The duration in Go's format: 40s, 1m20s."""
     minutes, rest = divmod(seconds, 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 def _terminated(state: State, one: Exit) -> Terminated:
-    """What its containers say last shares what a status has room for (pkg/kubelet/status: normalizeStatus)."""
-    room = _LAST_WORDS_BYTES // sum(1 for _ in definitions(state.manifest))
+    """The containers of a pod share the room for termination messages (pkg/kubelet/status: normalizeStatus)."""
+    room = _TERMINATION_MESSAGES_BYTES // sum(1 for _ in definitions(state.manifest))
     return Terminated(
         exit_code=one.exit_code,
         reason=one.reason,
