@@ -1,8 +1,8 @@
-"""Which containers a listing makes worth an inspect. Pure.
+"""Selects the containers to inspect after a listing. Pure.
 
-Comes in: what was told of each container, and a listing. Goes out: ids. Next: `relisting`. Source:
-pkg/kubelet/pleg/generic.go (Relist, computeEvents), where a pod with any event, or one whose status could not be had,
-is inspected as a whole.
+Input: what was last reported of each container, and a listing. Output: ids. Next: `relisting`.
+Source: pkg/kubelet/pleg/generic.go (Relist, computeEvents), which also inspects all of a pod that has any event or
+whose last status lookup failed.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import msgspec
 
 
 class Glance(msgspec.Struct, frozen=True, kw_only=True):
-    """A container as a listing has it, or as it was told last. An empty `state` has to be told anew."""
+    """A container as listed or as last reported. An empty `state` means that it must be reported again."""
 
     uid: str
     state: str
 
 
-def worth_a_look(told: Mapping[str, Glance], listed: Mapping[str, Glance], unread: Collection[str]) -> Sequence[str]:
-    """All containers of each pod that changed or is `unread`, and what was told of and is not listed any more.
+def to_inspect(reported: Mapping[str, Glance], listed: Mapping[str, Glance], unread: Collection[str]) -> Sequence[str]:
+    """Ids of all containers of each pod that changed or is `unread`, and of reported containers no longer listed.
 
-    That something is not listed is no proof that it is gone: an inspect that finds nothing is.
+    Absence from a listing does not prove that a container is gone; an inspect that finds nothing does.
     """
-    gone = [known for known in told if known not in listed]
-    changed = {one.uid for known, one in listed.items() if known not in told or told[known].state != one.state}
-    changed.update((told[known].uid for known in gone), unread)
+    gone = [known for known in reported if known not in listed]
+    changed = {one.uid for known, one in listed.items() if known not in reported or reported[known].state != one.state}
+    changed.update((reported[known].uid for known in gone), unread)
     return (*(known for known, one in listed.items() if one.uid in changed), *gone)
 
 
 def without_running(ids: Sequence[str], listed: Mapping[str, Glance]) -> Sequence[str]:
-    """Of those, what does not run, or is gone: there the news is, where everything is to be told anew."""
+    """Those of `ids` that are not running or are gone: the likely news when everything is reported again."""
     return tuple(known for known in ids if known not in listed or listed[known].state != "running")
