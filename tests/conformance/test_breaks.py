@@ -76,7 +76,7 @@ BREAKS: dict[str, Break] = {
     "a warning is not reported": Break(
         telling, "tell", lambda *_: (), "probes", "http_redirect_other_host_not_followed"
     ),
-    "errors are not tried again": Break(worker, "asks_again", lambda *_: False, "probes", "error_then_success"),
+    "errors are not tried again": Break(worker, "should_retry", lambda *_: False, "probes", "error_then_success"),
     "an error of the health service is taken for one of the asking": Break(
         health, "_checked", lambda *_: ("error", "", False), "probes", "grpc_unimplemented"
     ),
