@@ -46,7 +46,7 @@ class CgroupTree(Protocol):
         """Limits that this machine's kernel cannot enforce, each with its consequence."""
 
     def page_sizes(self) -> Mapping[str, int]:
-        """The machine's huge page sizes in bytes, by resource name."""
+        """Total bytes of the machine's huge pages, by resource name."""
 
     def claim(self, root: Path, owner: str) -> None:
         """Claim the tree below `root` for `owner`; idempotent. CgroupRefusal if another owner created it."""
