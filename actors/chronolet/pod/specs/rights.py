@@ -1,8 +1,8 @@
-"""A container's rights, as the runtime is asked for them, or why it may not have them.
+"""Translates a container's security context into the runtime's user and security options.
 
-Comes in: a container's security context, its image's user, the host. Goes out: `user` and security options;
-`ConfigRefusal`, `Refusal`. Next: `containers`. Answers to pkg/kubelet/kuberuntime/security_context_linux.go,
-dockershim's security_context.go and helpers_linux.go (getSeccompSecurityOpts).
+Input: a container's security context, its image's user, the host. Output: `Granted`; `ConfigRefusal`, `Refusal`.
+Next: `containers`. Source: pkg/kubelet/kuberuntime/security_context_linux.go, dockershim's security_context.go and
+helpers_linux.go (getSeccompSecurityOpts).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from chronolet_schemas.podspec import Container, Pod
 
 
 class ConfigRefusal(Exception):  # noqa: N818 - an answer that its caller expects
-    """The container's configuration cannot be had; the message is the kubelet's, in one line."""
+    """The container's configuration cannot be applied; the message is one line in the kubelet's words."""
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
-    """The rights, and what of them only this host could tell."""
+    """A container's rights, with the user and the security options resolved on this host."""
 
     rights: security.Rights = security.Rights()
     user: str = ""
@@ -30,17 +30,20 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def granted(pod: Pod, container: Container, host: Host, image: Callable[[], str]) -> Granted:
-    """`image` asks the runtime for the image's user, which is not needed for most containers."""
-    asked = security.rights(pod, container)
-    needed = asked.user is None and (asked.non_root or asked.group is not None)
+    """The container's rights on this host. `image` asks the runtime for the image's user, only when needed.
+
+    Raises ConfigRefusal, and Refusal if a seccomp profile cannot be loaded.
+    """
+    requested = security.rights(pod, container)
+    needed = requested.user is None and (requested.non_root or requested.group is not None)
     user = security.image_user(image()) if needed else security.ImageUser(0)
-    if refused := security.breaks_non_root(asked, user, pod, container.name):
+    if refused := security.breaks_non_root(requested, user, pod, container.name):
         raise ConfigRefusal(refused)
-    return Granted(rights=asked, user=security.user_of(asked, user), options=tuple(_options(asked, host)))
+    return Granted(rights=requested, user=security.user_of(requested, user), options=tuple(_options(requested, host)))
 
 
 def lacking(host: Host) -> str:
-    """What a privileged container lacks on this host, as the end of a sentence; empty if it lacks nothing."""
+    """A sentence ending that names the capabilities a privileged container lacks on this host; empty if none."""
     missing = host.missing_capabilities()
     if not missing:
         return ""
@@ -72,11 +75,13 @@ def _options(asked: security.Rights, host: Host) -> Sequence[str]:
 
 
 def _profile(name: str, host: Host) -> str:
-    """Under a kubelet the runtime reads it: its refusal, a CreateContainerError."""
+    """The seccomp profile's JSON. Raises Refusal, which becomes a CreateContainerError: under a kubelet the runtime
+    reads the file.
+    """
     try:
         return host.seccomp_profile(name)
     except OSError as error:
-        said = f"cannot load seccomp profile {name!r}: {error.filename}: {error.strerror}"
-        raise Refusal("failed", said) from error
+        problem = f"cannot load seccomp profile {name!r}: {error.filename}: {error.strerror}"
+        raise Refusal("failed", problem) from error
     except ValueError as error:
         raise Refusal("failed", f"cannot load seccomp profile {name!r}: {error}") from error
