@@ -18,11 +18,11 @@ from chronolet.pod import signals, wanted
 from chronolet.pod.workers import images
 from chronolet.pod.workers.containers import UNKNOWN_EXIT, ContainerWorker, exit_reason
 from chronolet.pod.workers.exits import ExitWorker
-from chronolet.pod.workers.finding import FindWorker
 from chronolet.pod.workers.hooks import HookWorker
-from chronolet.pod.workers.keeping import keeping_the_end
+from chronolet.pod.workers.lookup import FindWorker
 from chronolet.pod.workers.outside import Outside
 from chronolet.pod.workers.sandboxes import SandboxWorker
+from chronolet.pod.workers.spec_files import keeping_the_end
 from chronolet.pod.workers.stops_first import StopsFirst
 from chronolet_schemas.envelope import Signal
 

@@ -1,7 +1,7 @@
-"""One container of a deterministic name: made, or found as made before; then run, once.
+"""Idempotent creation and start of a container with a deterministic name.
 
-Comes in: a spec, and how to make it. Goes out: what the runtime has. `Refusal` says what stands in the way. Next:
-`effects`. Answers to pkg/kubelet/dockershim/helpers.go (recoverFromCreationConflictIfNeeded).
+Input: a spec and the function that creates it. Output: the container's state, or `Refusal`. Next: `containers`,
+`sandboxes`. Source: pkg/kubelet/dockershim/helpers.go (recoverFromCreationConflictIfNeeded).
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from chronolet.ports.runtime.fenced import FencedRuntime
 from chronolet.ports.runtime.runtime import ContainerSpec, ContainerState, Refusal, SandboxSpec
 
 
-def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, make: Callable[[], str]) -> ContainerState:
-    """The container of `spec.name`, in whatever state.
+def find_or_create(
+    runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, make: Callable[[], str]
+) -> ContainerState:
+    """The container named `spec.name`, in any state; created if it does not exist.
 
-    Creating it is the test for whether it exists: that is one call in the usual case. What holds the name is ours if
-    its labels name the same pod, uid, container and attempt. Made from the same, it is our own earlier work. Made
-    otherwise (whose answer was lost), it is gone on with if it came to run by the same definition, for one attempt
-    runs once; one that was never started gives way to a new one.
+    Creation doubles as the existence check, so the usual case is a single call. An existing container of that name is
+    ours if its labels name the same pod, uid, container and attempt. If it was created from the same inputs, it is our
+    earlier work. If the inputs differ (the answer to an earlier request was lost), it is reused if it was started with
+    the same definition, because an attempt runs only once; one that was never started is replaced.
     """
     try:
-        return fresh(spec, make())
+        return just_created(spec, make())
     except Refusal as refusal:
         if refusal.kind != "conflict":
             raise
@@ -40,25 +42,27 @@ def found_or_made(runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, mak
         if _made_from_the_same(spec, holder) or (came_to_run and _same_definition(spec, holder)):
             return holder
         if holder.state == "running":
-            said = f"{spec.name}: container {holder.id} runs by another definition of the same attempt"
-            raise Refusal("conflict", said)
+            problem = f"{spec.name}: container {holder.id} runs with another definition of the same attempt"
+            raise Refusal("conflict", problem)
         runtime.remove(holder.id)
-    return fresh(spec, make())
+    return just_created(spec, make())
 
 
-def fresh(spec: SandboxSpec | ContainerSpec, container_id: str) -> ContainerState:
-    """What this process has made. It is not asked whether somebody has started it since: a second start is none."""
+def just_created(spec: SandboxSpec | ContainerSpec, container_id: str) -> ContainerState:
+    """The state of a container that this process created. Another start in the meantime does no harm: starting a
+    running container is a no-op.
+    """
     return ContainerState(id=container_id, name=spec.name, labels=spec.labels, state="created")
 
 
-def ran(
+def start_once(
     runtime: FencedRuntime, made: ContainerState, begun: Callable[[str], None] = lambda _id: None
 ) -> ContainerState:
-    """Starts it if it was never started; as it is then, running or dead already. `begun` is told its id as soon as it
-    runs.
+    """Start the container unless it was started before; returns its state, running or already dead. `begun` receives
+    its id as soon as it runs.
 
-    A start whose answer was lost may have worked: what counts is what the runtime says now. Where it does not say it,
-    the Refusal is `unavailable`, whatever the runtime called it: nobody knows yet whether the container runs.
+    A start whose answer was lost may have worked, so the runtime's present state decides. If the runtime does not
+    report it, the Refusal is always `unavailable`, since the container may or may not run.
     """
     if made.state != "created":
         begun(made.id)
@@ -74,16 +78,16 @@ def ran(
         return after
     begun(made.id)
     with _unknown_unless_seen():
-        return inspected(runtime, made.id)
+        return inspect_existing(runtime, made.id)
 
 
-def ran_after_all(
+def start_if_needed(
     runtime: FencedRuntime, container_id: str, begun: Callable[[str], None] = lambda _id: None
 ) -> ContainerState:
-    """As `ran`, of a container whose start may have worked."""
+    """As `start_once`, for a container whose earlier start may have worked."""
     with _unknown_unless_seen():
-        found = inspected(runtime, container_id)
-    return ran(runtime, found, begun)
+        found = inspect_existing(runtime, container_id)
+    return start_once(runtime, found, begun)
 
 
 @contextmanager
@@ -96,8 +100,8 @@ def _unknown_unless_seen() -> Iterator[None]:
         raise Refusal("unavailable", str(refusal)) from refusal
 
 
-def inspected(runtime: FencedRuntime, container_id: str) -> ContainerState:
-    """As it is now. Refusal if it is not."""
+def inspect_existing(runtime: FencedRuntime, container_id: str) -> ContainerState:
+    """The container's present state. Refusal if it does not exist."""
     found = runtime.inspect(container_id)
     if found is None:
         raise Refusal("not_found", f"container {container_id} vanished while it was being started")
@@ -105,7 +109,7 @@ def inspected(runtime: FencedRuntime, container_id: str) -> ContainerState:
 
 
 def _made_from_the_same(spec: SandboxSpec | ContainerSpec, holder: ContainerState) -> bool:
-    """By the same request, or, of a container, by another one for the same."""
+    """Whether both were created by the same request or, for containers, from the same inputs."""
     digest = spec.labels.get(labels.DIGEST)
     if digest is not None and labels.DIGEST in holder.labels:
         return digest == holder.labels[labels.DIGEST]

@@ -58,7 +58,7 @@ class PodLogs(Protocol):
         """The links to containers' logs."""
 
     def link(self, log: ContainerLog, attempt: int, target: str) -> None:
-        """Link `<namespace>_<name>_<uid>/<container>/<attempt>.log` to `target`, and a link in `links` to the former."""
+        """Link `<namespace>_<name>_<uid>/<container>/<attempt>.log` to `target`, and one of `links` to the former."""
 
     def unlink(self, log: ContainerLog) -> None:
         """Remove both links; no-op if they are absent."""

@@ -65,7 +65,7 @@ class Volumes(Protocol):
         """
 
     def remove(self, uid: str) -> None:
-        """Remove everything created for this uid, mounts first. Touches nothing outside, whatever the folders contain."""
+        """Remove everything created for this uid, mounts first. Touches nothing outside, whatever the folders hold."""
 
     def last_words_file(self, uid: str, container: str, attempt: int) -> str:
         """Path of this attempt's termination message file, which is created and writable by everyone."""
