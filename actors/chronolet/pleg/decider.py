@@ -20,9 +20,9 @@ from chronolet.pleg import holding_back, signals, wanted
 from chronolet.pleg.evolve import evolve
 from chronolet.pleg.health import ill_from, illness
 from chronolet.pleg.holding_back import Policy
+from chronolet.pleg.reporting import kube_events_for
 from chronolet.pleg.runs import is_news
 from chronolet.pleg.state import Run, State
-from chronolet.pleg.telling import tell
 from chronolet.pleg.transitions import Phase, computed
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
@@ -48,7 +48,8 @@ Message = (
 
 def decide(node: str, policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
     """The new facts in a message, each followed by the KubeEvents that the kubelet would record for it."""
-    return tuple(one for event in _facts(policy, state, message, now) for one in (event, *tell(node, state, event)))
+    facts = _facts(policy, state, message, now)
+    return tuple(one for event in facts for one in (event, *kube_events_for(node, state, event)))
 
 
 def _facts(policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:

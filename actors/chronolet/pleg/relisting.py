@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from chronolet.pleg import signals
-from chronolet.pleg.looking import Glance, to_inspect, without_running
+from chronolet.pleg.inspection import Glance, to_inspect, without_running
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, assert_never
 
 from chronolet.kernel.decider import Decider, Due, Effect
-from chronolet.prober import schedule, signals, telling, wanted
+from chronolet.prober import reporting, schedule, signals, wanted
 from chronolet.prober.evolve import evolve
 from chronolet.prober.state import State
 from chronolet.prober.streak import REMINDER_MS, counts_as
@@ -59,7 +59,7 @@ def decide(state: State, message: Message, now: int) -> Sequence[Event]:
     facts = tuple(_facts(state, message, now))
     if state.asked and not isinstance(message, pleg.ProbeKillReleased) and any(map(_settles, facts)):
         facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_who(state)), *facts)
-    return tuple(one for event in facts for one in (event, *telling.tell(state, event)))
+    return tuple(one for event in facts for one in (event, *reporting.kube_events_for(state, event)))
 
 
 def _settles(event: Event) -> bool:

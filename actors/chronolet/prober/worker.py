@@ -35,8 +35,8 @@ from chronolet.rules.probes.judgement import explained_by, stalled
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
 
 FIRST_ATTEMPTS = 2
-"""The first attempts that look for leftover commands of a killed process. One is not enough: the engine may start that
-process's last command a moment later."""
+"""How many of a worker's first attempts look for commands left by a killed process. One is not enough: the engine may
+start that process's last command a moment later."""
 LATE_SECONDS = 60.0
 """Minimum interval between two ProbeLate signals of a worker."""
 GIVEN_UP = "probe cancelled: its container died or the probe is no longer wanted"

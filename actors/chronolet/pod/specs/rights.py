@@ -51,25 +51,25 @@ def lacking(host: Host) -> str:
     return f"; a privileged container needs every capability, and this node cannot give {names}"
 
 
-def _options(asked: security.Rights, host: Host) -> Sequence[str]:
-    found = ["no-new-privileges"] if asked.no_new_privileges else []
-    match asked.seccomp.type:
+def _options(requested: security.Rights, host: Host) -> Sequence[str]:
+    found = ["no-new-privileges"] if requested.no_new_privileges else []
+    match requested.seccomp.type:
         case "Unconfined":
             found.append("seccomp=unconfined")
         case "Localhost":
-            found.append(f"seccomp={_profile(asked.seccomp.localhost_profile, host)}")
+            found.append(f"seccomp={_profile(requested.seccomp.localhost_profile, host)}")
         case _:
             pass
-    if asked.app_armor.type in ("RuntimeDefault", "Localhost") and not host.enforces_app_armor():
+    if requested.app_armor.type in ("RuntimeDefault", "Localhost") and not host.enforces_app_armor():
         raise ConfigRefusal("Cannot enforce AppArmor: AppArmor is not enabled on the host")
-    match asked.app_armor.type:
+    match requested.app_armor.type:
         case "Unconfined":
             found.append("apparmor=unconfined")
         case "Localhost":
-            found.append(f"apparmor={asked.app_armor.localhost_profile}")
+            found.append(f"apparmor={requested.app_armor.localhost_profile}")
         case _:
             pass
-    labels = asked.se_linux
+    labels = requested.se_linux
     pairs = (("user", labels.user), ("role", labels.role), ("type", labels.type), ("level", labels.level))
     return [*found, *(f"label={name}:{value}" for name, value in pairs if value)]
 

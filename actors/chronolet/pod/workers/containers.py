@@ -55,13 +55,13 @@ class ContainerWorker:
         if not isinstance(spec, ContainerSpec):
             return spec
         try:
-            made = find_or_create(runtime, spec, lambda: runtime.create_container(spec))
+            created = find_or_create(runtime, spec, lambda: runtime.create_container(spec))
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
-        if made.state != "created":
-            return _container_refused(effect, "CreateContainerError", f"container {made.id} is {made.state}")
-        self._outside.created.note(made.id, spec.labels[labels.DIGEST])
-        return signals.ContainerMade(subject=effect.subject, intent=effect.intent, id=made.id)
+        if created.state != "created":
+            return _container_refused(effect, "CreateContainerError", f"container {created.id} is {created.state}")
+        self._outside.created.note(created.id, spec.labels[labels.DIGEST])
+        return signals.ContainerMade(subject=effect.subject, intent=effect.intent, id=created.id)
 
     def start(self, effect: wanted.StartContainer, context: EffectContext) -> Signal:
         runtime = self._outside.fenced(context)
@@ -137,39 +137,39 @@ class ContainerWorker:
         context: EffectContext,
         effect: wanted.StartContainer,
         spec: ContainerSpec,
-        made: ContainerState,
+        created: ContainerState,
     ) -> Signal:
         # Before the start: the end of a short-lived container may be reported before this worker continues.
-        self._outside.link_log(effect, made.id, context)
+        self._outside.link_log(effect, created.id, context)
 
-        def begun(container_id: str) -> None:
+        def started(container_id: str) -> None:
             self._outside.hold(container_id, spec.held)
 
         try:
             found = retry_after_restart(
                 runtime,
                 context,
-                lambda: start_once(runtime, made, begun),
-                lambda: start_if_needed(runtime, made.id, begun),
+                lambda: start_once(runtime, created, started),
+                lambda: start_if_needed(runtime, created.id, started),
             )
         except Refusal as refusal:
-            if refusal.kind == "not_found" and made.id == effect.made_id:
+            if refusal.kind == "not_found" and created.id == effect.made_id:
                 # It was created ahead and has been removed since.
                 return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: the same attempt is created again in the next sandbox.
-                _discard(runtime, made.id)
+                _discard(runtime, created.id)
                 return _container_refused(effect, "CreateContainerError", str(refusal))
             problem = f'failed to start container "{effect.container}": {refusal}'
             problem += rights.lacking(self._outside.host) if spec.privileged else ""
             if refusal.kind in ("unavailable", "timeout"):
                 # It may or may not run. Without an id, the same attempt is retried and finds out.
                 return _container_refused(effect, "RunContainerError", problem)
-            code = _code_of_failed_start(runtime, made.id)
-            return _container_refused(effect, "RunContainerError", problem, container_id=made.id, exit_code=code)
+            code = _code_of_failed_start(runtime, created.id)
+            return _container_refused(effect, "RunContainerError", problem, container_id=created.id, exit_code=code)
         if found.state == "exited":
             return container_dead(effect, found.id, found)
-        self._outside.begun.note(found.id, MainProcess.of(found))
+        self._outside.main_processes.note(found.id, MainProcess.of(found))
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
@@ -202,7 +202,7 @@ class ContainerWorker:
                 runtime,
                 context,
                 effect.id,
-                known=self._outside.begun.take(effect.id),
+                known=self._outside.main_processes.take(effect.id),
                 deadline=effect.deadline,
                 longest_seconds=effect.grace_period_seconds,
                 watched=watched if effect.with_pod else lambda _: nullcontext(),

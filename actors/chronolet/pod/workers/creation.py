@@ -56,38 +56,38 @@ def just_created(spec: SandboxSpec | ContainerSpec, container_id: str) -> Contai
 
 
 def start_once(
-    runtime: FencedRuntime, made: ContainerState, begun: Callable[[str], None] = lambda _id: None
+    runtime: FencedRuntime, created: ContainerState, started: Callable[[str], None] = lambda _id: None
 ) -> ContainerState:
-    """Start the container unless it was started before; returns its state, running or already dead. `begun` receives
+    """Start the container unless it was started before; returns its state, running or already dead. `started` receives
     its id as soon as it runs.
 
     A start whose answer was lost may have worked, so the runtime's present state decides. If the runtime does not
     report it, the Refusal is always `unavailable`, since the container may or may not run.
     """
-    if made.state != "created":
-        begun(made.id)
-        return made
+    if created.state != "created":
+        started(created.id)
+        return created
     try:
-        runtime.start(made.id)
+        runtime.start(created.id)
     except Refusal:
         with _unknown_unless_seen():
-            after = runtime.inspect(made.id)
+            after = runtime.inspect(created.id)
         if after is None or after.state not in ("running", "exited"):
             raise
-        begun(made.id)
+        started(created.id)
         return after
-    begun(made.id)
+    started(created.id)
     with _unknown_unless_seen():
-        return inspect_existing(runtime, made.id)
+        return inspect_existing(runtime, created.id)
 
 
 def start_if_needed(
-    runtime: FencedRuntime, container_id: str, begun: Callable[[str], None] = lambda _id: None
+    runtime: FencedRuntime, container_id: str, started: Callable[[str], None] = lambda _id: None
 ) -> ContainerState:
     """As `start_once`, for a container whose earlier start may have worked."""
     with _unknown_unless_seen():
         found = inspect_existing(runtime, container_id)
-    return start_once(runtime, found, begun)
+    return start_once(runtime, found, started)
 
 
 @contextmanager

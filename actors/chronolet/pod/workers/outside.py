@@ -60,7 +60,7 @@ class Outside(Struct, frozen=True):
     processes: Processes = field(default_factory=NoProcesses)
     created: KnownContainers[str] = field(default_factory=KnownContainers)
     """Digests of containers that were created ahead of their start."""
-    begun: KnownContainers[MainProcess] = field(default_factory=KnownContainers)
+    main_processes: KnownContainers[MainProcess] = field(default_factory=KnownContainers)
     """Main processes of the containers that were started."""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:

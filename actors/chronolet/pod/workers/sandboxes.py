@@ -64,20 +64,20 @@ class SandboxWorker:
         except SpecRefusal as refusal:
             return _refused(effect, str(refusal))
 
-        def started() -> ContainerState:
-            made = find_or_create(runtime, spec, make)
-            if made.state == "created":
-                context.send(signals.SandboxMade(subject=effect.subject, intent=effect.intent, id=made.id))
-            return start_once(runtime, made)
+        def create_and_start() -> ContainerState:
+            created = find_or_create(runtime, spec, make)
+            if created.state == "created":
+                context.send(signals.SandboxMade(subject=effect.subject, intent=effect.intent, id=created.id))
+            return start_once(runtime, created)
 
         try:
-            found = retry_after_restart(runtime, context, started, started)
+            found = retry_after_restart(runtime, context, create_and_start, create_and_start)
         except Refusal as refusal:
             self._discard(runtime, spec.name, spec.labels)
             return _refused(effect, str(refusal))
         if found.state == "exited":
             return _sandbox_down(effect, found.id, found)
-        outside.begun.note(found.id, MainProcess.of(found))
+        outside.main_processes.note(found.id, MainProcess.of(found))
         # On the host network the pod's address is the node's.
         host_ip = outside.host.address()
         return signals.SandboxUp(
@@ -124,7 +124,7 @@ class SandboxWorker:
                 runtime,
                 context,
                 effect.id,
-                known=self._outside.begun.take(effect.id),
+                known=self._outside.main_processes.take(effect.id),
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
                 # Not through the runtime: nobody needs its event of this signal, unlike that of an app's signal.

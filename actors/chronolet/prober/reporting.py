@@ -13,7 +13,7 @@ from chronolet_schemas import kube_events, prober
 from chronolet_schemas.envelope import Event
 
 
-def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
+def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded]:
     """The kubelet's KubeEvents for `event`. It records none for an unknown outcome without an error."""
     match event:
         case prober.ProbeFailed(unknown=False):
