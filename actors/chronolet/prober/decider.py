@@ -58,7 +58,7 @@ def decide(state: State, message: Message, now: int) -> Sequence[Event]:
     """The facts that follow from one message, each followed by its KubeEvents."""
     facts = tuple(_facts(state, message, now))
     if state.asked and not isinstance(message, pleg.ProbeKillReleased) and any(map(_settles, facts)):
-        facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_who(state)), *facts)
+        facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_identity(state)), *facts)
     return tuple(one for event in facts for one in (event, *reporting.kube_events_for(state, event)))
 
 
@@ -87,7 +87,7 @@ def _facts(state: State, message: Message, now: int) -> Iterable[Event]:  # noqa
         case pleg.ProbeKillReleased():
             return _released(state, message)
         case pod.ProbingWithdrawn():
-            return (prober.ProbeRemoved(**_who(state)),)
+            return (prober.ProbeRemoved(**_identity(state)),)
         case Due():
             return ()
         case _:
@@ -132,7 +132,7 @@ def _is_about(
 
 def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterator[Event]:
     """A changed definition applies immediately; another container, or another run, starts with the initial result."""
-    who: dict[str, Any] = {
+    identity: dict[str, Any] = {
         "pod": message.pod,
         "uid": message.uid,
         "container": message.container,
@@ -146,7 +146,7 @@ def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterato
         "field": message.field,
     }
     if not same or any(getattr(state, name) != value for name, value in definition.items()):
-        yield prober.ProbeAdded(change=state.change + 1 if same else 0, **definition, **who)
+        yield prober.ProbeAdded(change=state.change + 1 if same else 0, **definition, **identity)
     known = same and (state.id, state.started_at) == (message.id, message.started_at)
     if known and (message.started or not state.started):
         return
@@ -163,16 +163,16 @@ def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterato
             seed=f"{message.id}/{message.probe}",
         ),
         started=message.started,
-        **who,
+        **identity,
     )
     run: dict[str, Any] = {"attempt": message.attempt, "id": message.id, "started_at": message.started_at}
-    yield prober.ResultChanged(result=UNPROBED[message.probe], **run, **who)
+    yield prober.ResultChanged(result=UNPROBED[message.probe], **run, **identity)
 
 
 def _started(state: State, message: pod.ContainerProbed, now: int) -> Iterator[Event]:
     """A successful startup probe opens the gate: from now on the container counts as started."""
     if (message.probe, message.result) == ("Startup", "success") and not state.started:
-        yield prober.GateOpened(id=state.id, from_at=max(state.from_at, now), **_who(state))
+        yield prober.GateOpened(id=state.id, from_at=max(state.from_at, now), **_identity(state))
 
 
 def _stopping(state: State, message: pod.ContainerStopRequested) -> Iterator[Event]:
@@ -180,7 +180,7 @@ def _stopping(state: State, message: pod.ContainerStopRequested) -> Iterator[Eve
         return
     if message.reason in _OF_ITS_END and state.result != "success":
         yield _changed(state, "success")
-    yield prober.ProbingEnded(id=state.id, **_who(state))
+    yield prober.ProbingEnded(id=state.id, **_identity(state))
 
 
 def _runs_again(state: State, message: pod.ContainerExited) -> bool:
@@ -191,14 +191,14 @@ def _not_running(state: State, *, again: bool) -> Iterator[Event]:
     if state.result != "failure":
         yield _changed(state, "failure")
     if again:
-        yield prober.ProbingPaused(id=state.id, **_who(state))
+        yield prober.ProbingPaused(id=state.id, **_identity(state))
     else:
-        yield prober.ProbingEnded(id=state.id, **_who(state))
+        yield prober.ProbingEnded(id=state.id, **_identity(state))
 
 
 def _changed(state: State, result: prober.ProbeResult) -> Event:
     """A ResultChanged that no outcome caused."""
-    return prober.ResultChanged(result=result, **_run(state), **_who(state))
+    return prober.ResultChanged(result=result, **_run(state), **_identity(state))
 
 
 def _late(state: State, message: signals.ProbeLate) -> Iterator[Event]:
@@ -207,7 +207,7 @@ def _late(state: State, message: signals.ProbeLate) -> Iterator[Event]:
             id=state.id,
             late_milliseconds=message.late_milliseconds,
             agent_late_milliseconds=message.agent_late_milliseconds,
-            **_who(state),
+            **_identity(state),
         )
 
 
@@ -221,7 +221,11 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
     if counted == "error":
         if not state.errored or _reminds(state, now):
             yield prober.ProbeErrored(
-                id=state.id, at=message.at, milliseconds=message.milliseconds, output=_output(message), **_who(state)
+                id=state.id,
+                at=message.at,
+                milliseconds=message.milliseconds,
+                output=_output(message),
+                **_identity(state),
             )
         return
     threshold = state.definition.success_threshold if counted == "success" else state.definition.failure_threshold
@@ -246,7 +250,7 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
             output=_output(message),
             code=message.code,
             **_run(state),
-            **_who(state),
+            **_identity(state),
         )
 
 
@@ -261,7 +265,7 @@ def _unjudged(state: State, message: signals.ProbeOutcome) -> Event:
         stalled_milliseconds=message.stalled_milliseconds,
         short_of=message.short_of,
         output=_output(message),
-        **_who(state),
+        **_identity(state),
     )
 
 
@@ -273,7 +277,7 @@ def _kill_asked(state: State, message: signals.ProbeOutcome, consecutive: int, t
         output=_output(message),
         code=message.code,
         **_run(state),
-        **_who(state),
+        **_identity(state),
     )
 
 
@@ -288,7 +292,7 @@ def _released(state: State, message: pleg.ProbeKillReleased) -> Iterator[Event]:
             output=state.output,
             code=state.code,
             **_run(state),
-            **_who(state),
+            **_identity(state),
         )
 
 
@@ -302,7 +306,7 @@ def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, thre
         "output": _output(message),
         "code": message.code,
         "held": held,
-        **_who(state),
+        **_identity(state),
     }
     if counts_as(message.outcome) == "success":
         return prober.ProbeSucceeded(warning=message.outcome == "warning", **fields)
@@ -331,7 +335,7 @@ def _is_wanted(state: State, message: signals.ProbeOutcome | signals.ProbeLate) 
     return any(effect.intent == message.intent for effect in outstanding(state))
 
 
-def _who(state: State) -> dict[str, Any]:
+def _identity(state: State) -> dict[str, Any]:
     return {"pod": state.pod, "uid": state.uid, "container": state.container, "probe": state.probe}
 
 

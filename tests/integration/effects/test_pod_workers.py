@@ -189,7 +189,7 @@ def test_of_a_pod_that_is_over_starts_are_looked_for_and_none_is_made(world: Wor
     sandbox = world.sandbox(manifest)
     assert world.run(find_sandbox).id == sandbox.id
     effect = start_container(manifest, sandbox.id)
-    spec = specs.container(effect, manifest.spec.containers[0], specs.Making(node=NODE, cause="1-1"))
+    spec = specs.container(effect, manifest.spec.containers[0], specs.SpecInputs(node=NODE, cause="1-1"))
     created = world.runtime.create_container(spec)
     assert isinstance(world.run(find), signals.ContainerRefused)
     world.runtime.remove(created)
@@ -229,7 +229,7 @@ def test_what_an_earlier_cause_ran_is_the_attempt_and_what_it_never_started_give
     assert isinstance(dead, signals.ContainerDead)
     assert (dead.id, dead.exit_code) == (running.id, 137)
     world.runtime.remove(running.id)
-    spec = specs.container(effect, manifest.spec.containers[0], specs.Making(node=NODE, cause="1-1"))
+    spec = specs.container(effect, manifest.spec.containers[0], specs.SpecInputs(node=NODE, cause="1-1"))
     never_started = world.runtime.create_container(spec)
     fresh = world.run(effect, Context(cause="2-2"))
     assert isinstance(fresh, signals.ContainerUp)

@@ -1,6 +1,6 @@
 """Translates the answers of device plugins into a container's spec.
 
-Input: the plugins' answers, the engine, the host's CDI specifications. Output: `Given`; `Refusal`.
+Input: the plugins' answers, the engine, the host's CDI specifications. Output: `DeviceAdditions`; `Refusal`.
 Next: `containers`, `specs`. Source: pkg/kubelet/cm/devicemanager/manager.go (deviceRunContainerOptions) and
 kubelet_pods.go (GenerateRunContainerOptions).
 
@@ -25,7 +25,7 @@ _ALL = "rwm"
 """Docker's default permissions."""
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceAdditions(msgspec.Struct, frozen=True, kw_only=True):
     """Additions to a container beyond its manifest. `labels` record its devices."""
 
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -36,15 +36,15 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-def given(effect: wanted.ContainerEffect, knows_cdi: Callable[[], bool], cdi: Cdi) -> Given:
+def device_additions(effect: wanted.ContainerEffect, knows_cdi: Callable[[], bool], cdi: Cdi) -> DeviceAdditions:
     """The additions for an effect's devices. `knows_cdi` calls the engine, only when needed. Raises Refusal."""
     answer = effect.devices
     if not effect.device_ids:
-        return Given()
+        return DeviceAdditions()
     names = cdi_names(answer)
     by_engine = bool(names) and knows_cdi()
     edits = Edits() if by_engine else _edits(cdi, names)
-    return Given(
+    return DeviceAdditions(
         env={**edits.envs, **answer.envs},
         mounts=tuple(_mounts(answer.mounts, edits.mounts)),
         devices=tuple(_devices((*answer.devices, *edits.devices))),

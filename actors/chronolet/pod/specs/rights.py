@@ -1,6 +1,6 @@
 """Translates a container's security context into the runtime's user and security options.
 
-Input: a container's security context, its image's user, the host. Output: `Granted`; `ConfigRefusal`, `Refusal`.
+Input: a container's security context, its image's user, the host. Output: `GrantedRights`; `ConfigRefusal`, `Refusal`.
 Next: `containers`. Source: pkg/kubelet/kuberuntime/security_context_linux.go, dockershim's security_context.go and
 helpers_linux.go (getSeccompSecurityOpts).
 """
@@ -21,7 +21,7 @@ class ConfigRefusal(Exception):  # noqa: N818 - an answer that its caller expect
     """The container's configuration cannot be applied; the message is one line in the kubelet's words."""
 
 
-class Granted(msgspec.Struct, frozen=True, kw_only=True):
+class GrantedRights(msgspec.Struct, frozen=True, kw_only=True):
     """A container's rights, with the user and the security options resolved on this host."""
 
     rights: security.Rights = security.Rights()
@@ -29,7 +29,7 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True):
     options: Sequence[str] = ()
 
 
-def granted(pod: Pod, container: Container, host: Host, image: Callable[[], str]) -> Granted:
+def granted_rights(pod: Pod, container: Container, host: Host, image: Callable[[], str]) -> GrantedRights:
     """The container's rights on this host. `image` asks the runtime for the image's user, only when needed.
 
     Raises ConfigRefusal, and Refusal if a seccomp profile cannot be loaded.
@@ -39,7 +39,9 @@ def granted(pod: Pod, container: Container, host: Host, image: Callable[[], str]
     user = security.image_user(image()) if needed else security.ImageUser(0)
     if refused := security.breaks_non_root(requested, user, pod, container.name):
         raise ConfigRefusal(refused)
-    return Granted(rights=requested, user=security.user_of(requested, user), options=tuple(_options(requested, host)))
+    return GrantedRights(
+        rights=requested, user=security.user_of(requested, user), options=tuple(_options(requested, host))
+    )
 
 
 def lacking(host: Host) -> str:

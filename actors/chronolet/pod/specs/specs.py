@@ -14,8 +14,8 @@ from typing import Final, Literal
 import msgspec
 
 from chronolet.pod import wanted
-from chronolet.pod.specs.devices import Given, merged_mounts
-from chronolet.pod.specs.rights import Granted
+from chronolet.pod.specs.devices import DeviceAdditions, merged_mounts
+from chronolet.pod.specs.rights import GrantedRights
 from chronolet.pod.state import definitions
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
@@ -30,7 +30,7 @@ from chronolet_schemas.podspec import Container, EnvVarSource, Pod
 _PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
 
 
-class Making(msgspec.Struct, frozen=True, kw_only=True):
+class SpecInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The inputs of a container's spec that are not in its manifest."""
 
     node: str
@@ -38,8 +38,8 @@ class Making(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
     place: downward.Place = downward.Place()
     mounts: Sequence[Mount] = ()
-    granted: Granted = Granted()
-    given: Given = Given()
+    granted: GrantedRights = GrantedRights()
+    additions: DeviceAdditions = DeviceAdditions()
     holding: Holding = Holding()
     target_id: str = ""
     """The container whose processes an ephemeral container sees."""
@@ -75,24 +75,24 @@ def sandbox(
     )
 
 
-def container(effect: wanted.ContainerEffect, definition: Container, making: Making) -> ContainerSpec:
+def container(effect: wanted.ContainerEffect, definition: Container, inputs: SpecInputs) -> ContainerSpec:
     """The spec of one container. Raises UnknownReferenceError, TooLargeError."""
     owner = labels.Owner(
         pod=effect.pod,
         uid=effect.uid,
         container=effect.container,
         attempt=effect.attempt,
-        cause=making.cause,
-        run=making.run,
+        cause=inputs.cause,
+        run=inputs.run,
         spec_hash=effect.spec_hash,
     )
     spec = effect.manifest.spec
-    given = making.given
-    env = {**given.env, **environment(effect.manifest, definition, making.place, given.env)}
-    rights = making.granted.rights
+    additions = inputs.additions
+    env = {**additions.env, **environment(effect.manifest, definition, inputs.place, additions.env)}
+    rights = inputs.granted.rights
     wanted_spec = ContainerSpec(
         name=_name(owner),
-        labels={**given.labels, **labels.written(making.node, owner)},
+        labels={**additions.labels, **labels.written(inputs.node, owner)},
         sandbox_id=effect.sandbox_id,
         # The id and not the name: this image was checked, and its tag may have moved since.
         image=effect.image_id or definition.image,
@@ -100,31 +100,31 @@ def container(effect: wanted.ContainerEffect, definition: Container, making: Mak
         args=expansion.expand_all(definition.args, env),
         env=env,
         working_dir=definition.working_dir,
-        mounts=merged_mounts(making.mounts, given.mounts),
-        devices=given.devices,
-        cdi_devices=given.cdi_devices,
-        cpu_milli=container_limits.cpu_milli(definition, making.holding),
-        cpu_period_us=making.holding.period_us,
+        mounts=merged_mounts(inputs.mounts, additions.mounts),
+        devices=additions.devices,
+        cdi_devices=additions.cdi_devices,
+        cpu_milli=container_limits.cpu_milli(definition, inputs.holding),
+        cpu_period_us=inputs.holding.period_us,
         memory_bytes=resources.limits(definition).get("memory", 0),
         cpu_shares=_shares(definition),
         cgroup_parent=effect.cgroup_parent,
         oom_score_adj=max(
-            qos_class.oom_score_adj(spec, definition, making.place.memory_bytes), making.place.least_oom_score_adj
+            qos_class.oom_score_adj(spec, definition, inputs.place.memory_bytes), inputs.place.least_oom_score_adj
         ),
-        pid=_processes(effect, making.target_id),
+        pid=_processes(effect, inputs.target_id),
         host_ipc=spec.host_ipc,
         tty=definition.tty,
         stdin=definition.stdin,
         stdin_once=definition.stdin_once,
-        user=making.granted.user,
-        groups=(*rights.groups, *given.groups),
+        user=inputs.granted.user,
+        groups=(*rights.groups, *additions.groups),
         privileged=rights.privileged,
         cap_add=rights.add,
         cap_drop=rights.drop,
         read_only_root=rights.read_only_root,
-        security_options=making.granted.options,
+        security_options=inputs.granted.options,
         stop_signal=definition.lifecycle.stop_signal if definition.lifecycle else "",
-        held=container_limits.beside(needs(spec), definition.name, making.holding),
+        held=container_limits.beside(needs(spec), definition.name, inputs.holding),
     )
     return msgspec.structs.replace(wanted_spec, labels={**wanted_spec.labels, labels.DIGEST: _digest(wanted_spec)})
 
@@ -137,9 +137,9 @@ def _digest(spec: ContainerSpec) -> str:
 
 
 def environment(
-    manifest: Pod, definition: Container, place: downward.Place, given: Mapping[str, str] = MappingProxyType({})
+    manifest: Pod, definition: Container, place: downward.Place, more: Mapping[str, str] = MappingProxyType({})
 ) -> Mapping[str, str]:
-    """A container's environment variables. `given`: those of device plugins, which count for the size limits.
+    """A container's environment variables. `more`: those of device plugins, which count for the size limits.
 
     Raises UnknownReferenceError, and TooLargeError before building them if the variables, the command and the arguments
     exceed the limits.
@@ -148,7 +148,7 @@ def environment(
     def resolved(source: EnvVarSource) -> str:
         return downward.value(source, manifest, definition, place)
 
-    expanded_sizes.check(definition, expanded_sizes.environment_sizes(definition.env, resolved, given))
+    expanded_sizes.check(definition, expanded_sizes.environment_sizes(definition.env, resolved, more))
     return expansion.environment(definition.env, resolved)
 
 

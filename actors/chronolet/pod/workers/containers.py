@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import mounting, rights, specs
-from chronolet.pod.specs.devices import given
+from chronolet.pod.specs.devices import device_additions
 from chronolet.pod.specs.rights import ConfigRefusal
 from chronolet.pod.state import STATUS_UNKNOWN
 from chronolet.pod.workers.creation import find_or_create, just_created, start_if_needed, start_once
@@ -93,7 +93,7 @@ class ContainerWorker:
             problem = f"{effect.pod}: the manifest has no container {effect.container!r}"
             return _container_refused(effect, "CreateContainerConfigError", problem)
         try:
-            return specs.container(effect, definition, self._making(runtime, effect, definition, context))
+            return specs.container(effect, definition, self._spec_inputs(runtime, effect, definition, context))
         except (ConfigRefusal, UnknownReferenceError, TooLargeError) as refusal:
             return _container_refused(effect, "CreateContainerConfigError", str(refusal))
         except VolumeRefusal as refusal:
@@ -101,9 +101,9 @@ class ContainerWorker:
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
 
-    def _making(
+    def _spec_inputs(
         self, runtime: FencedRuntime, effect: wanted.ContainerEffect, definition: Container, context: EffectContext
-    ) -> specs.Making:
+    ) -> specs.SpecInputs:
         """The inputs of the spec that are not in the manifest. Raises ConfigRefusal, TooLargeError, VolumeRefusal,
         Refusal.
         """
@@ -113,20 +113,20 @@ class ContainerWorker:
             found = runtime.image(effect.image_id or definition.image)
             return found.user if found is not None else ""
 
-        granted = rights.granted(effect.manifest, definition, outside.host, image_user)
+        granted = rights.granted_rights(effect.manifest, definition, outside.host, image_user)
         place = outside.place(effect)
         context.fence("volumes.prepare")
         env = specs.environment(effect.manifest, definition, place)
         mounts = mounting.mounts(outside, effect, definition, place, env)
         context.done("volumes.prepare")
-        return specs.Making(
+        return specs.SpecInputs(
             node=outside.node,
             cause=context.cause,
             run=outside.run(),
             place=place,
             mounts=mounts,
             granted=granted,
-            given=given(effect, lambda: runtime.engine().knows_cdi, outside.cdi),
+            additions=device_additions(effect, lambda: runtime.engine().knows_cdi, outside.cdi),
             holding=outside.holding,
             target_id=_target(runtime, outside.node, effect, definition),
         )
