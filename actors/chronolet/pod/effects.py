@@ -22,7 +22,7 @@ from chronolet.pod.workers.hooks import HookWorker
 from chronolet.pod.workers.lookup import FindWorker
 from chronolet.pod.workers.outside import Outside
 from chronolet.pod.workers.sandboxes import SandboxWorker
-from chronolet.pod.workers.spec_files import keeping_the_end
+from chronolet.pod.workers.spec_files import record_end_first
 from chronolet.pod.workers.stops_first import StopsFirst
 from chronolet_schemas.envelope import Signal
 
@@ -78,7 +78,7 @@ def jobs(outside: Outside, at_once: AtOnce = _AS_MANY) -> Mapping[type[Effect], 
         wanted.ReadExit: Job(exits.read, _READ_SECONDS),
         wanted.Cleanup: Job(first.cleanups(sandboxes.cleanup), _REMOVE_SECONDS, _lane("cleanup")),
     }
-    return {effect: replace(job, run=keeping_the_end(outside.specs, job.run)) for effect, job in plain.items()}
+    return {effect: replace(job, run=record_end_first(outside.specs, job.run)) for effect, job in plain.items()}
 
 
 def _stop_seconds(effect: wanted.StopSandbox | wanted.StopContainer) -> float:

@@ -8,7 +8,7 @@ prober_manager.go, results/results_manager.go.
     probed, or not yet   an outcome                ProbeSucceeded, ProbeFailed; at a threshold ResultChanged
     probed               a threshold, see `_held`  held: not probed until another container takes over
     probed               pod.ContainerExited       ResultChanged to failure; ProbingPaused, or ProbingEnded if final
-    probed               pod.ContainerStopRequested  ProbingEnded (Liveness, Startup); Readiness is probed to the end
+    probed               its stop is requested     ProbingEnded (Liveness, Startup); readiness is probed to the end
     paused, held, ended  pod.ProbingRequested      ProbingBegan with another container
     any                  pod.ProbingWithdrawn      removed
 

@@ -44,7 +44,7 @@ class Turns:
 
     @contextmanager
     def turn(self, context: EffectContext, image: str, spans: Spans) -> Iterator[None]:
-        """Wait in the queue, then hold a slot for the length of the block. Raises `Fenced` if cancelled meanwhile."""
+        """Wait in the queue, then hold a slot while the block runs. Raises `Fenced` if cancelled meanwhile."""
         mine = _Pull(image)
         queue = self._queued(mine)
         try:
@@ -131,7 +131,7 @@ class Watch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Watch the pull for the length of the block."""
+        """Watch the pull while the block runs."""
         thread = threading.Thread(target=self._watch, name="pull's watch", daemon=True)
         thread.start()
         try:

@@ -15,7 +15,7 @@ from chronolet_schemas.envelope import Signal
 log = structlog.get_logger("chronolet.pod")
 
 
-def keeping_the_end(specs: Specs, worker: Worker) -> Worker:
+def record_end_first(specs: Specs, worker: Worker) -> Worker:
     """Wrap a worker so that it first stores that the pod is ending, if it is. Otherwise a new log, which does not know
     of that, would start the stopped containers again.
     """
