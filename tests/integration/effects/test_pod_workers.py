@@ -14,7 +14,7 @@ from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.kernel.effects.runner import Fenced
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import specs
-from chronolet.pod.workers import patience, stopping
+from chronolet.pod.workers import runtime_restart, stopping
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.processes import NoProcesses, Processes
 from chronolet.ports.runtime.runtime import Runtime, SandboxSpec
@@ -580,7 +580,7 @@ def test_a_read_only_host_path_is_seen_and_not_written(world: World, tmp_path: P
 def test_a_start_goes_on_when_the_engine_is_back(
     world: World, docker_engine: PrivateDocker, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", HANG_SECONDS)
     manifest = pod(container(*OBEDIENT))
     for effect in (start_sandbox(manifest), None):
         wanted_now = effect or start_container(manifest, world.sandbox(manifest).id)
@@ -600,7 +600,7 @@ def test_a_start_goes_on_when_the_engine_is_back(
 def test_an_engine_killed_in_the_middle_leaves_one_container_after_all(
     world: World, docker_engine: PrivateDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", 0.5)
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)
     effect = start_container(manifest, sandbox.id)

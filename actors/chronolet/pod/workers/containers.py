@@ -20,7 +20,7 @@ from chronolet.pod.state import STATUS_UNKNOWN
 from chronolet.pod.workers.creation import find_or_create, just_created, start_if_needed, start_once
 from chronolet.pod.workers.known_containers import MainProcess
 from chronolet.pod.workers.outside import Outside
-from chronolet.pod.workers.patience import retry_after_restart
+from chronolet.pod.workers.runtime_restart import retry_after_restart
 from chronolet.pod.workers.stopping import stop_container
 from chronolet.ports.pods.specs import SpecRefusal
 from chronolet.ports.pods.volumes import VolumeRefusal

@@ -15,7 +15,7 @@ from chronolet.pod.workers import images
 from chronolet.pod.workers.creation import find_or_create, start_once
 from chronolet.pod.workers.known_containers import MainProcess
 from chronolet.pod.workers.outside import Outside, milliseconds_now
-from chronolet.pod.workers.patience import retry_after_restart
+from chronolet.pod.workers.runtime_restart import retry_after_restart
 from chronolet.pod.workers.stopping import stop_container
 from chronolet.ports.pods.specs import SpecRefusal
 from chronolet.ports.pods.volumes import VolumeRefusal
