@@ -21,7 +21,7 @@ from chronolet.pleg import decider as pleg_decider
 from chronolet.pod.planning import probing, starting
 from chronolet.pod.status import status
 from chronolet.ports.kube_sinks import Outcome
-from chronolet.prober import decider, schedule, telling, worker
+from chronolet.prober import decider, reporting, schedule, worker
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 from tests.conformance.drivers import probe_handlers
@@ -74,9 +74,9 @@ BREAKS: dict[str, Break] = {
         "http_status_304",
     ),
     "a warning is not reported": Break(
-        telling, "tell", lambda *_: (), "probes", "http_redirect_other_host_not_followed"
+        reporting, "kube_events_for", lambda *_: (), "probes", "http_redirect_other_host_not_followed"
     ),
-    "errors are not tried again": Break(worker, "asks_again", lambda *_: False, "probes", "error_then_success"),
+    "errors are not tried again": Break(worker, "should_retry", lambda *_: False, "probes", "error_then_success"),
     "an error of the health service is taken for one of the asking": Break(
         health, "_checked", lambda *_: ("error", "", False), "probes", "grpc_unimplemented"
     ),

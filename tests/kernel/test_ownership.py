@@ -308,7 +308,7 @@ def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
         assert process._supervisor is not None
         process._supervisor.tell(notices.BackOffOver(CHORE))
         scratch.wait_until(lambda: line.calls.count("acquire") >= before + 3, "tries, two by itself")
-    assert [entry["shard"] for entry in said if entry["event"] == "shard left alone"] == ["chore"]
+    assert [entry["shard"] for entry in logged if entry["event"] == "shard quarantined"] == ["chore"]
     there.set()
     scratch.wait_until(lambda: owner(rig) == process.id, "the shard, once its history is here")
     scratch.wait_until(lambda: not process.left_alone(), "nothing to be left alone any more")

@@ -42,8 +42,8 @@ class EffectContext(Protocol):
     def fence(self, point: str) -> None:
         """Check that the effect may still act. Call it before every external call, with the call's name.
 
-        Raises `LostOwnership` if the effect was cancelled, or if the process's lease is not known to be valid by the process's
-        own monotonic clock. Also passes the crash point `effect/before <point>` (see `faults`).
+        Raises `LostOwnership` if the effect was cancelled, or if the process's lease is not known to be valid by the
+        process's own monotonic clock. Also passes the crash point `effect/before <point>` (see `faults`).
         """
 
     def done(self, point: str) -> None:

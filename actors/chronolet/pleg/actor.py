@@ -1,6 +1,6 @@
 """The pleg kind: one entity for the node, with two standing effects.
 
-Comes in: the workers, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+Input: the workers, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Message
 
 NODE = "node"
-"""The key of the one entity."""
+"""Key of the only entity."""
 
 
 def _node(_message: Message) -> Sequence[str]:
@@ -28,8 +28,10 @@ def kind(
     policy: Policy = Policy(),  # noqa: B008 - frozen
     ahead: Callable[[], None] | None = None,
 ) -> Kind[State]:
-    """The Kind; `standing` are the jobs of FollowRuntime and Relist, bound to a runtime; `node` is its name; `policy`
-    says how kills for failed probes are held back; `ahead` begins the first listing.
+    """Build the pleg Kind for the node named `node`.
+
+    `standing`: the jobs of FollowRuntime and Relist, bound to a runtime. `policy`: how kills for failed probes are held
+    back. `ahead`: starts the first listing during recovery.
     """
     return Kind(
         name="pleg",

@@ -1,9 +1,9 @@
-"""What runs: notices and listings of the runtime become facts. Pure.
+"""Pleg's decider: turns notices and listings of the runtime into container events. Pure.
 
-Comes in: `signals` of the two standing effects, and what ran before the log (`pleg.AdoptContainers`). Goes out: events
-of `pleg`. Next: `pod`, the prober, the collectors.
-Liveness and startup kills that wait are here as well, for a node has one pleg: `holding_back`.
-Source: pkg/kubelet/pleg/generic.go, evented.go. A signal that tells nothing new yields nothing.
+Input: `signals` of the two standing effects; `pleg.AdoptContainers` for containers older than the log. Output: events
+of `pleg`; none for a signal without news. Next: `pod`, the prober, the collectors.
+It also queues held liveness and startup kills (`holding_back`), because a node has exactly one pleg.
+Source: pkg/kubelet/pleg/generic.go, evented.go.
 """
 
 from __future__ import annotations
@@ -20,40 +20,48 @@ from chronolet.pleg import holding_back, signals, wanted
 from chronolet.pleg.evolve import evolve
 from chronolet.pleg.health import ill_from, illness
 from chronolet.pleg.holding_back import Policy
+from chronolet.pleg.reporting import kube_events_for
 from chronolet.pleg.runs import is_news
 from chronolet.pleg.state import Run, State
-from chronolet.pleg.telling import tell
-from chronolet.pleg.transitions import Seen as SeenState
-from chronolet.pleg.transitions import computed
+from chronolet.pleg.transitions import Phase, computed
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
 
 _KILLED = 137
-"""Exit code of what a KILL ended; also what the kubelet writes where nobody knows the exit code."""
+"""Exit code after SIGKILL; the kubelet also writes it when the exit code is unknown."""
 
 MOST_EVENTS = 1000
-"""What one listing may tell at once, as many as the kubelet's channel holds. There the rest is lost."""
+"""Most container events of one listing: the capacity of the kubelet's channel. The kubelet drops the rest; we put it
+off."""
 
-_SaidOfEach = signals.Noticed | signals.Relisted | pleg.AdoptContainers
-Said = _SaidOfEach | signals.StreamOpened | signals.StreamBroken | signals.RelistFailed | holding_back.Heard | Due
-"""All that pleg is told."""
+_ContainerMessage = signals.Noticed | signals.Relisted | pleg.AdoptContainers
+Message = (
+    _ContainerMessage
+    | signals.StreamOpened
+    | signals.StreamBroken
+    | signals.RelistFailed
+    | holding_back.ProberMessage
+    | Due
+)
+"""Every message that pleg handles."""
 
 
-def decide(node: str, policy: Policy, state: State, message: Said, now: int) -> Sequence[Event]:
-    """The facts that are new in a signal, each with what the kubelet tells because of it."""
-    return tuple(one for event in _facts(policy, state, message, now) for one in (event, *tell(node, state, event)))
+def decide(node: str, policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
+    """The new facts in a message, each followed by the KubeEvents that the kubelet would record for it."""
+    facts = _facts(policy, state, message, now)
+    return tuple(one for event in facts for one in (event, *kube_events_for(node, state, event)))
 
 
-def _facts(policy: Policy, state: State, message: Said, now: int) -> Sequence[Event]:
+def _facts(policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
     match message:
         case prober.ProbeUnjudged() | prober.KillAsked() | prober.KillWithdrawn():
-            return holding_back.heard(policy, state.probe_kills, message, now)
+            return holding_back.handle(policy, state.probe_kills, message, now)
         case signals.Noticed() | signals.Relisted() | pleg.AdoptContainers():
-            return _of_each(state, message)
+            return _container_events(state, message)
         case signals.RelistFailed():
             return () if state.relist == "failing" else tuple(_relist_fails(message, now))
         case Due():
-            return tuple(_rings(policy, state, max(now, message.at)))
+            return tuple(_on_due(policy, state, max(now, message.at)))
         case signals.StreamOpened():
             return (_followed(message),)
         case signals.StreamBroken():
@@ -62,7 +70,7 @@ def _facts(policy: Policy, state: State, message: Said, now: int) -> Sequence[Ev
             assert_never(message)
 
 
-def _of_each(state: State, message: _SaidOfEach) -> Sequence[Event]:
+def _container_events(state: State, message: _ContainerMessage) -> Sequence[Event]:
     match message:
         case signals.Noticed():
             return tuple(_noticed(state, message))
@@ -77,9 +85,9 @@ def _of_each(state: State, message: _SaidOfEach) -> Sequence[Event]:
 def _noticed(state: State, notice: signals.Noticed) -> Iterator[Event]:
     if notice.action == "oom":
         if notice.id in state.containers and notice.id not in state.out_of_memory:
-            yield pleg.OutOfMemory(**_who(notice))
+            yield pleg.OutOfMemory(**_identity(notice))
     elif notice.action != "create":
-        # What is created is about to start: its start is the news. One that never starts is found by the relist.
+        # A created container is about to start; its start is the news. The relist finds one that never starts.
         yield from _news(state, _as_seen(notice))
 
 
@@ -105,37 +113,37 @@ def _relist_fails(message: signals.RelistFailed, now: int) -> Iterator[Event]:
     yield pleg.RelistFailing(
         error=message.error, last_listed_at=message.last_listed_at, threshold_milliseconds=threshold
     )
-    if said := illness(message.last_listed_at or None, now, threshold):
-        yield pleg.Unhealthy(message=said)
+    if reason := illness(message.last_listed_at or None, now, threshold):
+        yield pleg.Unhealthy(message=reason)
 
 
 def _listing_news(state: State, message: signals.Relisted) -> Sequence[Event]:
-    """What is new in a listing: of containers at most MOST_EVENTS, and of pods whether they can be inspected."""
+    """The news in a listing: at most MOST_EVENTS container events, and which pods became readable or unreadable."""
     found = tuple(_all_news(state, message.seen))
-    told = found[:MOST_EVENTS]
-    put_off = len(found) - len(told)
-    return (*told, *_pods(state, message, told), *([pleg.EventsPutOff(count=put_off)] if put_off else ()))
+    reported = found[:MOST_EVENTS]
+    put_off = len(found) - len(reported)
+    return (*reported, *_pods(state, message, reported), *([pleg.EventsPutOff(count=put_off)] if put_off else ()))
 
 
-def _pods(state: State, message: signals.Relisted, told: Sequence[pleg.ContainerEvent]) -> Iterator[Event]:
+def _pods(state: State, message: signals.Relisted, reported: Sequence[pleg.ContainerEvent]) -> Iterator[Event]:
     unread = {one.uid: one for one in message.unread}
     for uid, one in unread.items():
         if uid not in state.unread:
             yield pleg.PodUnreadable(pod=one.pod, uid=uid, error=one.error)
     if message.partial:
         return
-    changed = {event.uid for event in told}
+    changed = {event.uid for event in reported}
     for uid, known in sorted(state.unread.items()):
         if uid not in unread:
             yield pleg.PodReadable(pod=known.pod, uid=uid, changed=uid in changed)
 
 
 def _as_seen(notice: signals.Noticed) -> signals.Seen:
-    """A notice as the state that it tells of."""
+    """The container state that a notice implies."""
     match notice.action:
         case "start":
             return signals.Seen(
-                state="running", started_at=notice.started_at or notice.at, detailed=False, **_who(notice)
+                state="running", started_at=notice.started_at or notice.at, detailed=False, **_identity(notice)
             )
         case "die":
             return signals.Seen(
@@ -143,10 +151,10 @@ def _as_seen(notice: signals.Noticed) -> signals.Seen:
                 exit_code=notice.exit_code,
                 started_at=notice.started_at,
                 finished_at=notice.finished_at or notice.at,
-                **_who(notice),
+                **_identity(notice),
             )
         case _:
-            return signals.Seen(state="removed", **_who(notice))
+            return signals.Seen(state="removed", **_identity(notice))
 
 
 def _all_news(state: State, seen: Sequence[signals.Seen]) -> Iterator[pleg.ContainerEvent]:
@@ -155,48 +163,48 @@ def _all_news(state: State, seen: Sequence[signals.Seen]) -> Iterator[pleg.Conta
 
 
 def _news(state: State, seen: signals.Seen) -> Iterator[pleg.ContainerEvent]:
-    """The events of one claim about one container, against what was known before the message."""
+    """The events of one observation of one container, compared with the state before the message."""
     run = state.containers.get(seen.id)
     if not is_news(run, seen):
         return
     if run is not None:
-        # What is gone has no labels to ask: its identity is the one that was written down.
+        # A removed container has no labels left to read, so its identity comes from the state.
         seen = replace(seen, pod=run.pod, uid=run.uid, container=run.container, attempt=run.attempt)
-    who, after = _who(seen), _after(seen)
-    # A new run of the same id may be found in the very state of the last one.
-    for word in computed(_before(run), after) or computed("absent", after):
-        match word:
+    identity, after = _identity(seen), _after(seen)
+    # A new run of the same id may be in the same state as the run before it.
+    for happened in computed(_before(run), after) or computed("absent", after):
+        match happened:
             case "started":
-                yield pleg.ContainerStarted(started_at=seen.started_at, **who)
+                yield pleg.ContainerStarted(started_at=seen.started_at, **identity)
             case "died":
-                yield _died(state, run, seen, who)
+                yield _died(state, run, seen, identity)
             case "removed":
-                yield pleg.ContainerRemoved(**who)
+                yield pleg.ContainerRemoved(**identity)
             case "changed":
-                yield pleg.ContainerChanged(state=seen.state, **who)
+                yield pleg.ContainerChanged(state=seen.state, **identity)
             case _:
-                assert_never(word)
+                assert_never(happened)
 
 
-def _before(run: Run | None) -> SeenState:
+def _before(run: Run | None) -> Phase:
     if run is None:
         return "absent"
     return "unknown" if run.unknown or not run.state else run.state
 
 
-def _after(seen: signals.Seen) -> SeenState:
+def _after(seen: signals.Seen) -> Phase:
     return "absent" if seen.state == "removed" else seen.state
 
 
-def _died(state: State, run: Run | None, seen: signals.Seen, who: dict[str, Any]) -> pleg.ContainerEvent:
-    # Absence is no exit code: the number is what the kubelet shows, the reason says that nobody knows.
+def _died(state: State, run: Run | None, seen: signals.Seen, identity: dict[str, Any]) -> pleg.ContainerEvent:
+    # An absent container has no exit code: show the kubelet's number, with a reason that marks it as unknown.
     gone = seen.state == "removed"
     return pleg.ContainerDied(
         exit_code=_KILLED if gone else seen.exit_code,
         reason="ContainerStatusUnknown" if gone else _reason(state, seen),
         started_at=seen.started_at or (run.started_at if run else 0),
         finished_at=seen.finished_at,
-        **who,
+        **identity,
     )
 
 
@@ -206,7 +214,7 @@ def _reason(state: State, seen: signals.Seen) -> str:
     return seen.reason or ("Completed" if seen.exit_code == 0 else "Error")
 
 
-def _who(message: signals.Seen | signals.Noticed) -> dict[str, Any]:
+def _identity(message: signals.Seen | signals.Noticed) -> dict[str, Any]:
     return {
         "pod": message.pod,
         "uid": message.uid,
@@ -216,16 +224,16 @@ def _who(message: signals.Seen | signals.Noticed) -> dict[str, Any]:
     }
 
 
-def _rings(policy: Policy, state: State, now: int) -> Iterator[Event]:
+def _on_due(policy: Policy, state: State, now: int) -> Iterator[Event]:
     ill_at = _ill_at(state)
     if ill_at is not None and ill_at <= now:
         yield pleg.Unhealthy(message=illness(state.listed_at, now, state.threshold_milliseconds))
-    yield from holding_back.rings(policy, state.probe_kills, now)
+    yield from holding_back.on_due(policy, state.probe_kills, now)
 
 
 def due(policy: Policy, state: State) -> int | None:
-    """When pleg becomes unhealthy if no listing works until then, or what `holding_back` is due to do. Looking again is
-    the standing effects' business.
+    """The earlier of: when pleg becomes unhealthy unless a listing succeeds first, and `holding_back`'s next action.
+    The standing effects schedule their own listings.
     """
     times = (_ill_at(state), holding_back.due(policy, state.probe_kills))
     return min((at for at in times if at is not None), default=None)
@@ -238,7 +246,7 @@ def _ill_at(state: State) -> int | None:
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """The two standing effects, always."""
+    """The two standing effects, in every state."""
     return (
         wanted.FollowRuntime(subject="stream", intent="follow"),
         wanted.Relist(subject="relist", intent=f"relist/{state.anew}", known=tuple(sorted(state.containers))),
@@ -246,7 +254,7 @@ def outstanding(state: State) -> Sequence[Effect]:
 
 
 def decider(node: str, policy: Policy = Policy()) -> Decider[State]:  # noqa: B008 - frozen
-    """The decider of the node of that name."""
+    """The decider of the node named `node`."""
     return Decider(
         initial=State(),
         decide=functools.partial(decide, node, policy),
@@ -257,4 +265,4 @@ def decider(node: str, policy: Policy = Policy()) -> Decider[State]:  # noqa: B0
 
 
 DECIDER: Decider[State] = decider("")
-"""Enough to fold a history."""
+"""A decider without node name or policy, for folding a history."""

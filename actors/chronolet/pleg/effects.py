@@ -1,7 +1,7 @@
-"""The two ways by which pleg learns what runs: the runtime's notices, and its listing.
+"""The workers of pleg's two standing effects: one follows the runtime's notices, one lists its containers.
 
-Comes in: `wanted.FollowRuntime` and `wanted.Relist`. Goes out: `signals`. Next: `decider`. Answers to
-pkg/kubelet/pleg/evented.go and generic.go. Notices are fast and may be lost; the listing is the truth.
+Input: `wanted.FollowRuntime` and `wanted.Relist`. Output: `signals`. Next: `decider`. Notices are fast and may be lost;
+the listing is authoritative. Source: pkg/kubelet/pleg/evented.go and generic.go.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chronolet.ports.runtime.streams import Stream
 log = structlog.get_logger("chronolet.pleg")
 
 STEADY_SECONDS = 10.0
-"""Between two listings while the stream tells everything."""
+"""Interval between two listings while the stream is open."""
 THRESHOLD_SECONDS = 180.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
@@ -33,19 +33,20 @@ _SLICE_SECONDS = 1.0
 
 
 class Link(Struct):
-    """What the stream tells the listing: whether it stands, how often it was opened, and to look at once.
+    """State shared by the two workers. `standing`: the stream is open; `opened`: how often it was opened; `relist_now`:
+    wakes the listing.
 
-    `destroyed` are the ids whose end was noticed while a listing may have been under way: what that listing saw of
-    them is older than their end. `noticed` are those that ran or died since the last listing and are not known to be
-    destroyed: that notice may be lost with the engine. `telling` keeps the two from sending past each other.
+    `destroyed`: ids whose removal was noticed while a listing may have been running, so what that listing saw of them
+    is outdated. `noticed`: ids that started or died since the last listing, without a notice of their removal, which
+    may be lost with the engine. `sending` serializes the signals of the two workers.
     """
 
     standing: bool = False
     opened: int = 0
-    look: threading.Event = field(default_factory=threading.Event)
+    relist_now: threading.Event = field(default_factory=threading.Event)
     destroyed: set[str] = field(default_factory=set)
     noticed: set[str] = field(default_factory=set)
-    telling: threading.Lock = field(default_factory=threading.Lock)
+    sending: threading.Lock = field(default_factory=threading.Lock)
 
 
 def jobs(
@@ -59,9 +60,11 @@ def jobs(
     endpoint: str = "",
     ahead: Ahead | None = None,
 ) -> Mapping[type[Effect], Job]:
-    """The standing effects of the pleg kind. `steady_seconds` is the listing's period while the stream stands,
-    `threshold_seconds` how old the last one may be while pleg is healthy; `run` is the log's, `boot_id` the machine's,
-    `endpoint` the address at which the runtime was reached; `ahead` may have begun the first listing.
+    """The standing effects of the pleg kind.
+
+    `steady_seconds`: the listing's period while the stream is open. `threshold_seconds`: maximum age of the last
+    successful listing for pleg to be healthy. `run`: the log's run; `boot_id`: the machine's; `endpoint`: the runtime's
+    address. `ahead`: may hold an early first listing.
     """
     link = Link()
     following = Following(runtime, node, link, run, Origin(boot_id, endpoint))
@@ -70,7 +73,7 @@ def jobs(
 
 
 class Origin(NamedTuple):
-    """Which machine and which engine the notices come from, as StreamOpened records it."""
+    """The machine and the engine address that the notices come from, for StreamOpened."""
 
     boot_id: str
     endpoint: str
@@ -96,30 +99,30 @@ class Following:
         self._run = run
         self._origin = origin
         self._since: int | None = None
-        """The time of the last notice: where the next stream goes on, as far back as the engine remembers."""
+        """Time of the last notice. The next stream resumes there, as far back as the engine's memory reaches."""
 
     def follow(self, effect: wanted.FollowRuntime, context: EffectContext) -> None:
-        """Until it is no longer wanted: follows, and when the stream breaks, says so and follows again."""
+        """Follow the stream until cancelled; report a break once and reopen the stream with back-off."""
         del effect
-        pause, said = _FIRST_PAUSE_SECONDS, ""
+        pause, reported = _FIRST_PAUSE_SECONDS, ""
         while not context.cancelled.is_set():
             context.fence("docker.events")
             opened = self._link.opened
             try:
                 self._stream(context)
             except Refusal as refusal:
-                if self._link.opened > opened or str(refusal) != said:
-                    said = str(refusal)
-                    log.warning("no notices of what runs; trying again", error=said)
-                    context.send(signals.StreamBroken(error=said))
+                if self._link.opened > opened or str(refusal) != reported:
+                    reported = str(refusal)
+                    log.warning("runtime event stream lost, retrying", error=reported)
+                    context.send(signals.StreamBroken(error=reported))
             finally:
                 self._link.standing = False
-                self._link.look.set()
+                self._link.relist_now.set()
             pause = _FIRST_PAUSE_SECONDS if self._link.opened > opened else min(pause * 2, _LONGEST_PAUSE_SECONDS)
             context.cancelled.wait(pause)
 
     def _stream(self, context: EffectContext) -> None:
-        """One stream to its end."""
+        """Open one stream and send its notices until it ends."""
         engine = self._runtime.engine()
         over = threading.Event()
 
@@ -128,21 +131,21 @@ class Following:
             first = self._link.opened == 0
             self._link.opened += 1
             self._link.standing = True
-            self._link.look.set()
-            log.info("following what runs", server=f"{engine.name} {engine.version}")
+            self._link.relist_now.set()
+            log.info("runtime event stream open", server=f"{engine.name} {engine.version}")
             context.send(self._origin.opened(engine, first=first))
 
         try:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):
                 self._since = notice.at
-                with self._link.telling:
+                with self._link.sending:
                     self._note(notice)
-                    _tell(notice, context, self._run())
+                    _send_notice(notice, context, self._run())
         finally:
             over.set()
 
     def _note(self, notice: Notice) -> None:
-        """Remember which containers the next listing must look up, and which of its findings are outdated."""
+        """Record which containers the next listing must look up and which of its results are outdated."""
         if notice.action == "destroy":
             self._link.destroyed.add(notice.id)
             self._link.noticed.discard(notice.id)
@@ -151,14 +154,14 @@ class Following:
 
 
 def _close_when_cancelled(stream: Stream, context: EffectContext, over: threading.Event) -> None:
-    """The reader sleeps in the kernel: somebody else has to end it."""
+    """Close the stream once the effect is cancelled: its reader blocks in a system call and cannot check by itself."""
     while not over.wait(_SLICE_SECONDS):
         if context.cancelled.is_set():
             stream.close()
             return
 
 
-def _tell(notice: Notice, context: EffectContext, run: str) -> None:
+def _send_notice(notice: Notice, context: EffectContext, run: str) -> None:
     owner = labels.read(notice.labels)
     if owner is None:
         return
@@ -173,7 +176,7 @@ def _tell(notice: Notice, context: EffectContext, run: str) -> None:
             at=notice.at,
             exit_code=notice.exit_code,
         ),
-        # A position in a log that was lost is none in this one.
+        # A position in a lost log means nothing in this one.
         cause=owner.cause if owner.run == run else "",
     )
 
@@ -200,11 +203,11 @@ class Listing:
         self._listed_at = 0
 
     def list(self, effect: wanted.Relist, context: EffectContext) -> None:
-        """Until it is no longer wanted: at once, then every period, and at once when the stream asks for it."""
+        """List until cancelled: immediately, then every period, and whenever the stream opens or breaks."""
         with Relisting(self._runtime, self._node, effect.known) as relisting:
             opened, trusted_from = self._link.opened, time.monotonic()
             while not context.cancelled.is_set():
-                self._link.look.clear()
+                self._link.relist_now.clear()
                 old = time.monotonic() - trusted_from >= effect.event_driven_period_seconds
                 if old or opened != self._link.opened:
                     opened, trusted_from = self._link.opened, time.monotonic()
@@ -223,25 +226,25 @@ class Listing:
                 self._wait(context, self._steady_seconds if self._link.standing else effect.period_seconds)
 
     def _relist(self, relisting: Relisting, context: EffectContext) -> None:
-        """One listing, without what it says of containers whose end was noticed meanwhile."""
+        """Make one listing and send it, without containers whose removal was noticed meanwhile."""
         ahead = self._ahead.take() if self._ahead is not None else None
-        with self._link.telling:
+        with self._link.sending:
             if relisting.idle and ahead is None:
                 self._link.destroyed.clear()
-            relisting.heard_of(self._link.noticed)
+            relisting.look_up(self._link.noticed)
             self._link.noticed.clear()
         found = relisting.relisted(lambda early: self._send(early, context), ahead)
         self._listed_at = found.began_at
         self._send(found, context)
 
     def _send(self, found: signals.Relisted, context: EffectContext) -> None:
-        with self._link.telling:
+        with self._link.sending:
             ended = self._link.destroyed
             seen = tuple(one for one in found.seen if one.state == "removed" or one.id not in ended)
             context.send(replace(found, seen=seen))
 
     def _wait(self, context: EffectContext, seconds: float) -> None:
         while seconds > 0 and not context.cancelled.is_set():
-            if self._link.look.wait(min(seconds, _SLICE_SECONDS)):
+            if self._link.relist_now.wait(min(seconds, _SLICE_SECONDS)):
                 return
             seconds -= _SLICE_SECONDS

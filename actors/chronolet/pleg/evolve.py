@@ -1,6 +1,6 @@
-"""Pleg's state after each of its events. Pure.
+"""Applies pleg's events to its state. Pure; cannot fail.
 
-Comes in: State, an event of the log. Goes out: the State after it. Next: `decider`, history.
+Input: State, an event of the log. Output: the State after it. Next: `decider`, history.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table
-    """The state after one of pleg's events; others change nothing."""
+    """The state after `event`; events that are not pleg's change nothing."""
     match event:
         case pleg.ContainerEvent():
             return _container(state, event)
@@ -88,7 +88,7 @@ def _container(state: State, event: pleg.ContainerEvent) -> State:
 
 
 def _next(run: Run, started_at: int) -> Run:
-    """The run that started then; the one that was known is the one before it."""
+    """The run that started at `started_at`; if that is a new one, the known run becomes its predecessor."""
     before = run.before if started_at == run.started_at else run.started_at
     return replace(run, started_at=started_at, before=before)
 

@@ -1,6 +1,6 @@
-"""What is known of kills for failed probes after each of pleg's events about them. Pure; cannot fail.
+"""Applies pleg's events about kills for failed probes to `ProbeKills`. Pure; cannot fail.
 
-Comes in: ProbeKills, an event of the log. Goes out: ProbeKills after it. Next: `evolve`.
+Input: ProbeKills, an event of the log. Output: ProbeKills after it. Next: `evolve`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from chronolet.pleg.state import NO_KILLS, HeldKill, ProbeKills
 from chronolet_schemas import pleg, prober
 
 REMEMBERED_MS = 60_000
-"""Trouble older than this is forgotten; `holding_back` looks at half of it."""
+"""Retention of trouble, in milliseconds; `holding_back` looks at half of it."""
 
 KillsEvent = pleg.ProbeKillEvent | pleg.ProbeTroubleNoted | pleg.ProbeKillsHeldBack | pleg.ProbeKillsResumed
 
 
 def key(one: HeldKill | pleg.ProbeKillEvent | prober.ProbeEvent) -> str:
-    """Of the probe: its pod, container and name."""
+    """The probe's key: `pod/container/probe`."""
     return f"{one.pod}/{one.container}/{one.probe}"
 
 
 def probe_kills(known: ProbeKills, event: KillsEvent) -> ProbeKills:
-    """After one event."""
+    """ProbeKills after `event`."""
     match event:
         case pleg.ProbeTroubleNoted():
             troubled = {pod: at for pod, at in known.troubled.items() if event.at - at < REMEMBERED_MS}

@@ -1,7 +1,7 @@
-"""Whether pleg is healthy: it is while listings work. Pure.
+"""Pleg's health: it is healthy while listings succeed. Pure.
 
-Comes in: when the last listing that worked began, now, and how long that may be ago. Goes out: what is wrong, in the
-kubelet's words. Next: `decider`, which makes an event of it, and the node's /healthz. Times and spans in milliseconds.
+Input: when the last successful listing began, the current time, and the threshold for its age; all in milliseconds.
+Output: the problem, in the kubelet's words. Next: `decider`, which turns it into an event, and the node's /healthz.
 Source: pkg/kubelet/pleg/generic.go (Healthy).
 """
 
@@ -11,7 +11,7 @@ NEVER = "pleg has yet to be successful"
 
 
 def illness(listed_at: int | None, now: int, threshold: int) -> str:
-    """Why pleg is not healthy, empty if it is. A listing as old as the threshold still counts."""
+    """Why pleg is unhealthy; empty if it is healthy. A listing exactly as old as the threshold still counts."""
     if listed_at is None:
         return NEVER
     age = now - listed_at
@@ -21,12 +21,12 @@ def illness(listed_at: int | None, now: int, threshold: int) -> str:
 
 
 def ill_from(listed_at: int, threshold: int) -> int:
-    """The first moment at which a listing is too old."""
+    """The first moment at which the listing is too old."""
     return listed_at + threshold + 1
 
 
 def go_duration(milliseconds: int) -> str:
-    """As Go prints a duration, to the second: 3m0s."""
+    """A duration as Go prints it, truncated to seconds: 3m0s."""
     minutes, seconds = divmod(milliseconds // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{seconds}s"

@@ -1,19 +1,20 @@
-"""When liveness and startup kills are held back, and when each of them may be carried out. Pure.
+"""Rate-limits liveness and startup kills while an overloaded machine makes the probes of several pods fail. Pure.
 
-Comes in: State's `probe_kills`; of the prober `ProbeUnjudged`, `KillAsked`, `KillWithdrawn`, all of which name what the
-machine is short of; the time. Goes out: events of `pleg`. Next: `decider`; the prober hears ProbeKillReleased. The
-kubelet has nothing like it. Times in milliseconds.
+Input: State's `probe_kills`, the time, and the prober's `ProbeUnjudged`, `KillAsked` and `KillWithdrawn`, the first two
+of which name the machine's shortage. Output: events of `pleg`. Next: `decider`; the prober subscribes to
+ProbeKillReleased. The kubelet has no counterpart. Times in milliseconds.
 
-    at once     a kill is asked for                       ProbeKillReleased
-    at once     trouble of PODS pods within WINDOW        ProbeKillsHeldBack: held back
-    held back   a kill is asked for                       ProbeKillHeld: it waits for its turn
-    held back   the first in the queue has its turn       ProbeKillReleased
+    phase       message or time                           event, next phase
+    immediate   a kill is requested                       ProbeKillReleased
+    immediate   PODS pods have trouble within WINDOW      ProbeKillsHeldBack -> held back
+    held back   a kill is requested                       ProbeKillHeld: it is queued
+    held back   the head of the queue is due              ProbeKillReleased
     held back   a kill is withdrawn                       ProbeKillDropped
-    held back   no kill waits, and for WINDOW there was   ProbeKillsResumed: at once
-                no trouble and none was released
+    held back   no kill is queued, and WINDOW has passed  ProbeKillsResumed -> immediate
+                without trouble or a release
 
-A kill has its turn when it is the first in the queue, has waited for `hold_milliseconds`, and the one before it is a
-minute divided by `kills_per_minute` ago. So the last of n kills waits for at most the hold plus n of these intervals.
+The head of the queue is due once it has waited for `hold_milliseconds` and the previous release is a minute divided by
+`kills_per_minute` ago. So the last of n kills waits for at most the hold plus n of these intervals.
 """
 
 from __future__ import annotations
@@ -29,30 +30,30 @@ from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
 
 PODS = 3
-"""So many pods with trouble at about the same time are not ill themselves."""
+"""If this many pods have trouble within WINDOW_MS, the machine is to blame and not the pods."""
 WINDOW_MS = 30_000
 NOTED_MS = 10_000
-"""Trouble of a pod is noted at most so often; while kills are held back, trouble of all pods together."""
+"""Minimum interval between two recorded troubles of a pod; of all pods together while kills are held back."""
 _MINUTE_MS = 60_000
 
 Trouble = prober.ProbeUnjudged | prober.KillAsked
-Heard = Trouble | prober.KillWithdrawn
+ProberMessage = Trouble | prober.KillWithdrawn
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """`kills_per_minute` of 0: nothing is held back (`--probe-overload-protection=false`)."""
+    """Limits for kills. `kills_per_minute` 0 disables the hold-back (`--probe-overload-protection=false`)."""
 
     kills_per_minute: int = 10
     hold_milliseconds: int = 60_000
 
     @property
     def interval(self) -> int:
-        """Between two kills."""
+        """Minimum time between two kills, in milliseconds."""
         return _MINUTE_MS // self.kills_per_minute
 
 
-def heard(policy: Policy, known: ProbeKills, message: Heard, now: int) -> Sequence[Event]:
-    """What follows from a message of the prober."""
+def handle(policy: Policy, known: ProbeKills, message: ProberMessage, now: int) -> Sequence[Event]:
+    """The events that follow from a message of the prober."""
     if isinstance(message, prober.KillWithdrawn):
         kill = known.held.get(key(message))
         return () if kill is None else (pleg.ProbeKillDropped(at=now, **_run(kill)),)
@@ -66,7 +67,7 @@ def heard(policy: Policy, known: ProbeKills, message: Heard, now: int) -> Sequen
 
 
 def _noted(policy: Policy, known: ProbeKills, message: Trouble, now: int) -> Iterator[Event]:
-    """Trouble, unless it was noted a moment ago; with enough pods in it, kills are held back from now on."""
+    """Record trouble, unless it was recorded within NOTED_MS; with enough pods in trouble, start to hold back kills."""
     last = known.troubled_at if known.since else known.troubled.get(message.pod)
     if last is None or not 0 <= now - last < NOTED_MS:
         yield pleg.ProbeTroubleNoted(pod=message.pod, at=now, short_of=message.short_of)
@@ -78,18 +79,18 @@ def _noted(policy: Policy, known: ProbeKills, message: Trouble, now: int) -> Ite
 
 
 def due(policy: Policy, known: ProbeKills) -> int | None:
-    """When the next kill has its turn, or kills are not held back any more."""
+    """When the next kill is due, or when the hold-back ends; None if kills are not held back."""
     if not known.since:
         return None
     if not policy.kills_per_minute:
         return known.since
     if known.held:
-        return _turn(policy, known, _queue(known)[0])
+        return _release_at(policy, known, _queue(known)[0])
     return max(known.troubled_at, known.since, known.released_at) + WINDOW_MS
 
 
-def rings(policy: Policy, known: ProbeKills, now: int) -> Iterator[Event]:
-    """What is to happen now, if anything is."""
+def on_due(policy: Policy, known: ProbeKills, now: int) -> Iterator[Event]:
+    """The events that are due at `now`, if any."""
     at = due(policy, known)
     if at is None or at > now:
         return
@@ -101,11 +102,11 @@ def rings(policy: Policy, known: ProbeKills, now: int) -> Iterator[Event]:
 
 
 def _queue(known: ProbeKills) -> list[HeldKill]:
-    """The oldest first; of those asked for in one moment, by name."""
+    """Held kills, oldest first; kills requested in the same millisecond by key."""
     return sorted(known.held.values(), key=lambda kill: (kill.at, key(kill)))
 
 
-def _turn(policy: Policy, known: ProbeKills, kill: HeldKill) -> int:
+def _release_at(policy: Policy, known: ProbeKills, kill: HeldKill) -> int:
     return max(kill.at + policy.hold_milliseconds, known.released_at + policy.interval)
 
 
@@ -114,5 +115,5 @@ def _release(kill: HeldKill, now: int) -> Event:
 
 
 def _run(kill: HeldKill | prober.KillAsked) -> dict[str, Any]:
-    """Which run of which container, and by which probe."""
+    """The fields that identify the probe and the container's run."""
     return {name: getattr(kill, name) for name in ("pod", "uid", "container", "probe", "id", "started_at")}

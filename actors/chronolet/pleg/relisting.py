@@ -1,8 +1,7 @@
-"""Listings of the runtime, one after the other, and what is worth telling of each.
+"""Relists the runtime's containers and inspects the pods that changed since the last listing.
 
-Comes in: the runtime's containers. Goes out: `signals.Relisted` with the details of all pods in which something is new,
-changed or gone. Next:
-`effects`. Answers to pkg/kubelet/pleg/generic.go (Relist, computeEvents, updateCache).
+Input: the runtime's containers. Output: `signals.Relisted` with the details of all pods in which a container is new,
+changed or gone. Next: `effects`. Source: pkg/kubelet/pleg/generic.go (Relist, computeEvents, updateCache).
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from chronolet.pleg import signals
-from chronolet.pleg.looking import Glance, without_running, worth_a_look
+from chronolet.pleg.inspection import Glance, to_inspect, without_running
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 
 INSPECT_SECONDS = 10.0
-"""How long one container's inspect may take."""
+"""Time-out of one container's inspect."""
 PATIENCE_SECONDS = 1.0
-"""How long a listing waits for inspects: one that is stuck is told by a later listing, and stops nobody."""
+"""How long a listing waits for its inspects. A slower one is reported by a later listing and holds up no other."""
 AHEAD_SECONDS = 1.0
-"""A listing that began longer ago and is there, because others had to be decided first, is made anew."""
-_AT_ONCE = 4
+"""Maximum age of a finished early listing. An older one is repeated: it waited while other messages were decided."""
+_INSPECT_THREADS = 4
 
 _Inspection = Future[ContainerState | None]
 
 
 class Listed(NamedTuple):
-    """A listing under way. Milliseconds since the epoch, and seconds of the monotonic clock, at its begin."""
+    """A listing in progress. `began_at`: milliseconds since the epoch; `began`: seconds of the monotonic clock."""
 
     began_at: int
     began: float
@@ -40,9 +39,9 @@ class Listed(NamedTuple):
 
 
 class Ahead:
-    """The listing that a process begins while its pleg is being recovered: which containers there are needs no state.
+    """An early listing, started while pleg is being recovered: listing the ids needs no state.
 
-    What is said of them is read by inspects, after recovery.
+    The inspects follow after recovery.
     """
 
     def __init__(self, runtime: Runtime, node: str) -> None:
@@ -51,13 +50,14 @@ class Ahead:
         self._listed: Listed | None = None
 
     def begin(self) -> None:
-        """In the place of one that nobody took."""
+        """Start a listing; it replaces one that was not taken."""
         listed = self._listed = Listed(_now(), time.monotonic(), Future())
         threading.Thread(target=self._list, args=(listed.found,), name="listing ahead", daemon=True).start()
 
     def take(self) -> Listed | None:
-        """The listing, once, unless it has become old. One that is still under way is waited for, however old it is:
-        two at a time could end in the wrong order.
+        """Hand out the listing once; None if it is older than AHEAD_SECONDS.
+
+        A listing in progress is handed out at any age, because two concurrent ones could finish in the wrong order.
         """
         listed, self._listed = self._listed, None
         if listed is None or (listed.found.done() and time.monotonic() - listed.began >= AHEAD_SECONDS):
@@ -72,15 +72,15 @@ class Ahead:
 
 
 class Relisting:
-    """What earlier listings saw. `known` are ids that somebody knows of and that must be confirmed gone if they are."""
+    """Listings that build on each other. `known`: ids in the log, whose removal must be confirmed if they are gone."""
 
     def __init__(self, runtime: Runtime, node: str, known: Iterable[str] = ()) -> None:
         self._runtime = runtime
         self._labels = labels.of_node(node)
-        self._told: dict[str, Glance] = {one: Glance(uid="", state="") for one in known}
+        self._reported: dict[str, Glance] = {one: Glance(uid="", state="") for one in known}
         self._owners: dict[str, labels.Owner] = {}
         self._unread: dict[str, signals.Unread] = {}
-        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="inspect")
+        self._pool = ThreadPoolExecutor(_INSPECT_THREADS, thread_name_prefix="inspect")
         self._running: dict[str, _Inspection] = {}
         self._distrusted = True
 
@@ -94,32 +94,32 @@ class Relisting:
 
     @property
     def idle(self) -> bool:
-        """Whether no inspect of an earlier listing is still under way."""
+        """Whether every inspect of the earlier listings has ended."""
         return not self._running
 
     def distrust(self) -> None:
-        """Notices may have been missed: tell everything anew."""
-        self._told = {known: Glance(uid=one.uid, state="") for known, one in self._told.items()}
+        """Report everything again with the next listing, because notices may have been missed."""
+        self._reported = {known: Glance(uid=one.uid, state="") for known, one in self._reported.items()}
         self._distrusted = True
 
-    def heard_of(self, ids: Iterable[str]) -> None:
-        """Look these ids up in the next listing: only notices named them so far, and the notice of a removal is lost
-        when the engine is killed.
+    def look_up(self, ids: Iterable[str]) -> None:
+        """Check these ids in the next listing: only notices named them so far, and the notice of a removal is lost when
+        the engine is killed.
         """
         for one in ids:
-            self._told.setdefault(one, Glance(uid="", state=""))
+            self._reported.setdefault(one, Glance(uid="", state=""))
 
     def relisted(
         self, early: Callable[[signals.Relisted], None] | None = None, ahead: Listed | None = None
     ) -> signals.Relisted:
-        """One listing, the one begun `ahead` if there is. `Refusal` if there is none.
+        """Make one listing, or take the one begun `ahead`. Raises `Refusal`.
 
-        Where everything is told anew, `early` is told first of what does not run: with many containers the inspects of
-        those that run as they should take longer than all else that a restart waits for.
+        When everything is reported again, `early` gets the containers that do not run first: with many containers,
+        inspecting the healthy ones takes longer than everything else a restart waits for.
         """
         began_at, found = self._list(ahead)
         listed = self._listed(found)
-        ids = worth_a_look(self._told, listed, self._unread)
+        ids = to_inspect(self._reported, listed, self._unread)
         self._unread.clear()
         stuck = frozenset(self._running)
         if early is not None and self._distrusted and (urgent := without_running(ids, listed)):
@@ -131,7 +131,7 @@ class Relisting:
         return signals.Relisted(began_at=began_at, count=len(listed), seen=seen, unread=unread)
 
     def _list(self, ahead: Listed | None) -> tuple[int, Sequence[ContainerState]]:
-        """When it began, and what is there. What was refused ahead may be granted by now."""
+        """When the listing began, and its containers. An early listing that failed is repeated."""
         if ahead is not None:
             with suppress(Refusal):
                 return ahead.began_at, ahead.found.result()
@@ -140,18 +140,18 @@ class Relisting:
     def _inspected(
         self, ids: Sequence[str], stuck: Collection[str]
     ) -> tuple[Sequence[signals.Seen], Sequence[signals.Unread]]:
-        """Of these and of what was under way. An inspect of `stuck` was under way before this listing."""
+        """Results of the inspects of `ids` and of pending ones. `stuck`: ids whose inspect predates this listing."""
         for container_id in ids:
             if container_id not in self._running:
                 self._running[container_id] = self._pool.submit(self._inspect, container_id)
         wait(self._running.values(), PATIENCE_SECONDS)
         seen = tuple(self._finished())
         for container_id in self._running.keys() & stuck:
-            self._unreadable(container_id, "its inspect does not come to an end")
+            self._unreadable(container_id, "inspect does not return")
         return seen, tuple(self._unread.values())
 
     def _listed(self, containers: Iterable[ContainerState]) -> Mapping[str, Glance]:
-        """By id, without what bears our node's label but not the others: it is not ours."""
+        """Our containers by id. Those with our node's label but without the others are not ours."""
         found: dict[str, Glance] = {}
         for one in containers:
             owner = labels.read(one.labels)
@@ -171,7 +171,7 @@ class Relisting:
             try:
                 state = inspection.result()
             except Refusal as refusal:
-                # Looked at again by the next listing, with all of its pod.
+                # The next listing inspects the whole pod again.
                 self._unreadable(container_id, str(refusal))
                 continue
             yield self._seen(container_id, state)
@@ -179,21 +179,21 @@ class Relisting:
     def _unreadable(self, container_id: str, error: str) -> None:
         owner = self._owners.get(container_id)
         if owner is not None:
-            said = f"container {container_id}: {error}"
-            self._unread[owner.uid] = signals.Unread(pod=owner.pod, uid=owner.uid, error=said)
+            text = f"container {container_id}: {error}"
+            self._unread[owner.uid] = signals.Unread(pod=owner.pod, uid=owner.uid, error=text)
 
     def _seen(self, container_id: str, state: ContainerState | None) -> signals.Seen:
-        """What an inspect said, noted as told."""
+        """Convert an inspect's result and record it as reported."""
         if state is None:
-            self._told.pop(container_id, None)
+            self._reported.pop(container_id, None)
             return _gone(container_id, self._owners.pop(container_id, _NOBODY))
         owner = self._owners.get(container_id, _NOBODY)
-        self._told[container_id] = Glance(uid=owner.uid, state=state.state)
+        self._reported[container_id] = Glance(uid=owner.uid, state=state.state)
         return _present(state, owner)
 
 
 _NOBODY = labels.Owner(pod="", uid="", container="", attempt=0)
-"""Whose a container was that only the log knows of: the log knows that, too."""
+"""Owner of a container that only the log knows; the decider takes its owner from the log."""
 
 
 def _now() -> int:

@@ -1,9 +1,8 @@
-"""Whether a claim about a container is news. Pure.
+"""Decides whether an observation of a container is news. Pure.
 
-Comes in: the Run that is known (or None) and a claim. Goes out: yes or no. Next: `decider`. Within one run a
-container only moves created < running < exited; a start after the known end is a new run of the same id (DESIGN 5,
-"Whose truth"). So is a start at quite another time, whatever the clock said at the known end: it may have been set back
-since.
+Input: the known Run (or None) and an observation. Output: a bool. Next: `decider`.
+Within one run a container only moves created < running < exited. A start after the known end is a new run of the same
+id. So is a start at a clearly different time, even one before the known end: the clock may have been set back since.
 """
 
 from __future__ import annotations
@@ -12,21 +11,21 @@ from chronolet.pleg.signals import Seen
 from chronolet.pleg.state import Run
 
 _SAME_START_MS = 1000
-"""A notice's time and the start time of an inspect are about the same start when they are no further apart."""
+"""Start times at most this far apart, from a notice or an inspect, belong to the same start."""
 
 _DELAYED_NOTICE_MS = 60_000
-"""A notice of a start is written after the start time that an inspect shows, later by at most this. A start that is
-earlier than the known one by more than this is another one."""
+"""Maximum delay of a start notice after the start time that an inspect shows. A start that is earlier than the known
+one by more than this is a different start."""
 
 _RANK = {"": 0, "created": 1, "running": 2, "exited": 3, "removed": 4}
 
 
 def is_news(run: Run | None, seen: Seen) -> bool:
-    """True if the claim is neither known nor older than what is known."""
+    """True if the observation is neither known already nor older than the known state."""
     if run is None:
         return seen.state != "removed"
     if seen.state == "unknown":
-        # A death was told: that nothing can be told now (it is being removed) does not take it back.
+        # A death was reported; an unknown state now (the container is being removed) does not revoke it.
         return not run.unknown and run.state != "exited"
     if seen.state == "removed":
         return True
@@ -38,9 +37,9 @@ def is_news(run: Run | None, seen: Seen) -> bool:
 
 
 def _earlier_end(run: Run, seen: Seen) -> bool:
-    """The death of a run that was over before the known one began.
+    """Whether `seen` is the death of a run that ended before the known one began.
 
-    Of what ends at once Docker may note the start after the end: its end is not an earlier run's for that.
+    If a container exits immediately, Docker may record a start after the end; that end still belongs to this run.
     """
     if seen.detailed and abs(seen.started_at - run.started_at) <= _SAME_START_MS:
         return False
@@ -56,7 +55,7 @@ def _new_run(run: Run, seen: Seen) -> bool:
 
 
 def _another_start(run: Run, started_at: int) -> bool:
-    """Neither the known start nor the one before it, of which a listing may still tell that was begun earlier."""
+    """Whether this is neither the known start nor the one before it, which a listing begun earlier may still report."""
     if not started_at or not run.started_at:
         return False
     if run.before and abs(started_at - run.before) <= _SAME_START_MS:

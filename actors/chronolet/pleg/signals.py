@@ -1,6 +1,6 @@
-"""What the runtime says, as pleg's standing effects pass it on.
+"""Signals from pleg's standing effects: what they observe of the runtime.
 
-Comes in: nothing. Goes out: Signal Structs. Next: `decider`. All are about containers with this node's label only.
+Output: Signal Structs, about containers with this node's label only. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from chronolet_schemas.envelope import Message, Signal
 
 
 class Seen(Message, frozen=True, kw_only=True):
-    """One container as an inspect or a listing tells it. `container` is POD for a sandbox.
+    """One container as an inspect or a listing shows it. `container` is POD for a sandbox.
 
-    `state` is created, running, exited, removed (confirmed by a 404) or unknown. `detailed` False: exit code, reason
-    and times are not known. Times in milliseconds, 0 where unknown.
+    `state`: created, running, exited, removed (confirmed by a 404) or unknown. `detailed` is False when exit code,
+    reason and times are unknown. Times in milliseconds, 0 if unknown.
     """
 
     pod: str
@@ -32,7 +32,7 @@ class Seen(Message, frozen=True, kw_only=True):
 
 
 class Unread(Message, frozen=True, kw_only=True):
-    """A pod that cannot be inspected as a whole."""
+    """A pod with a container whose inspect failed or is stuck."""
 
     pod: str
     uid: str
@@ -40,7 +40,7 @@ class Unread(Message, frozen=True, kw_only=True):
 
 
 class StreamOpened(Signal, frozen=True, kw_only=True):
-    """The event stream stands. `server` is the engine's name and version; `first`: none did before in this process."""
+    """The event stream is open. `server`: the engine's name and version; `first`: the process's first stream."""
 
     server: str
     first: bool = False
@@ -50,15 +50,15 @@ class StreamOpened(Signal, frozen=True, kw_only=True):
 
 
 class StreamBroken(Signal, frozen=True, kw_only=True):
-    """The event stream ended or cannot be opened."""
+    """The event stream broke or cannot be opened."""
 
     error: str
 
 
 class Noticed(Signal, frozen=True, kw_only=True):
-    """One line of the event stream. `at` is its time by the runtime's clock.
+    """One line of the event stream. `at`: its time by the runtime's clock.
 
-    For `die` the worker may add what an inspect told (`started_at`, `finished_at`); OOM comes as an `oom` before it.
+    For `die` the worker may add `started_at` and `finished_at` from an inspect; an OOM kill sends `oom` before `die`.
     """
 
     action: Literal["create", "start", "die", "destroy", "oom"]
@@ -74,12 +74,11 @@ class Noticed(Signal, frozen=True, kw_only=True):
 
 
 class Relisted(Signal, frozen=True, kw_only=True):
-    """A complete listing begun at `began_at` (milliseconds, by the agent's clock).
+    """A complete listing that began at `began_at` (milliseconds, by the agent's clock).
 
-    `seen` holds what was inspected: what is new, what differs from the last listing, what is confirmed gone (an id
-    never comes back, so a 404 needs no other proof). `unread` are the pods of which something could not be inspected,
-    and is to be by the next listing. `count` is how many containers the whole listing had. `partial`: the rest of the
-    listing follows, so what this part does not name is not known to be well.
+    `seen`: the inspected containers: new, different from the last listing, or confirmed gone (an id is never reused, so
+    a 404 is proof). `unread`: pods with a failed inspect, which the next listing repeats. `count`: containers in the
+    whole listing. `partial`: the rest of the listing follows, so a pod missing from `unread` may still be unreadable.
     """
 
     began_at: int
@@ -90,7 +89,7 @@ class Relisted(Signal, frozen=True, kw_only=True):
 
 
 class RelistFailed(Signal, frozen=True, kw_only=True):
-    """The runtime could not be listed. `last_listed_at` and `threshold_milliseconds` as in `pleg.RelistFailing`."""
+    """Listing the containers failed. `last_listed_at` and `threshold_milliseconds` as in `pleg.RelistFailing`."""
 
     error: str
     last_listed_at: int = 0

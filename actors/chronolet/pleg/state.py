@@ -1,7 +1,7 @@
-"""What runs, as far as pleg was told: folded from pleg's own events.
+"""Pleg's state: which containers run, folded from pleg's own events.
 
-Comes in: nothing. Goes out: the frozen State. Next: `decider`; metrics and health read it too. Times in milliseconds
-by the runtime's clock, 0 where unknown.
+Output: the frozen State. Next: `decider`; metrics and health read it too. Times in milliseconds by the runtime's clock,
+0 if unknown.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from chronolet_schemas.prober import ProbeName, Shortage
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One container of the runtime: whose it is, and the last that is known of it.
+    """One container of the runtime: its owner and its last known run.
 
-    `state` is the last that could be told (empty: never any); `unknown` says that it cannot be told at present.
-    `before` is when the run before this one started, 0 if there was none.
+    `state`: the last known state, empty if there never was one; `unknown`: the present state is unknown. `before`: when
+    the previous run started, 0 if there was none.
     """
 
     pod: str
@@ -33,14 +33,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Unread(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod of which something could not be inspected."""
+    """A pod with a container that could not be inspected."""
 
     pod: str
     error: str
 
 
 class HeldKill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A liveness or startup kill that waits, asked for `at` (by the agent's clock)."""
+    """A liveness or startup kill that is held back. `at`: when it was requested, by the agent's clock."""
 
     pod: str
     uid: str
@@ -52,12 +52,12 @@ class HeldKill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ProbeKills(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether liveness and startup kills are held back, `since` when (0: they are not), and what the machine is
-    `short_of`. Times by the agent's clock.
+    """The hold-back of liveness and startup kills. Times by the agent's clock.
 
-    `held` are the kills that wait, by the probe's key. `troubled` has the pods whose probes had trouble while the
-    machine was short of something, with the time, a while long; `troubled_at` is the last of these times. `released_at`
-    is when a kill was last released; `released` and `dropped` count those of this hold-back.
+    `since`: when it began, 0 if kills are not held back. `short_of`: the resources the machine is short of. `held`: the
+    waiting kills by probe key. `troubled`: pods whose probes recently had trouble during a shortage, with the time;
+    `troubled_at`: the latest of these times. `released_at`: when a kill was last released. `released` and `dropped`:
+    counts of this hold-back.
     """
 
     since: int = 0
@@ -75,15 +75,16 @@ NO_KILLS = ProbeKills()
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`containers` by runtime id; removed ones leave. `out_of_memory` holds ids that have not died since.
+    """The state of the node's one pleg entity.
 
-    `stream` and `relist` say how it goes with the two ways to hear of the runtime. `anew` counts the times that the
-    listing had to begin from nothing: containers were adopted, or one listing told more than a step may say. `boot_id`
-    is the last that was heard of; so are the engine's address (`endpoint`) and its own id, both empty in older logs.
+    `containers`: by runtime id; removed ones are dropped. `out_of_memory`: ids with an OOM kill that have not died
+    since. `stream` and `relist`: the condition of the two sources. `anew`: how often the listing had to restart from
+    nothing, because containers were adopted or a listing held more news than a step may carry. `boot_id`, `endpoint`
+    (the engine's address) and `engine_id`: the last reported ones; the latter two are empty in older logs.
 
-    While `relist` is failing, `listed_at` is when the last one that worked began (0: never), and pleg is `unhealthy`
-    once that is longer ago than `threshold_milliseconds`. `unread` are the uids of pods that cannot be inspected, with
-    the error: what is known of their containers may be old. `probe_kills`: see there.
+    While `relist` is failing, `listed_at` is when the last successful one began (0: never); pleg turns `unhealthy` once
+    that is more than `threshold_milliseconds` ago. `unread`: uids of pods that cannot be inspected, with the error;
+    what is known of their containers may be outdated. `probe_kills`: see `ProbeKills`.
     """
 
     containers: immutables.Map[str, Run] = immutables.Map()

@@ -1,7 +1,7 @@
-"""What it means that a container is found in another state than before. Pure.
+"""Derives what happened to a container from its old and new state. Pure.
 
-Comes in: the old and the new state. Goes out: words for what happened, in their order. Next: `decider` makes events of
-them. Source: pkg/kubelet/pleg/generic.go (generateEvents, convertState), where `created` counts as unknown.
+Input: the old and the new state. Output: the transitions between them, in order. Next: `decider` turns them into
+events. Source: pkg/kubelet/pleg/generic.go (generateEvents, convertState), where `created` counts as unknown.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-Seen = Literal["created", "running", "exited", "unknown", "absent"]
+Phase = Literal["created", "running", "exited", "unknown", "absent"]
 Happened = Literal["started", "died", "removed", "changed"]
 
 
-def computed(old: Seen, new: Seen) -> Sequence[Happened]:
-    """All that happened between the two; a container that vanished while it might have been running died first."""
-    if _known(old) == _known(new):
+def computed(old: Phase, new: Phase) -> Sequence[Happened]:
+    """Every transition from `old` to `new`; a container that vanished while it may have been running died first."""
+    if _normalized(old) == _normalized(new):
         return ()
     match new:
         case "running":
@@ -28,5 +28,5 @@ def computed(old: Seen, new: Seen) -> Sequence[Happened]:
             return ("changed",)
 
 
-def _known(state: Seen) -> Seen:
+def _normalized(state: Phase) -> Phase:
     return "unknown" if state == "created" else state

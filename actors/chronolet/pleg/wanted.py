@@ -1,7 +1,7 @@
-"""What pleg wants to have running: two standing effects, for as long as the node lives.
+"""Pleg's two standing effects, outstanding for the life of the node.
 
-Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers send
-`signals` until they are cancelled. Source: pkg/kubelet/pleg/generic.go and evented.go.
+Output: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers send `signals` until they
+are cancelled. Source: pkg/kubelet/pleg/generic.go and evented.go.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from chronolet.kernel.decider import Effect
 
 
 class FollowRuntime(Effect, frozen=True, kw_only=True):
-    """Follow the runtime's event stream: StreamOpened, a Noticed for each notice, StreamBroken before it raises."""
+    """Follow the runtime's event stream. Sends StreamOpened, a Noticed for each notice, and StreamBroken on failure."""
 
 
 class Relist(Effect, frozen=True, kw_only=True):
-    """List the runtime's containers: one Relisted or RelistFailed each time.
+    """List the runtime's containers periodically. Sends one Relisted or RelistFailed per listing.
 
-    Every `period_seconds` while the stream is lost; while it stands, as seldom as the worker was told.
+    Relists every `period_seconds` while the stream is down, else at the worker's configured interval.
 
-    A pod of which something is new, or has another state than the last listing of this worker had, is inspected as a
-    whole, each container with a time-out of its own; if an inspect fails, again the next time. What `known` (the ids
-    that the log knows when the worker starts) or an earlier listing has and this one lacks is inspected too: only a 404
-    makes it `removed`.
-    The first listing, and each one after the stream was opened anew, inspects everything, for notices may have been
-    missed; so does one every `event_driven_period_seconds`, the kubelet's period beside a stream.
+    If a container is new or its state differs from the worker's last listing, its whole pod is inspected, with a
+    time-out per container; a failed inspect is repeated by the next listing. Containers missing from this listing but
+    in an earlier one or in `known` (the ids in the log when the worker starts) are inspected too: only a 404 makes them
+    `removed`.
+    The first listing and each one after the stream reopens inspect everything, because notices may have been missed; so
+    does one every `event_driven_period_seconds`, the period at which the kubelet relists while it follows a stream.
     """
 
     period_seconds: int = 1

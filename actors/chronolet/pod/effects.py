@@ -19,11 +19,11 @@ from chronolet.pod import signals, wanted
 from chronolet.pod.workers import images
 from chronolet.pod.workers.containers import UNKNOWN_EXIT, ContainerWorker, exit_reason
 from chronolet.pod.workers.exits import ExitWorker
-from chronolet.pod.workers.finding import FindWorker
 from chronolet.pod.workers.hooks import HookWorker
-from chronolet.pod.workers.keeping import keeping_the_end
+from chronolet.pod.workers.lookup import FindWorker
 from chronolet.pod.workers.outside import Outside
 from chronolet.pod.workers.sandboxes import SandboxWorker
+from chronolet.pod.workers.spec_files import record_end_first
 from chronolet.pod.workers.stops_first import StopsFirst
 from chronolet_schemas.envelope import Signal
 
@@ -79,7 +79,7 @@ def jobs(outside: Outside, at_once: AtOnce = _DEFAULT_LIMITS) -> Mapping[type[Ef
         wanted.ReadExit: Job(exits.read, _READ_SECONDS),
         wanted.Cleanup: Job(first.cleanups(sandboxes.cleanup), _REMOVE_SECONDS, _lane("cleanup")),
     }
-    return {effect: replace(job, run=keeping_the_end(outside.specs, job.run)) for effect, job in plain.items()}
+    return {effect: replace(job, run=record_end_first(outside.specs, job.run)) for effect, job in plain.items()}
 
 
 def _stop_seconds(effect: wanted.StopSandbox | wanted.StopContainer) -> float:

@@ -1,1 +1,1 @@
-"""What the domain needs from outside, as Protocols and plain data. Implementations and fakes live in `adapters`."""
+"""The interfaces to the outside world: Protocols and plain data. Implementations and fakes live in `adapters`."""

@@ -1,4 +1,4 @@
-"""Crash points, as effects and the kernel announce them (see `kernel.faults`)."""
+"""Crash points of effects and of the kernel (see `kernel.faults`)."""
 
 from chronolet.kernel.faults import Faults, NoFaults
 

@@ -1,7 +1,7 @@
-"""Where KubeEvents go: what a sink is, and the Event object that it is given.
+"""The port to KubeEvent sinks, and the Kubernetes Event object that they receive.
 
-Comes in: `kube_events.Post`. Goes out: the `Sink` Protocol, plain data in the form of the Kubernetes API. Next:
-`adapters.kube_sinks`, which are such sinks; the CLI, which shows the same objects.
+Input: `kube_events.Post`. Output: the `Sink` Protocol; Event objects of the Kubernetes API. Next:
+`adapters.kube_sinks`, the implementations; the CLI, which shows the same objects.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.kube_events import Post
 
 POSITION = "chronolet/position"
-"""The annotation with the log position of the newest entry that an Event object tells of."""
+"""Annotation with the log position of the newest entry in an Event object."""
 
 
 class Outcome(NamedTuple):
-    """What became of the first posts, in order: so many taken, so many that it had already under their names, so many
-    refused for good as (name, why); behind those, one that was tried in vain if there is a `failure`.
+    """Result of a delivery: how many of the first posts, in order, are settled, and why it stopped.
+
+    `delivered`: number accepted. `known`: number that the sink already had under their names. `refused`: permanently
+    rejected ones as (name, reason). `failure`: the error of the next post, whose delivery failed; empty if none did.
     """
 
     delivered: int = 0
@@ -29,49 +31,49 @@ class Outcome(NamedTuple):
     known: int = 0
 
     def and_then(self, other: Outcome) -> Outcome:
-        """Both, one after the other."""
+        """The combined outcome of this delivery and the one after it."""
         refused = (*self.refused, *other.refused)
         return Outcome(self.delivered + other.delivered, refused, other.failure, self.known + other.known)
 
 
 class Sink(Protocol):
-    """Takes posts, in order. Whether it took them is in the outcome, whatever goes wrong."""
+    """Receives posts in order. Errors are part of the outcome and never raised."""
 
     @property
     def at_once(self) -> int:
-        """How many posts it takes by one call."""
+        """Maximum number of posts per call."""
 
     def deliver(self, posts: Sequence[Post]) -> Outcome:
-        """Hand over at most `at_once` posts. Returns in bounded time."""
+        """Deliver at most `at_once` posts. Returns in bounded time."""
 
 
 class Kept(Protocol):
-    """The Event objects that the sink in the node's Redis keeps for readers, each change of one an entry of its own."""
+    """The Event objects that the sink in the node's Redis keeps for readers; every change of one is a new entry."""
 
     def read(
         self, after: Position, count: int, block_milliseconds: int = 0
     ) -> Sequence[tuple[Position, dict[str, Any]]]:
-        """Entries after a position, oldest first; waits for the first one at most so long. Raises as the node's store
-        does.
+        """At most `count` entries after a position, oldest first; waits up to `block_milliseconds` for the first one.
+        Raises the store's errors.
         """
 
     def close(self) -> None:
-        """Give back the connection."""
+        """Close the connection."""
 
 
 def last_at(post: Post) -> int:
-    """When it happened last, in milliseconds."""
+    """When the event last happened, in milliseconds."""
     return Position.parse(post.at).milliseconds
 
 
 def api_event(post: Post, node: str) -> dict[str, Any]:
-    """The Event object of core/v1. Like the kubelet's it has no `eventTime`."""
+    """The Event object of core/v1. Like the kubelet's, its `eventTime` is null."""
     first, last = rfc3339(post.first), rfc3339(last_at(post))
     involved = {
         "kind": post.object_kind,
         "namespace": post.namespace,
         "name": post.object_name,
-        # A node's events are looked for by its name, in the field for the uid.
+        # Clients look up a node's events by its name in the uid field.
         "uid": post.uid or (post.object_name if post.object_kind == "Node" else ""),
         "apiVersion": "v1",
         "fieldPath": post.field_path,

@@ -1,7 +1,7 @@
-"""How long single calls and waits of effects took, for whoever asks why something was slow.
+"""Spans: how long single calls and waits of effects took, for finding out why something was slow.
 
-Comes in: nothing. Goes out: `Span`, and the Protocol that takes spans. Next: `fenced`, `pod.pulling` and the kernel's
-observer note them, `node.recent_spans` keeps the newest, `history.start_trace` puts them beside the log.
+Output: `Span`, and the Protocol of their recorders. Next: `fenced`, `pod.workers.pulling` and the kernel's observer
+record spans, `node.recent_spans` keeps the newest, `history.start_trace` combines them with the log.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.observer import Queue
 
 TURN = "turn"
-"""The wait of an effect for its turn among the others of its lane."""
+"""An effect's wait in the queue of its lane."""
 PULL_TURN = "turn to pull"
-"""The wait of a pull for its turn among the node's other pulls."""
+"""A pull's wait in the queue of the node's pulls."""
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`what` (`docker.create`, `turn`) took so many milliseconds, from `at` (since the epoch) on.
+    """One call or wait, named `what` (`docker.create`, `turn`). `at`: its start, in milliseconds since the epoch.
 
-    `entity` (`default/web`) has asked for it by the log entry at the position `cause`. `over` is False while it goes
-    on; `queue` is what a turn was waited for behind.
+    `entity` (`default/web`) requested it by the log entry at the position `cause`. `over` is False while it is in
+    progress. `queue`: what a wait was queued behind.
     """
 
     entity: str
@@ -38,33 +38,33 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: Queue | None = None
 
     def took(self, now: int) -> float:
-        """Its milliseconds, so far if it goes on."""
+        """Its duration in milliseconds; the time until `now` while it is in progress."""
         return self.milliseconds if self.over else max(now - self.at, 0)
 
 
 class Spans(Protocol):
-    """Called on any thread; returns at once and does not raise."""
+    """A recorder of spans. Thread-safe; does not block or raise."""
 
     def begin(self, span: Span) -> None:
-        """One span that goes on, until one of the same entity, cause and name is noted."""
+        """Record a span in progress, until `note` gets one of the same entity, cause and name."""
 
     def note(self, span: Span) -> None:
-        """One span that is over."""
+        """Record a finished span."""
 
 
 class NoSpans:
-    """Nobody asks."""
+    """Discards all spans."""
 
     def begin(self, span: Span) -> None:
-        """Nothing."""
+        """Discard it."""
 
     def note(self, span: Span) -> None:
-        """Nothing."""
+        """Discard it."""
 
 
 @contextmanager
 def measured(spans: Spans, context: EffectContext, what: str, queue: Queue | None = None) -> Iterator[None]:
-    """A span of the effect for the length of the block, however that ends."""
+    """Record the block as a span of the effect, even if it raises."""
     at, began = time.time_ns() // 1_000_000, time.monotonic()
     span = Span(entity=context.entity, cause=context.cause, what=what, at=at, over=False, queue=queue)
     spans.begin(span)

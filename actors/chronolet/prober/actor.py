@@ -1,6 +1,6 @@
-"""The prober kind: one entity for each probe of each container, with a standing worker while it is probed.
+"""The prober kind: one entity per probe of a container, with a standing worker while the container is probed.
 
-Comes in: the worker, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+Input: the worker's job, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SHARDS = 4
 
 
 def key(pod: str, container: str, probe: prober.ProbeName) -> str:
-    """The entity's key; it begins with its pod's."""
+    """The entity's key, which begins with the pod's key."""
     return f"{pod}/{container}/{probe}"
 
 
@@ -30,7 +30,7 @@ def _all(event: pod.ContainerEvent) -> Sequence[str]:
 
 
 def kind(standing: Mapping[type[Effect], Tended] | None = None) -> Kind[State]:
-    """The Kind; `standing` is the job of RunProbe, bound to its handlers."""
+    """Build the prober Kind. `standing`: the job of RunProbe, bound to its handlers."""
     return Kind(
         name="prober",
         shards=SHARDS,

@@ -1,7 +1,7 @@
-"""Whether an attempt is followed by another one at once. Pure.
+"""Decides whether a probe attempt is retried immediately. Pure.
 
-Comes in: what it came to, and its number. Goes out: yes or no. Next: `worker`. Source: pkg/kubelet/prober/prober.go
-(runProbeWithRetries): only an error of the asking itself is tried again, never a failure.
+Input: the attempt's result and number. Output: a bool. Next: `worker`. Source: pkg/kubelet/prober/prober.go
+(runProbeWithRetries): only an error of the probe itself is retried, never a failure.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ from chronolet_schemas.prober import Outcome
 MOST_ATTEMPTS = 3
 
 
-def asks_again(result: Outcome, attempt: int) -> bool:
-    """After the attempt of that number, counted from 1."""
+def should_retry(result: Outcome, attempt: int) -> bool:
+    """Whether another attempt follows attempt number `attempt`, counted from 1."""
     return result == "error" and attempt < MOST_ATTEMPTS

@@ -1,24 +1,24 @@
-"""What probing makes of outcomes: streaks, thresholds, hold, and what is to be told of them. Pure.
+"""The prober's decider: turns probe outcomes into streaks, results and kill requests. Pure.
 
-Comes in: what the pod wants probed and what becomes of its containers (`pod`), outcomes of the worker (`signals`). Goes
-out: events of the probe. Next: `pod`, which hears ResultChanged. Source: pkg/kubelet/prober/worker.go (doProbe),
+Input: probe requests and container changes of the pod (`pod`), outcomes from the worker (`signals`). Output: events of
+the probe. Next: `pod`, which subscribes to ResultChanged. Source: pkg/kubelet/prober/worker.go (doProbe),
 prober_manager.go, results/results_manager.go.
 
-    nothing known        pod.ProbingRequested      ProbeAdded, ProbingBegan, ResultChanged to the initial value
+    unknown              pod.ProbingRequested      ProbeAdded, ProbingBegan, ResultChanged to the initial value
     probed, or not yet   an outcome                ProbeSucceeded, ProbeFailed; at a threshold ResultChanged
-    probed               a threshold, see `_held`  held: not probed until the container is another one
-    probed               pod.ContainerExited       ResultChanged to failure; ProbingPaused, or for good ProbingEnded
-    probed               its stop is asked for     ProbingEnded (Liveness, Startup); readiness is probed to the end
+    probed               a threshold, see `_held`  held: not probed until another container takes over
+    probed               pod.ContainerExited       ResultChanged to failure; ProbingPaused, or ProbingEnded if final
+    probed               its stop is requested     ProbingEnded (Liveness, Startup); readiness is probed to the end
     paused, held, ended  pod.ProbingRequested      ProbingBegan with another container
-    any                  pod.ProbingWithdrawn      gone
+    any                  pod.ProbingWithdrawn      removed
 
     probed               an unjudged outcome       ProbeUnjudged; streak and result stay
-    probed               a kill's threshold, while the machine is short of something: KillAsked, no ResultChanged
+    probed               a kill's threshold during a shortage on the machine: KillAsked, no ResultChanged
     asked                pleg.ProbeKillReleased    ResultChanged to failure, held
-    asked                a success, another container, its end, a failure while the machine is short of nothing:
-                                                   KillWithdrawn, then what would follow anyway
+    asked                a success, another container, the container's end, or a failure without a shortage:
+                                                   KillWithdrawn, then the usual events
 
-Between two thresholds every outcome is an event; beyond one it is none, but for a reminder of a failure that goes on.
+Up to a threshold every outcome is an event; beyond it none is, except a reminder while a failure persists.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, assert_never
 
 from chronolet.kernel.decider import Decider, Due, Effect
-from chronolet.prober import schedule, signals, telling, wanted
+from chronolet.prober import reporting, schedule, signals, wanted
 from chronolet.prober.evolve import evolve
 from chronolet.prober.state import State
 from chronolet.prober.streak import REMINDER_MS, counts_as
@@ -36,12 +36,12 @@ from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.envelope import Event
 
 LONGEST_OUTPUT = 1024
-"""Characters of an outcome's output that an event carries: as many as a KubeEvent's message may have."""
+"""Maximum characters of an outcome's output in an event: the limit of a KubeEvent's message."""
 
 _OF_ITS_END: frozenset[pod.StopReason] = frozenset(("Deleted", "Replaced"))
-"""The pod goes: what its liveness was does not matter any more."""
+"""Stop reasons for which the pod goes away, so its liveness no longer matters."""
 
-Told = (
+_Subscribed = (
     pod.ProbingRequested
     | pod.ProbingWithdrawn
     | pod.ContainerProbed
@@ -50,20 +50,20 @@ Told = (
     | pod.RestartScheduled
     | pleg.ProbeKillReleased
 )
-Said = Told | signals.ProbeOutcome | signals.ProbeLate | Due
-"""All that a probe is told."""
+Message = _Subscribed | signals.ProbeOutcome | signals.ProbeLate | Due
+"""Every message that a probe handles."""
 
 
-def decide(state: State, message: Said, now: int) -> Sequence[Event]:
-    """The facts that follow from one message, with what is to be told of each."""
+def decide(state: State, message: Message, now: int) -> Sequence[Event]:
+    """The facts that follow from one message, each followed by its KubeEvents."""
     facts = tuple(_facts(state, message, now))
     if state.asked and not isinstance(message, pleg.ProbeKillReleased) and any(map(_settles, facts)):
-        facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_who(state)), *facts)
-    return tuple(one for event in facts for one in (event, *telling.tell(state, event)))
+        facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_identity(state)), *facts)
+    return tuple(one for event in facts for one in (event, *reporting.kube_events_for(state, event)))
 
 
 def _settles(event: Event) -> bool:
-    """Whether a kill that was asked for is of no interest after this."""
+    """Whether `event` makes a requested kill obsolete."""
     return isinstance(
         event,
         prober.ProbeSucceeded
@@ -76,7 +76,7 @@ def _settles(event: Event) -> bool:
     )
 
 
-def _facts(state: State, message: Said, now: int) -> Iterable[Event]:  # noqa: PLR0911 - a table
+def _facts(state: State, message: Message, now: int) -> Iterable[Event]:  # noqa: PLR0911 - a table
     match message:
         case signals.ProbeOutcome():
             return _outcome(state, message, now)
@@ -87,7 +87,7 @@ def _facts(state: State, message: Said, now: int) -> Iterable[Event]:  # noqa: P
         case pleg.ProbeKillReleased():
             return _released(state, message)
         case pod.ProbingWithdrawn():
-            return (prober.ProbeRemoved(**_who(state)),)
+            return (prober.ProbeRemoved(**_identity(state)),)
         case Due():
             return ()
         case _:
@@ -99,7 +99,7 @@ def _of_container(
     message: pod.ContainerProbed | pod.ContainerStopRequested | pod.ContainerExited | pod.RestartScheduled,
     now: int,
 ) -> Iterable[Event]:
-    """What becomes of the container that is probed; of any other one it is no news."""
+    """Handle a change of the probed container; ignore all other containers."""
     if not state.running or not _is_about(state, message):
         return ()
     match message:
@@ -119,7 +119,10 @@ def _is_about(
     state: State,
     message: pod.ContainerProbed | pod.ContainerStopRequested | pod.ContainerExited | pod.RestartScheduled,
 ) -> bool:
-    """By the container's id, for an engine that was killed may have two of one attempt; what counts, by its run."""
+    """Compare the container's id, since a killed engine may have two of one attempt; for ContainerProbed also its run.
+
+    RestartScheduled has no id: compare pod and attempt.
+    """
     if isinstance(message, pod.RestartScheduled):
         return (message.uid, message.attempt) == (state.uid, state.attempt)
     if isinstance(message, pod.ContainerProbed) and message.started_at != state.started_at:
@@ -128,8 +131,8 @@ def _is_about(
 
 
 def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterator[Event]:
-    """Another definition holds at once; another container, or another run of it, begins with the initial value."""
-    who: dict[str, Any] = {
+    """A changed definition applies immediately; another container, or another run, starts with the initial result."""
+    identity: dict[str, Any] = {
         "pod": message.pod,
         "uid": message.uid,
         "container": message.container,
@@ -143,7 +146,7 @@ def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterato
         "field": message.field,
     }
     if not same or any(getattr(state, name) != value for name, value in definition.items()):
-        yield prober.ProbeAdded(change=state.change + 1 if same else 0, **definition, **who)
+        yield prober.ProbeAdded(change=state.change + 1 if same else 0, **definition, **identity)
     known = same and (state.id, state.started_at) == (message.id, message.started_at)
     if known and (message.started or not state.started):
         return
@@ -160,16 +163,16 @@ def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterato
             seed=f"{message.id}/{message.probe}",
         ),
         started=message.started,
-        **who,
+        **identity,
     )
     run: dict[str, Any] = {"attempt": message.attempt, "id": message.id, "started_at": message.started_at}
-    yield prober.ResultChanged(result=UNPROBED[message.probe], **run, **who)
+    yield prober.ResultChanged(result=UNPROBED[message.probe], **run, **identity)
 
 
 def _started(state: State, message: pod.ContainerProbed, now: int) -> Iterator[Event]:
-    """The container counts as started since its startup probe succeeded."""
+    """A successful startup probe opens the gate: from now on the container counts as started."""
     if (message.probe, message.result) == ("Startup", "success") and not state.started:
-        yield prober.GateOpened(id=state.id, from_at=max(state.from_at, now), **_who(state))
+        yield prober.GateOpened(id=state.id, from_at=max(state.from_at, now), **_identity(state))
 
 
 def _stopping(state: State, message: pod.ContainerStopRequested) -> Iterator[Event]:
@@ -177,7 +180,7 @@ def _stopping(state: State, message: pod.ContainerStopRequested) -> Iterator[Eve
         return
     if message.reason in _OF_ITS_END and state.result != "success":
         yield _changed(state, "success")
-    yield prober.ProbingEnded(id=state.id, **_who(state))
+    yield prober.ProbingEnded(id=state.id, **_identity(state))
 
 
 def _runs_again(state: State, message: pod.ContainerExited) -> bool:
@@ -188,14 +191,14 @@ def _not_running(state: State, *, again: bool) -> Iterator[Event]:
     if state.result != "failure":
         yield _changed(state, "failure")
     if again:
-        yield prober.ProbingPaused(id=state.id, **_who(state))
+        yield prober.ProbingPaused(id=state.id, **_identity(state))
     else:
-        yield prober.ProbingEnded(id=state.id, **_who(state))
+        yield prober.ProbingEnded(id=state.id, **_identity(state))
 
 
 def _changed(state: State, result: prober.ProbeResult) -> Event:
-    """For a reason that is no outcome."""
-    return prober.ResultChanged(result=result, **_run(state), **_who(state))
+    """A ResultChanged that no outcome caused."""
+    return prober.ResultChanged(result=result, **_run(state), **_identity(state))
 
 
 def _late(state: State, message: signals.ProbeLate) -> Iterator[Event]:
@@ -204,32 +207,36 @@ def _late(state: State, message: signals.ProbeLate) -> Iterator[Event]:
             id=state.id,
             late_milliseconds=message.late_milliseconds,
             agent_late_milliseconds=message.agent_late_milliseconds,
-            **_who(state),
+            **_identity(state),
         )
 
 
 def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[Event]:
     if not _is_wanted(state, message):
         return
-    word = counts_as(message.outcome)
-    if word == "unjudged":
+    counted = counts_as(message.outcome)
+    if counted == "unjudged":
         yield _unjudged(state, message)
         return
-    if word == "error":
+    if counted == "error":
         if not state.errored or _reminds(state, now):
             yield prober.ProbeErrored(
-                id=state.id, at=message.at, milliseconds=message.milliseconds, output=_output(message), **_who(state)
+                id=state.id,
+                at=message.at,
+                milliseconds=message.milliseconds,
+                output=_output(message),
+                **_identity(state),
             )
         return
-    threshold = state.definition.success_threshold if word == "success" else state.definition.failure_threshold
-    before = state.consecutive if state.last == word else 0
+    threshold = state.definition.success_threshold if counted == "success" else state.definition.failure_threshold
+    before = state.consecutive if state.last == counted else 0
     consecutive = min(before + 1, threshold)
     reached = consecutive == threshold
-    ends = _held(state, word, reached=reached)
-    asks = ends and word == "failure" and bool(message.short_of)
-    changes = reached and state.result != word and not asks
+    ends = _held(state, counted, reached=reached)
+    asks = ends and counted == "failure" and bool(message.short_of)
+    changes = reached and state.result != counted and not asks
     held = ends and not asks
-    recovers = word == "success" and (state.asked or state.unjudged > 0)
+    recovers = counted == "success" and (state.asked or state.unjudged > 0)
     news = changes or consecutive != before or not state.anchored or held or recovers
     if news or (_worries(message) and _reminds(state, now)):
         yield _counted(state, message, consecutive, threshold, held=held)
@@ -237,18 +244,18 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
         yield _kill_asked(state, message, consecutive, threshold)
     if changes:
         yield prober.ResultChanged(
-            result=word,
+            result=counted,
             consecutive=consecutive,
             threshold=threshold,
             output=_output(message),
             code=message.code,
             **_run(state),
-            **_who(state),
+            **_identity(state),
         )
 
 
 def _unjudged(state: State, message: signals.ProbeOutcome) -> Event:
-    """The worker bounds how many of them it sends."""
+    """Record an unjudged outcome. No limit here: the worker bounds how many it sends."""
     return prober.ProbeUnjudged(
         id=state.id,
         at=message.at,
@@ -258,7 +265,7 @@ def _unjudged(state: State, message: signals.ProbeOutcome) -> Event:
         stalled_milliseconds=message.stalled_milliseconds,
         short_of=message.short_of,
         output=_output(message),
-        **_who(state),
+        **_identity(state),
     )
 
 
@@ -270,12 +277,12 @@ def _kill_asked(state: State, message: signals.ProbeOutcome, consecutive: int, t
         output=_output(message),
         code=message.code,
         **_run(state),
-        **_who(state),
+        **_identity(state),
     )
 
 
 def _released(state: State, message: pleg.ProbeKillReleased) -> Iterator[Event]:
-    """The failure counts now, if it is still that of the run at hand."""
+    """Let the failure count, provided that the kill was requested for the current run."""
     if state.asked and (state.id, state.started_at) == (message.id, message.started_at):
         threshold = state.definition.failure_threshold
         yield prober.ResultChanged(
@@ -285,13 +292,12 @@ def _released(state: State, message: pleg.ProbeKillReleased) -> Iterator[Event]:
             output=state.output,
             code=state.code,
             **_run(state),
-            **_who(state),
+            **_identity(state),
         )
 
 
 def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, threshold: int, *, held: bool) -> Event:
-    word = counts_as(message.outcome)
-    counted: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": state.id,
         "consecutive": consecutive,
         "threshold": threshold,
@@ -300,16 +306,16 @@ def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, thre
         "output": _output(message),
         "code": message.code,
         "held": held,
-        **_who(state),
+        **_identity(state),
     }
-    if word == "success":
-        return prober.ProbeSucceeded(warning=message.outcome == "warning", **counted)
-    return prober.ProbeFailed(unknown=message.outcome == "unknown", **counted)
+    if counts_as(message.outcome) == "success":
+        return prober.ProbeSucceeded(warning=message.outcome == "warning", **fields)
+    return prober.ProbeFailed(unknown=message.outcome == "unknown", **fields)
 
 
-def _held(state: State, word: str, *, reached: bool) -> bool:
-    """There is nothing more to find out of this container: it is to be killed, or has started."""
-    return reached and (state.probe == "Startup" or (state.probe == "Liveness" and word == "failure"))
+def _held(state: State, counted: str, *, reached: bool) -> bool:
+    """Whether the probe has nothing more to find out about this container: it has started or must be killed."""
+    return reached and (state.probe == "Startup" or (state.probe == "Liveness" and counted == "failure"))
 
 
 def _worries(message: signals.ProbeOutcome) -> bool:
@@ -317,7 +323,7 @@ def _worries(message: signals.ProbeOutcome) -> bool:
 
 
 def _reminds(state: State, now: int) -> bool:
-    """It is a while since the last of its kind was told (or the clock was put back)."""
+    """Whether REMINDER_MS have passed since the last recorded outcome other than success, or the clock was set back."""
     return not 0 <= now - state.told_at < REMINDER_MS
 
 
@@ -329,7 +335,7 @@ def _is_wanted(state: State, message: signals.ProbeOutcome | signals.ProbeLate) 
     return any(effect.intent == message.intent for effect in outstanding(state))
 
 
-def _who(state: State) -> dict[str, Any]:
+def _identity(state: State) -> dict[str, Any]:
     return {"pod": state.pod, "uid": state.uid, "container": state.container, "probe": state.probe}
 
 
@@ -338,11 +344,11 @@ def _run(state: State) -> dict[str, Any]:
 
 
 def due(_state: State) -> None:
-    """Nothing: looking again is the worker's business."""
+    """None: the worker schedules the probes."""
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """The worker, while the container is to be probed."""
+    """RunProbe while the container must be probed, else nothing."""
     gate_open = state.started != (state.probe == "Startup")
     if not state.running or state.held or not gate_open:
         return ()

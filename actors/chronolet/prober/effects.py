@@ -1,6 +1,6 @@
-"""The prober's one effect: probing.
+"""The job of the prober's only effect.
 
-Comes in: `wanted.RunProbe`. Goes out: its `ProbeWorker`. Next: `worker`.
+Input: `wanted.RunProbe`. Output: its `ProbeWorker`. Next: `worker`.
 """
 
 from __future__ import annotations

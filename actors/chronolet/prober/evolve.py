@@ -1,6 +1,6 @@
-"""A probe's state after each of its events. Pure; judges nothing and cannot fail.
+"""Applies a probe's events to its state. Pure; validates nothing and cannot fail.
 
-Comes in: State, an event of the log. Goes out: the State after it, or None when the probe is gone. Next: `decider`,
+Input: State, an event of the log. Output: the State after it, or None when the probe is removed. Next: `decider`,
 history.
 """
 
@@ -14,7 +14,7 @@ from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State | None:
-    """The state after one of the probe's events; others change nothing."""
+    """The state after `event`; events that are not the probe's change nothing."""
     match event:
         case prober.ProbeRemoved():
             return None
@@ -45,7 +45,7 @@ def _added(state: State, event: prober.ProbeAdded) -> State:
 
 
 def _began(state: State, event: prober.ProbingBegan) -> State:
-    """Another container: the streak goes on from the one before, as in the kubelet."""
+    """Start with another container or run. The streak continues across containers, as in the kubelet."""
     return replace(
         state,
         attempt=event.attempt,
@@ -83,7 +83,7 @@ def _otherwise(state: State, event: Event) -> State:  # noqa: PLR0911 - a table
 
 
 def _changed(state: State, event: prober.ResultChanged) -> State:
-    """A kill that was asked for and is allowed ends the probing of this container, as a threshold else does."""
+    """Set the result. A released kill ends the probing of this container, as reaching a threshold usually does."""
     if state.asked and event.result == "failure":
         return replace(state, result=event.result, asked=False, held=True, consecutive=0)
     return replace(state, result=event.result)

@@ -1,6 +1,6 @@
-"""What workers of the prober reach the world by, and whom they tell of it.
+"""The dependencies of the prober's workers: adapters and the receivers of results and metrics.
 
-Comes in: adapters. Goes out: one record. Next: `worker`, `effects`.
+Input: adapters. Output: `Outside`. Next: `worker`, `effects`.
 """
 
 from __future__ import annotations
@@ -16,33 +16,35 @@ from chronolet_schemas.prober import Outcome, RawResult
 
 
 class Results(Protocol):
-    """Where raw outcomes go: the capped stream `probe_results`."""
+    """Sink of raw outcomes: the capped stream `probe_results`."""
 
     def add(self, result: RawResult) -> None:
-        """From any thread; does not wait."""
+        """Add one outcome. Thread-safe; does not block."""
 
 
 class Figures(Protocol):
-    """Who counts. From any thread; must not wait."""
+    """Receiver of the probes' metrics. Thread-safe; must not block."""
 
     def begins(self, probe: RunProbe) -> None:
-        """Its worker begins. On the thread of its host, in order with the steps of that."""
+        """A probe's worker begins. Called on its host's thread, in order with the host's steps."""
 
     def began(self, probe: RunProbe, late_seconds: float) -> None:
-        """A probe has begun, so long after its time."""
+        """A probe has begun, `late_seconds` after its time."""
 
     def probed(self, probe: RunProbe, result: Outcome, seconds: float) -> None:
-        """A probe has ended, after all tries."""
+        """A probe has ended, after all its attempts, which took `seconds`."""
 
 
 class Outside(Struct, frozen=True):
-    """Of one process. `unjudged_limit` (milliseconds): for so long a time-out that a stall explains is not judged; None
-    where every time-out is, as by the kubelet, and no kill waits.
+    """The dependencies that all workers of a process share.
+
+    `unjudged_limit` (milliseconds): how long time-outs that a stall explains stay unjudged. With None every time-out
+    counts and no kill is held back, as in the kubelet.
     """
 
     prober: Prober
     results: Results
     figures: Figures
     began: float = field(default_factory=time.monotonic)
-    """When the process began to probe, by `time.monotonic`."""
+    """When the process began to probe, in seconds of `time.monotonic`."""
     unjudged_limit: int | None = None

@@ -1,28 +1,29 @@
-"""How long time-outs that a stall explains count as nothing, and when they count after all. Pure.
+"""Limits how long time-outs that a stall explains stay unjudged before they count as failures. Pure.
 
-Comes in: outcomes in order, a clock that nobody sets. Goes out: what each one counts as, and whether it is news. Next:
-`worker`; `decider` keeps what was reported, so that a restarted agent goes on from there.
+Input: outcomes in order, times of a monotonic clock. Output: whether a time-out counts, and whether to report it. Next:
+`worker`; `decider` keeps what was reported, so that a restarted agent continues from there.
 
-    judged   -> (a time-out that a stall explains)                      unjudged, the first is news
-    unjudged -> (the limit has passed, and LEAST of them at least)      failures again, until a success
-    unjudged -> (success)                                               judged
+    judged   -> (a time-out that a stall explains)                 unjudged; the first is reported
+    unjudged -> (the limit has passed, with LEAST or more)         failures count again, until a success
+    unjudged -> (success)                                          judged
 
-A failure that nothing explains does not end the run: the container has still not succeeded. An error says nothing.
+An unexplained failure does not end the run of unjudged attempts: the container has still not succeeded. Neither does an
+error.
 """
 
 from __future__ import annotations
 
 LEAST = 3
-"""Unjudged attempts before a time-out counts after all, however long the limit has passed."""
+"""Minimum number of unjudged attempts before a time-out counts, even if the limit has long passed."""
 REPORT_MS = 15_000
-"""How often a run of unjudged attempts is reported, and so the most that a restart of the agent can add to it."""
+"""Report interval of a run of unjudged attempts, and so the most time that a restart of the agent can add to it."""
 
 
 class Patience:
-    """Of one worker. `now` in milliseconds, by a monotonic clock."""
+    """One worker's run of unjudged attempts. `now` in milliseconds, by a monotonic clock."""
 
     def __init__(self, limit: int, *, count: int = 0, passed: int = 0) -> None:
-        """`count` attempts in `passed` milliseconds were unjudged already, as far as was reported."""
+        """Continue a run: `count` attempts in `passed` milliseconds were already reported as unjudged."""
         self._limit = limit
         self._before = passed
         self._reported = passed
@@ -30,15 +31,15 @@ class Patience:
         self.count = count
 
     def passed(self, now: int) -> int:
-        """For how long this run has lasted."""
+        """How long this run has lasted, in milliseconds."""
         return self._before + (now - self._since if self._since is not None else 0)
 
     def is_over(self, now: int) -> bool:
-        """Whether the next time-out counts as a failure after all."""
+        """Whether the limit is used up, so that the next time-out counts as a failure."""
         return self.count >= LEAST and self.passed(now) >= self._limit
 
     def unjudged(self, now: int) -> bool:
-        """One more; whether it is to be reported."""
+        """Count one more unjudged attempt; returns whether to report it."""
         self.count += 1
         self._since = now if self._since is None else self._since
         if self.count > 1 and self.passed(now) - self._reported < REPORT_MS:
@@ -47,7 +48,7 @@ class Patience:
         return True
 
     def succeeded(self) -> bool:
-        """The run is over; whether there was one."""
+        """End the run; returns whether there was one."""
         if not self.count:
             return False
         self.count, self._before, self._reported, self._since = 0, 0, 0, None

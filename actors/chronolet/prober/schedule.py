@@ -1,11 +1,11 @@
-"""When a container is probed. Pure.
+"""Computes when a container is probed. Pure.
 
-Comes in: times in milliseconds. Goes out: times. Next: `decider` asks for the first probe, the worker for the next one.
+Input: times in milliseconds. Output: times. Next: `decider` computes the first probe, `worker` each next one.
 Source: pkg/kubelet/prober/worker.go (run, doProbe).
 
     started_at + delay ... from_at: the first probe ... from_at + period ... from_at + 2 periods ...
 
-A worker that begins anew (the agent was restarted, another process took over) goes on at the times of the one before.
+After a restart of the agent or a takeover, the new worker keeps the schedule of the previous one.
 """
 
 from __future__ import annotations
@@ -17,38 +17,39 @@ from chronolet.prober.wanted import RunProbe
 
 SHARED_PART = 0.01
 SHARED_SECONDS = 0.1
-"""A probe may begin so much of its period later than its time, and never more than this, to begin with others."""
+"""To begin together with others, a probe may be delayed by SHARED_PART of its period, at most by SHARED_SECONDS."""
 LONG_SECONDS = 10.0
 LONG_SHARED_SECONDS = 0.5
-"""One with a period of so long, the usual one or more, may begin so much later."""
+"""A probe with a period of at least LONG_SECONDS, the default period, may be delayed by LONG_SHARED_SECONDS."""
 FIRST_SHARED_SECONDS = 0.01
-"""So much at most the first one of a container, for which its readiness may wait."""
+"""Maximum delay of a container's first probe, since its readiness may depend on it."""
 
 
 def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -> int:
     """When a run of a container is probed first.
 
-    One that has run for longer than a period when it is heard of (it was adopted, or its spec has changed) waits for a
-    part of the period, so that not all of them are probed at once. The kubelet draws lots for it; here `seed` decides.
+    A container that has already run for longer than a period (it was adopted, or its spec changed) waits for a part of
+    the period, so that such containers are not all probed at the same time. The kubelet picks that part at random; here
+    `seed` determines it.
     """
-    earliest = min(started_at, now) + delay  # a start that is still to come was told by another clock
+    earliest = min(started_at, now) + delay  # a start in the future comes from another clock
     if now - earliest <= period:
         return earliest
     return now + spread(seed, period)
 
 
 def spread(seed: str, period: int) -> int:
-    """A part of the period: for many seeds they spread evenly over it."""
+    """A part of the period that depends on `seed`; many seeds spread evenly over the period."""
     return zlib.crc32(seed.encode()) % period
 
 
 def begins_at(probe: RunProbe, now: int, *, process_age: int | None = None) -> int:
     """When a worker that begins now probes first.
 
-    `process_age` is for how long its process has run, in milliseconds; None means longer than any period. While that
-    is less than a period, a container that could be probed before the process began waits for a part of the period,
-    since many workers begin together when a process does (worker.go, run). One that has started since is probed at
-    once, where the kubelet makes it wait too. A run that was probed before keeps its times, which are spread already.
+    `process_age`: how long its process has run, in milliseconds; None means longer than any period. While that is less
+    than a period, a container that could be probed before the process began waits for a part of the period, because
+    many workers begin together with a process (worker.go, run). A container that started later is probed immediately,
+    while the kubelet delays it too. A run that was probed before keeps its schedule, which is already spread.
     """
     delay = probe.definition.initial_delay_seconds * 1000
     period = probe.period_milliseconds
@@ -59,8 +60,8 @@ def begins_at(probe: RunProbe, now: int, *, process_age: int | None = None) -> i
 
 
 def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) -> int:
-    """When to probe next: at `from_at` or as soon as possible after it; `anchored`, a whole number of periods before or
-    after it. Never longer from now than it may be at all, for the clock may have been put back since.
+    """When to probe next: at `from_at` or as soon as possible after it; if `anchored`, a whole number of periods before
+    or after it. Never later than delay + period from now, because the clock may have been set back since.
     """
     if anchored:
         return now + (from_at - now) % period
@@ -70,8 +71,7 @@ def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) 
 def shared(when: float, period: float, most: float = math.inf) -> float:
     """The moment at or after `when` that all probes of a period share, at most `most` later; in seconds, by any clock.
 
-    A thread that wakes up for one probe pays more for waking up than for the probe: those whose times are close begin
-    together.
+    Waking the thread costs more than a probe, so probes whose times are close begin together.
     """
     usual = LONG_SHARED_SECONDS if period >= LONG_SECONDS else min(period * SHARED_PART, SHARED_SECONDS)
     step = min(usual, most)

@@ -1,7 +1,6 @@
-"""What a ProbeWorker tells its probe. `intent` is its effect's: what a worker says that is no longer wanted is passed
-over.
+"""Signals from a ProbeWorker to its probe. `intent` is the effect's; signals of an obsolete effect are ignored.
 
-Comes in: nothing. Goes out: Signal Structs. Next: `decider`.
+Output: Signal Structs. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -11,11 +10,12 @@ from chronolet_schemas.prober import Outcome, Shortage
 
 
 class ProbeOutcome(Signal, frozen=True, kw_only=True):
-    """One probe, after all tries at it. `at` is when it began, by the agent's clock; it took `milliseconds`.
+    """The outcome of one probe, after all its attempts. `at`: when it began, by the agent's clock; it took
+    `milliseconds`.
 
-    `output` in the kubelet's words; of an exec or HTTP probe what it gave. `code` is its exit code or HTTP status.
-    `short_of` is what the machine is short of at present; of an unjudged outcome, what explains it: a stall of
-    `stalled_milliseconds`. `unjudged` of these came in a row, within `unjudged_milliseconds`.
+    `output`: the output of an exec or HTTP probe, else a text in the kubelet's words. `code`: exit code or HTTP status.
+    `short_of`: the machine's current shortages; for an unjudged outcome those that explain it by a stall of
+    `stalled_milliseconds`. `unjudged`: the number of consecutive unjudged outcomes, within `unjudged_milliseconds`.
     """
 
     intent: str
@@ -31,8 +31,9 @@ class ProbeOutcome(Signal, frozen=True, kw_only=True):
 
 
 class ProbeLate(Signal, frozen=True, kw_only=True):
-    """A probe begins so much later than its time; for `agent_late_milliseconds` the agent did not run, else too
-    many are at work. At most one a minute and worker.
+    """A probe begins `late_milliseconds` after its time. Sent at most once a minute per worker.
+
+    During `agent_late_milliseconds` of that the agent did not run; the rest is due to too many concurrent probes.
     """
 
     intent: str

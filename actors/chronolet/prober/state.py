@@ -1,7 +1,6 @@
-"""One probe of one container, folded from its own events.
+"""The state of one probe of one container, folded from its own events.
 
-Comes in: nothing. Goes out: the frozen State. Next: `evolve` makes new ones, `decider` reads them, `describe` shows
-them. Times in milliseconds.
+Output: the frozen State. Next: `evolve` creates it, `decider` reads it, `describe` shows it. Times in milliseconds.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from chronolet_schemas.prober import ProbeName, ProbeResult
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`uid` is empty before the probe is wanted.
+    """One probe. `uid` is empty until the probe is requested.
 
-    `result` is what counts for the container `id`, empty before there is one. `last` and `consecutive` are the streak,
-    which outlives the container. `running`: it runs, and is to be probed; `started`: it counts as started; `held`: a
-    threshold was reached that ends the probing of this container. `anchored`: this run was probed, first at `from_at`.
+    `result`: the current result for the container `id`, empty before the first. `last` and `consecutive`: the streak,
+    which outlives the container. `running`: the container runs and must be probed; `started`: it counts as started;
+    `held`: a threshold ended the probing of this container. `anchored`: this run was probed, first at `from_at`.
 
-    `output`, `code` and `at` are of the last outcome that was an event. `told_at` is when one that is no success was
-    last told; `errored`: the last one was an error.
+    `output`, `code` and `at`: of the last outcome that became an event. `told_at`: when an outcome other than success
+    was last recorded; `errored`: the last outcome was an error.
 
-    `unjudged` outcomes have come since the last success, in `unjudged_milliseconds`, as far as was reported. `asked`:
-    the threshold is reached, and `pleg` decides when the container may be stopped.
+    `unjudged`: unjudged outcomes since the last success, within `unjudged_milliseconds`, as last reported. `asked`: the
+    threshold is reached, and `pleg` decides when the container may be stopped.
     """
 
     pod: str = ""

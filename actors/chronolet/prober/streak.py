@@ -1,7 +1,7 @@
-"""Which outcomes of a probe are news. A worker asks before it sends one, for most say what the last one said.
+"""Filters the outcomes of a probe: a worker sends only those that are news, since most repeat the last one.
 
-Comes in: outcomes. Goes out: yes or no. Next: the worker sends a ProbeOutcome, or keeps it to itself. The decider does
-not rely on it: it passes over what changes nothing.
+Input: outcomes. Output: a bool. Next: the worker sends a ProbeOutcome or drops it. The decider does not rely on this
+filter: it ignores outcomes that change nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from chronolet_schemas.podspec import Probe
 from chronolet_schemas.prober import Outcome
 
 REMINDER_MS = 300_000
-"""How often an outcome that changes nothing is told all the same (the refill of client-go's spam filter)."""
+"""Interval at which an outcome without news is sent anyway (the refill interval of client-go's spam filter)."""
 
 
 def counts_as(outcome: Outcome) -> Literal["success", "failure", "error", "unjudged"]:
-    """`success` or `failure`; `error` or `unjudged` for what counts as neither."""
+    """What an outcome counts as: `success`, `failure`, or neither of them (`error`, `unjudged`)."""
     match outcome:
         case "success" | "warning":
             return "success"
@@ -29,7 +29,7 @@ def counts_as(outcome: Outcome) -> Literal["success", "failure", "error", "unjud
 
 
 class Streak:
-    """What a worker told so far: one for each worker's life."""
+    """The outcomes that a worker has sent so far. One instance per worker."""
 
     def __init__(self, definition: Probe) -> None:
         self._thresholds = {
@@ -40,21 +40,22 @@ class Streak:
         }
         self._short = False
         self._last = ""
-        self._told = 0
-        self._told_at = 0
+        self._sent = 0
+        self._sent_at = 0
 
     def is_news(self, outcome: Outcome, at: int, *, short: bool = False) -> bool:
-        """Whether to send an outcome: not one beyond a threshold that was reached already, or only now and then.
+        """Whether to send an outcome. Beyond a threshold that is already reached, only once per REMINDER_MS.
 
-        A failure while the machine is `short` of something may wait for its consequences: one without that is news.
+        A failure during a shortage (`short`) may have delayed consequences, so the first one without a shortage is
+        news. `at` in milliseconds.
         """
-        word = counts_as(outcome)
-        self._told = self._told if word == self._last else 0
-        self._last = word
-        relieved = word == "failure" and self._short and not short
-        if self._told >= self._thresholds[word] and 0 <= at - self._told_at < REMINDER_MS and not relieved:
+        counted = counts_as(outcome)
+        self._sent = self._sent if counted == self._last else 0
+        self._last = counted
+        relieved = counted == "failure" and self._short and not short
+        if self._sent >= self._thresholds[counted] and 0 <= at - self._sent_at < REMINDER_MS and not relieved:
             return False
         self._short = short
-        self._told += 1
-        self._told_at = at
+        self._sent += 1
+        self._sent_at = at
         return True

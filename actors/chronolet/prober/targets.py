@@ -1,7 +1,7 @@
-"""What a probe's definition asks of whom. Pure.
+"""Resolves a probe's definition to its target. Pure.
 
-Comes in: a definition whose ports are numbers, the pod's address. Goes out: a `Target`, or why there is none. Next:
-`worker`. Source: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/util.go, pkg/probe/http/request.go.
+Input: a definition whose ports are numbers, the pod's address. Output: a `Target`, or a text that explains why there is
+none. Next: `worker`. Source: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/util.go, pkg/probe/http/request.go.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LARGEST_PORT = 65535
 
 
 def target(definition: Probe, *, container_id: str, ip: str) -> Target | str:
-    """The target; a text says what is wrong with the definition."""
+    """The target, or a text that names what is wrong with the definition."""
     if definition.exec is not None:
         return ExecTarget(container_id=container_id, command=definition.exec.command)
     if definition.http_get is not None:
@@ -43,7 +43,7 @@ def _http(action: HTTPGetAction, ip: str) -> Target | str:
 
 
 def resolved(port: int | str | None) -> int | str:
-    """A port's number, or what is wrong with it: a name that is left is one that no port of the container has."""
+    """A port's number, or what is wrong with it. A remaining name matches no port of the container."""
     if isinstance(port, str):
         if not port.isdecimal():
             return f"couldn't find port: {port}" if port else "couldn't find port"

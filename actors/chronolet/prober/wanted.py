@@ -1,7 +1,7 @@
-"""What a probe wants to have running: its ProbeWorker, while its container is to be probed.
+"""The prober's standing effect: a ProbeWorker while the container must be probed.
 
-Comes in: nothing. Goes out: the Effect Struct that `decider.outstanding` returns. Next: `effects`, whose worker sends
-`signals` until it is cancelled. Source: pkg/kubelet/prober/worker.go (run).
+Output: the Effect Struct that `decider.outstanding` returns. Next: `effects`, whose worker sends `signals` until it is
+cancelled. Source: pkg/kubelet/prober/worker.go (run).
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from chronolet_schemas.prober import ProbeName
 
 
 class RunProbe(Effect, frozen=True, kw_only=True):
-    """Probe the container `id` every `period_milliseconds`, beginning as `schedule.next_at(from_at, ...)` says, and
-    send a ProbeOutcome for each.
+    """Probe the container `id` every `period_milliseconds`, first at `schedule.next_at(from_at, ...)`, and send a
+    ProbeOutcome for each probe.
 
-    A probe that is still at work at its next time lets that one pass. `definition` has numbers for ports (a name that
-    is left is one that no port of the container has) and a command without references. `ip` is the pod's address.
+    A probe still running at its next time skips it. In `definition`, ports are numbers (a remaining name matches no
+    port of the container) and the command has no references left. `ip`: the pod's address.
 
-    What `streak.Streak` calls no news need not be sent. All goes to the stream `probe_results` and to the metrics.
+    Outcomes that are no news to `streak.Streak` may be omitted. Every outcome goes to the stream `probe_results` and to
+    the metrics.
     """
 
     pod: str
@@ -32,8 +33,7 @@ class RunProbe(Effect, frozen=True, kw_only=True):
     ip: str
     from_at: int
     anchored: bool
-    """This run of the container was probed before, at `from_at` first: the next time is a whole number of periods
-    later."""
+    """This run was probed before, first at `from_at`: the next probe is a whole number of periods later."""
     unjudged: int = 0
-    """So many outcomes were unjudged already, within `unjudged_milliseconds`: their limit goes on from there."""
+    """Outcomes already unjudged, within `unjudged_milliseconds`; the limit continues from there."""
     unjudged_milliseconds: int = 0

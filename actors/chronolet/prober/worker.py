@@ -1,12 +1,14 @@
-"""The ProbeWorker: one pykka actor for each probe of a container, all of them on the prober's one thread.
+"""The ProbeWorker: one pykka actor per probe of a container, all of them on the prober's one thread.
 
-Comes in: ticks of its own timer, readings of its attempts. Goes out: `signals`, raw results, figures. Next: `decider`.
-Answers to pkg/kubelet/prober/worker.go (run) and prober.go (runProbeWithRetries); what an outcome means is not decided
-here.
+Input: ticks of its own timer, readings of its attempts. Output: `signals`, raw results, metrics. Next: `decider`,
+which decides what an outcome means. Source: pkg/kubelet/prober/worker.go (run), prober.go (runProbeWithRetries).
 
-    waiting -> (its time) asking -> (an error, up to three times) asking again -> told -> waiting
-    told: a time-out that a stall explains is unjudged, as long as `patience` lasts
-    asking -> ended, for its container has died or the probe is not wanted any more: only written down
+    waiting  -> (tick)                            probing
+    probing  -> (error, fewer than 3 attempts)    probing: the next attempt
+    probing  -> (any other reading)               reported -> waiting
+    probing  -> (container died, probe withdrawn) ended; only the raw result is written
+
+A time-out that a stall explains is reported as unjudged until `patience` runs out.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from chronolet.kernel.hosting.shared_actors import SharedActor
 from chronolet.kernel.kind import EffectContext, Ended
 from chronolet.ports.pods.probes import Attempt, Prober, Reading, Target, Timer
 from chronolet.prober import schedule, signals
-from chronolet.prober.attempts import asks_again
+from chronolet.prober.attempts import should_retry
 from chronolet.prober.outside import Outside
 from chronolet.prober.patience import Patience
 from chronolet.prober.streak import Streak, counts_as
@@ -33,26 +35,27 @@ from chronolet.rules.probes.judgement import explained_by, stalled
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
 
 FIRST_ATTEMPTS = 2
-"""So many look for commands that a killed process has left: the engine may have begun its last one a moment later."""
+"""How many of a worker's first attempts look for commands left by a killed process. One is not enough: the engine may
+start that process's last command a moment later."""
 LATE_SECONDS = 60.0
-"""A worker says at most so often that its probes are late."""
-GIVEN_UP = "the probe was given up: its container has died, or it is not to be probed any more"
+"""Minimum interval between two ProbeLate signals of a worker."""
+GIVEN_UP = "probe cancelled: its container died or the probe is no longer wanted"
 
 
 class Tick(NamedTuple):
-    """Its time has come; `at` by the monotonic clock."""
+    """The next probe is due. `at`: its time, in seconds of the monotonic clock."""
 
     at: float
 
 
 class Found(NamedTuple):
-    """An attempt has ended."""
+    """An attempt has ended with `reading`."""
 
     reading: Reading
 
 
 class ProbeWorker(SharedActor):
-    """Runs while its effect is outstanding."""
+    """Probes one container in one way while its effect is outstanding."""
 
     def __init__(self, effect: RunProbe, context: EffectContext, ended: Ended, outside: Outside) -> None:
         super().__init__(outside.prober)
@@ -73,18 +76,19 @@ class ProbeWorker(SharedActor):
         self._attempt: Attempt | None = None
         self._due = 0.0
         self._planned = 0.0
-        """When its next probe begins, which is up to a part of a period after its time."""
+        """When the next probe begins, up to a part of a period after its time."""
         self._behind = 0.0
         self._given = self._timeout
-        self._tries = 0
-        self._asked = 0
+        self._attempts = 0
+        """Attempts of the current probe."""
+        self._attempts_ever = 0
         self._started = 0.0
-        self._late_told = -LATE_SECONDS
+        self._late_reported = -LATE_SECONDS
 
     # -- pykka -------------------------------------------------------------------------------------------------------
 
     def on_start(self) -> None:
-        """Set the first tick; from then on the monotonic clock alone counts."""
+        """Schedule the first tick by the wall clock; all later ones use only the monotonic clock."""
         now, clock = _now(), time.monotonic()
         age = round((clock - self._outside.began) * 1000)
         first = clock + (schedule.begins_at(self._effect, now, process_age=age) - now) / 1000
@@ -98,7 +102,7 @@ class ProbeWorker(SharedActor):
                 self._found(message.reading)
 
     def on_stop(self) -> None:
-        """Nothing is asked any more. What was under way says nothing of the container; that it was asked is kept."""
+        """Cancel the timer and the running attempt. That attempt proves nothing; only its raw result is written."""
         if self._timer is not None:
             self._timer.cancel()
         attempt, self._attempt = self._attempt, None
@@ -106,17 +110,17 @@ class ProbeWorker(SharedActor):
             return
         attempt.cancel()
         if attempt.began:
-            self._started = self._due if self._tries == 1 else self._started
+            self._started = self._due if self._attempts == 1 else self._started
             since = time.monotonic() - self._started
             self._write(Reading(result="error", output=GIVEN_UP, started=self._started, seconds=since), since, "error")
 
     def on_failure(self, _type: type[BaseException] | None, error: BaseException | None, _traceback: Any) -> None:
-        """The kernel begins another one, after a pause."""
+        """Stop and report the error; the kernel starts another worker after a back-off."""
         self.on_stop()
         if error is not None:
             self._ended(error)
 
-    # -- its times ---------------------------------------------------------------------------------------------------
+    # -- schedule ----------------------------------------------------------------------------------------------------
 
     def _tick_at(self, when: float, most: float = math.inf) -> None:
         self._planned = schedule.shared(when, self._period, most)
@@ -124,19 +128,19 @@ class ProbeWorker(SharedActor):
 
     def _tick(self, at: float) -> None:
         now = time.monotonic()
-        behind = max(now - self._planned, 0.0)  # waiting for others is no delay of the agent
+        behind = max(now - self._planned, 0.0)  # the planned delay is not the agent's fault
         self._tick_at(at + self._period * (1 + max(now - at, 0.0) // self._period))
-        if self._attempt is not None:  # this one passes
+        if self._attempt is not None:  # still running: skip this tick
             if not self._attempt.began:
-                self._say_late(time.monotonic() - self._due)
+                self._report_late(time.monotonic() - self._due)
             return
-        if not self._may():
-            return  # the lease may come back; if the effect is not wanted any more, the end is on its way
-        self._due, self._behind, self._tries = at, behind, 0
-        self._ask()
+        if not self._is_allowed():
+            return  # the lease may come back; if the effect is obsolete, the stop is on its way
+        self._due, self._behind, self._attempts = at, behind, 0
+        self._begin_attempt()
 
-    def _may(self) -> bool:
-        """On any thread, before every call."""
+    def _is_allowed(self) -> bool:
+        """Whether the fence permits a call. Checked before every call, on any thread."""
         try:
             self._context.fence("probe")
         except LostOwnership:
@@ -145,52 +149,57 @@ class ProbeWorker(SharedActor):
 
     # -- one probe ---------------------------------------------------------------------------------------------------
 
-    def _ask(self) -> None:
-        """All tries together have the probe's time: its outcome is never later than that."""
-        self._tries += 1
+    def _begin_attempt(self) -> None:
+        """Start an attempt. All attempts of a probe share its time-out."""
+        self._attempts += 1
         if isinstance(self._target, str):
             self._found(Reading(result="error", output=self._target, started=time.monotonic(), seconds=0.0))
             return
-        self._given = self._timeout if self._tries == 1 else self._left()
-        self._asked += 1
+        self._given = self._timeout if self._attempts == 1 else self._left()
+        self._attempts_ever += 1
         self._attempt = self._prober.begin(
-            self._target, self._given, self._tell_found, self._may, who=self._who, first=self._asked <= FIRST_ATTEMPTS
+            self._target,
+            self._given,
+            self._send_found,
+            self._is_allowed,
+            who=self._who,
+            first=self._attempts_ever <= FIRST_ATTEMPTS,
         )
 
     def _left(self) -> float:
         return self._started + self._timeout - time.monotonic()
 
-    def _tell_found(self, reading: Reading) -> None:
+    def _send_found(self, reading: Reading) -> None:
         self.actor_ref.tell(Found(reading))
 
     def _found(self, reading: Reading) -> None:
         self._attempt = None
-        if self._tries == 1:
+        if self._attempts == 1:
             self._started = reading.started
-            self._look_at_lateness(reading.started - self._due)
-        if reading.result == "error" and not self._may():
-            return  # it is not tried again, and may have been given up for just that
-        if asks_again(reading.result, self._tries) and self._left() > 0:
-            self._ask()
+            self._check_lateness(reading.started - self._due)
+        if reading.result == "error" and not self._is_allowed():
+            return  # no retry; the missing permission may even be the cause of the error
+        if should_retry(reading.result, self._attempts) and self._left() > 0:
+            self._begin_attempt()
         else:
             self._conclude(reading)
 
-    def _look_at_lateness(self, late: float) -> None:
+    def _check_lateness(self, late: float) -> None:
         self._outside.figures.began(self._effect, late)
         if late >= self._period:
-            self._say_late(late)
+            self._report_late(late)
 
-    def _say_late(self, late: float) -> None:
-        """More than a period: others are at work for so long that this one was passed over at least once."""
+    def _report_late(self, late: float) -> None:
+        """Report a delay of a period or more, which means that at least one probe was skipped."""
         now = time.monotonic()
-        if now - self._late_told >= LATE_SECONDS:
-            self._late_told = now
-            told = signals.ProbeLate(
+        if now - self._late_reported >= LATE_SECONDS:
+            self._late_reported = now
+            message = signals.ProbeLate(
                 intent=self._effect.intent,
                 late_milliseconds=round(late * 1000),
                 agent_late_milliseconds=round(self._behind * 1000),
             )
-            self._context.send(told)
+            self._context.send(message)
 
     def _conclude(self, reading: Reading) -> None:
         since = time.monotonic() - self._started
@@ -201,15 +210,15 @@ class ProbeWorker(SharedActor):
         self._outside.figures.probed(self._effect, outcome, since)
         at = self._write(reading, since, outcome)
         if outcome == "unjudged":
-            self._tell_unjudged(reading, at, since, explained)
+            self._report_unjudged(reading, at, since, explained)
         else:
-            self._tell_judged(reading, at, since)
+            self._report_judged(reading, at, since)
 
     def _may_be_unjudged(self, reading: Reading) -> bool:
         protects = self._outside.unjudged_limit is not None
         return protects and reading.result == "failure" and reading.timed_out and not self._patience.is_over(_clock())
 
-    def _tell_unjudged(self, reading: Reading, at: int, since: float, explained: tuple[Shortage, ...]) -> None:
+    def _report_unjudged(self, reading: Reading, at: int, since: float, explained: tuple[Shortage, ...]) -> None:
         now = _clock()
         if self._patience.unjudged(now):
             outcome = signals.ProbeOutcome(
@@ -225,7 +234,7 @@ class ProbeWorker(SharedActor):
             )
             self._context.send(outcome)
 
-    def _tell_judged(self, reading: Reading, at: int, since: float) -> None:
+    def _report_judged(self, reading: Reading, at: int, since: float) -> None:
         succeeded = counts_as(reading.result) == "success"
         recovered = succeeded and self._patience.succeeded()
         short_of = self._short_of(reading)
@@ -242,12 +251,12 @@ class ProbeWorker(SharedActor):
             self._context.send(outcome)
 
     def _short_of(self, reading: Reading) -> tuple[Shortage, ...]:
-        """Of interest where a container may be stopped for it."""
+        """The machine's shortages, for failures that may stop the container; else empty."""
         kills = self._effect.probe != "Readiness" and reading.result == "failure"
         return self._prober.short_of() if kills and self._outside.unjudged_limit is not None else ()
 
     def _write(self, reading: Reading, since: float, outcome: Outcome) -> int:
-        """For the stream of raw outcomes; when it began, in milliseconds."""
+        """Add the raw outcome to its stream; returns when the probe began, in milliseconds since the epoch."""
         milliseconds = round(since * 1000)
         at = _now() - milliseconds
         late = self._started - self._due
@@ -275,7 +284,7 @@ def _raw(effect: RunProbe, reading: Reading, outcome: Outcome, *, at: int, milli
 
 
 def _clock() -> int:
-    """In milliseconds; nobody sets it."""
+    """The monotonic clock, in milliseconds."""
     return time.monotonic_ns() // 1_000_000
 
 
@@ -284,7 +293,7 @@ def _now() -> int:
 
 
 def begin(outside: Outside) -> Callable[[RunProbe, EffectContext, Ended], Callable[[], None]]:
-    """What the kernel calls when a probe is to run; answers with what ends it."""
+    """The function that the kernel calls to start a probe's worker; it returns the function that stops the worker."""
 
     def begun(effect: RunProbe, context: EffectContext, ended: Ended) -> Callable[[], None]:
         outside.figures.begins(effect)

@@ -201,8 +201,8 @@ def test_it_ends_when_no_kill_waits_and_no_probe_has_had_trouble_for_a_while() -
     assert due(made) == 62_000 + WINDOW_MS
     rung(made).then(pleg.ProbeKillsResumed(at=92_000, released=1, dropped=0))
     text = (
-        "Containers are stopped for failed probes at once again; of the stops that were held back 1 were carried out "
-        "and 0 dropped"
+        "Containers are stopped for failed probes immediately again; of the stops that were held back 1 were "
+        "carried out and 0 dropped"
     )
     made.tells(("ProbeKillsResumed", text))
     assert due(made) is None

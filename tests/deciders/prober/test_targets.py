@@ -6,7 +6,7 @@ import pytest
 
 from chronolet.ports.pods.probes import ExecTarget, GrpcTarget, HttpTarget, TcpTarget
 from chronolet.ports.pods.requests import Request
-from chronolet.prober.attempts import asks_again
+from chronolet.prober.attempts import should_retry
 from chronolet.prober.targets import target
 from chronolet_schemas.podspec import ExecAction, GRPCAction, HTTPGetAction, HTTPHeader, Probe, TCPSocketAction
 
@@ -54,5 +54,5 @@ def test_a_definition_without_a_handler_is_said() -> None:
 
 
 def test_only_an_error_is_asked_again_and_three_times_at_most() -> None:
-    assert [asks_again("error", number) for number in (1, 2, 3)] == [True, True, False]
-    assert not any(asks_again(result, 1) for result in ("success", "warning", "failure"))
+    assert [should_retry("error", number) for number in (1, 2, 3)] == [True, True, False]
+    assert not any(should_retry(result, 1) for result in ("success", "warning", "failure"))

@@ -12,7 +12,7 @@ import pytest
 
 from chronolet.adapters.device_plugins.cdi import HostCdi
 from chronolet.pod import signals
-from chronolet.pod.specs.devices import given
+from chronolet.pod.specs.devices import device_additions
 from chronolet.ports.devices.cdi import Edits, NoCdi
 from chronolet.ports.runtime import labels
 from chronolet_schemas.devices import Answer, DeviceNode, Mount
@@ -114,7 +114,9 @@ def test_only_what_a_plugin_names_by_its_path_may_be_missing() -> None:
     mounts = (Mount(container_path="/a", host_path="/of-plugin"), Mount(container_path="/b", host_path="volume"))
     effect = start_container(pod(app()), "0" * 64)
     answer = Answer(mounts=mounts, cdi_devices=("c",))
-    found = given(msgspec.structs.replace(effect, devices=answer, device_ids=IDS), lambda: False, Specified())
+    found = device_additions(
+        msgspec.structs.replace(effect, devices=answer, device_ids=IDS), lambda: False, Specified()
+    )
     assert {one.target: one.has_to_be for one in found.mounts} == {"/a": False, "/b": True, "/c": True}
 
 

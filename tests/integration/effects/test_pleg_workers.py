@@ -338,7 +338,7 @@ def test_what_was_told_gone_and_noticed_after_it_is_confirmed_once_more() -> Non
         fake.remove(sandbox)
         assert [one.state for one in listing.relisted().seen] == ["removed"]
         assert listing.relisted().seen == ()
-        listing.heard_of([sandbox])
+        listing.look_up([sandbox])
         assert [(one.id, one.state) for one in listing.relisted().seen] == [(sandbox, "removed")]
         assert listing.relisted().seen == ()
 
@@ -349,7 +349,7 @@ def test_what_was_noticed_and_is_listed_is_looked_at_once() -> None:
     sandbox = _fake_sandbox(fake, "1")
     with relisting.Relisting(cast("Runtime", counting), NODE) as listing:
         for _ in range(3):
-            listing.heard_of([sandbox])
+            listing.look_up([sandbox])
             listing.relisted()
     assert counting.calls == {"list": 3, "inspect": 1}
 

@@ -14,7 +14,7 @@ from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import specs
-from chronolet.pod.workers import patience, stopping
+from chronolet.pod.workers import runtime_restart, stopping
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.processes import NoProcesses, Processes
 from chronolet.ports.runtime.runtime import Runtime, SandboxSpec
@@ -189,7 +189,7 @@ def test_of_a_pod_that_is_over_starts_are_looked_for_and_none_is_made(world: Wor
     sandbox = world.sandbox(manifest)
     assert world.run(find_sandbox).id == sandbox.id
     effect = start_container(manifest, sandbox.id)
-    spec = specs.container(effect, manifest.spec.containers[0], specs.Making(node=NODE, cause="1-1"))
+    spec = specs.container(effect, manifest.spec.containers[0], specs.SpecInputs(node=NODE, cause="1-1"))
     created = world.runtime.create_container(spec)
     assert isinstance(world.run(find), signals.ContainerRefused)
     world.runtime.remove(created)
@@ -229,7 +229,7 @@ def test_what_an_earlier_cause_ran_is_the_attempt_and_what_it_never_started_give
     assert isinstance(dead, signals.ContainerDead)
     assert (dead.id, dead.exit_code) == (running.id, 137)
     world.runtime.remove(running.id)
-    spec = specs.container(effect, manifest.spec.containers[0], specs.Making(node=NODE, cause="1-1"))
+    spec = specs.container(effect, manifest.spec.containers[0], specs.SpecInputs(node=NODE, cause="1-1"))
     never_started = world.runtime.create_container(spec)
     fresh = world.run(effect, Context(cause="2-2"))
     assert isinstance(fresh, signals.ContainerUp)
@@ -580,7 +580,7 @@ def test_a_read_only_host_path_is_seen_and_not_written(world: World, tmp_path: P
 def test_a_start_goes_on_when_the_engine_is_back(
     world: World, docker_engine: PrivateDocker, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", HANG_SECONDS)
     manifest = pod(container(*OBEDIENT))
     for effect in (start_sandbox(manifest), None):
         wanted_now = effect or start_container(manifest, world.sandbox(manifest).id)
@@ -600,7 +600,7 @@ def test_a_start_goes_on_when_the_engine_is_back(
 def test_an_engine_killed_in_the_middle_leaves_one_container_after_all(
     world: World, docker_engine: PrivateDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", 0.5)
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)
     effect = start_container(manifest, sandbox.id)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chronolet.pod import signals
-from chronolet.pod.workers import patience
+from chronolet.pod.workers import runtime_restart
 from chronolet.ports.runtime.runtime import Refusal
 from tests.integration.effects.support import OBEDIENT, Context, World, container, pod, start_container, start_sandbox
 from tests.support.scratch import HANG_SECONDS, wait_until
@@ -40,7 +40,7 @@ class Looks:
 def looks(world: World, monkeypatch: pytest.MonkeyPatch) -> Looks:
     found = Looks(world)
     monkeypatch.setattr(world.runtime, "inspect", found)
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", 0.5)
     return found
 
 
@@ -84,7 +84,7 @@ def test_a_sandbox_is_found(world: World, looks: Looks) -> None:
 
 def test_a_look_that_works_again_is_waited_for(world: World, looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the patience with an engine that is back soon, the start is told as the success that it is."""
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", HANG_SECONDS)
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)
     answer = world.run(start_container(manifest, sandbox.id), looks.after_start(2))

@@ -1,1 +1,1 @@
-"""From a pod's spec to the runtime's container specs, mounts and devices."""
+"""Translates a pod's spec into the runtime's container specs, mounts and devices."""

@@ -1,10 +1,10 @@
-"""What device plugins give a container, as the runtime is asked for it.
+"""Translates the answers of device plugins into a container's spec.
 
-Comes in: what they answered, the engine, the host's CDI specifications. Goes out: `Given`; `Refusal`.
-Next: `containers`, `specs`. Answers to pkg/kubelet/cm/devicemanager/manager.go (deviceRunContainerOptions) and
+Input: the plugins' answers, the engine, the host's CDI specifications. Output: `DeviceAdditions`; `Refusal`.
+Next: `containers`, `specs`. Source: pkg/kubelet/cm/devicemanager/manager.go (deviceRunContainerOptions) and
 kubelet_pods.go (GenerateRunContainerOptions).
 
-The pod's own word comes first: of a variable, and of a path in the container that its own volume takes.
+The pod's own variables and mounts take precedence over those of plugins.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from chronolet_schemas.devices import DeviceNode
 from chronolet_schemas.devices import Mount as PluginMount
 
 _ALL = "rwm"
-"""What Docker takes where no permissions are said."""
+"""Docker's default permissions."""
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What a container is made with beside what its manifest says. `labels` tell who has which devices."""
+class DeviceAdditions(msgspec.Struct, frozen=True, kw_only=True):
+    """Additions to a container beyond its manifest. `labels` record its devices."""
 
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     mounts: Sequence[Mount] = ()
@@ -36,19 +36,19 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-def given(effect: wanted.ContainerEffect, knows_cdi: Callable[[], bool], cdi: Cdi) -> Given:
-    """`knows_cdi` asks the engine, which is not needed for most containers. Refusal."""
+def device_additions(effect: wanted.ContainerEffect, knows_cdi: Callable[[], bool], cdi: Cdi) -> DeviceAdditions:
+    """The additions for an effect's devices. `knows_cdi` calls the engine, only when needed. Raises Refusal."""
     answer = effect.devices
     if not effect.device_ids:
-        return Given()
+        return DeviceAdditions()
     names = cdi_names(answer)
-    hands_on = bool(names) and knows_cdi()
-    edits = Edits() if hands_on else _edits(cdi, names)
-    return Given(
+    by_engine = bool(names) and knows_cdi()
+    edits = Edits() if by_engine else _edits(cdi, names)
+    return DeviceAdditions(
         env={**edits.envs, **answer.envs},
         mounts=tuple(_mounts(answer.mounts, edits.mounts)),
         devices=tuple(_devices((*answer.devices, *edits.devices))),
-        cdi_devices=names if hands_on else (),
+        cdi_devices=names if by_engine else (),
         groups=edits.groups,
         labels={
             **{f"{labels.ANNOTATION}{name}": value for name, value in answer.annotations.items()},
@@ -64,38 +64,39 @@ def _edits(cdi: Cdi, names: Sequence[str]) -> Edits:
         raise Refusal("failed", f"CDI device injection failed: {refusal}") from refusal
 
 
-def beside(own: Sequence[Mount], more: Sequence[Mount]) -> Sequence[Mount]:
-    """The container's own mounts, and those of plugins whose place it does not take itself."""
-    taken = {_place(mount.target) for mount in own}
-    return (*own, *(mount for mount in more if _place(mount.target) not in taken))
+def merged_mounts(own: Sequence[Mount], more: Sequence[Mount]) -> Sequence[Mount]:
+    """The container's own mounts, and those of plugins at other paths."""
+    taken = {_normalized(mount.target) for mount in own}
+    return (*own, *(mount for mount in more if _normalized(mount.target) not in taken))
 
 
 def _mounts(of_plugins: Iterable[PluginMount], of_cdi: Iterable[PluginMount]) -> Iterable[Mount]:
-    """Of several for one place, the first.
+    """All mounts, only the first of several at the same path.
 
-    What a plugin mounts may be missing: plugins make folders in a container of their own and rely on the runtime,
-    which makes an empty folder, as Docker, containerd and CRI-O do for a kubelet. What CDI mounts has to be there.
+    The source of a plugin's mount may be missing: plugins create folders in their own container and rely on the
+    runtime, which creates an empty folder, as Docker, containerd and CRI-O do for a kubelet. The source of a CDI mount
+    must exist.
     """
-    places: dict[str, Mount] = {}
+    by_path: dict[str, Mount] = {}
     for one, has_to_be in (*((one, False) for one in of_plugins), *((one, True) for one in of_cdi)):
         mount = Mount(
             source=one.host_path,
             target=one.container_path,
             read_only=one.read_only,
-            # A source that is no path would be the name of a volume of Docker's.
+            # Docker would take a source that is not a path for the name of a volume.
             has_to_be=has_to_be or not one.host_path.startswith("/"),
         )
-        places.setdefault(_place(one.container_path), mount)
-    return places.values()
+        by_path.setdefault(_normalized(one.container_path), mount)
+    return by_path.values()
 
 
 def _devices(found: Iterable[DeviceNode]) -> Iterable[Device]:
-    places: dict[str, Device] = {}
+    by_path: dict[str, Device] = {}
     for one in found:
         device = Device(source=one.host_path, target=one.container_path, permissions=one.permissions or _ALL)
-        places.setdefault(one.container_path, device)
-    return places.values()
+        by_path.setdefault(one.container_path, device)
+    return by_path.values()
 
 
-def _place(path: str) -> str:
+def _normalized(path: str) -> str:
     return path.rstrip("/")

@@ -1,7 +1,7 @@
-"""What is mounted into a container: the pod's volumes, its names on the network, a file for its last words.
+"""Computes a container's mounts: volumes, /etc/hosts and resolv.conf, the termination message file.
 
-Comes in: a container's definition and where its pod runs. Goes out: mounts; `VolumeRefusal`. Next: `containers`.
-Answers to pkg/kubelet/kubelet_pods.go (makeMounts).
+Input: a container's definition and the node's facts (`Place`). Output: mounts; `VolumeRefusal`. Next: `containers`.
+Source: pkg/kubelet/kubelet_pods.go (makeMounts).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HOSTS = "/etc/hosts"
 RESOLV_CONF = "/etc/resolv.conf"
 
 _RESOLVED = "/run/systemd/resolve/resolv.conf"
-"""Where systemd-resolved keeps the addresses that its own loopback address stands for."""
+"""systemd-resolved's file with the upstream addresses behind its loopback address."""
 _PROPAGATION: Final[Mapping[str | None, Literal["", "rslave", "rshared"]]] = {
     "HostToContainer": "rslave",
     "Bidirectional": "rshared",
@@ -46,9 +46,9 @@ def mounts(
     place: Place,
     env: Mapping[str, str],
 ) -> Sequence[Mount]:
-    """All mounts of a container; its volumes are made first, where they are not there yet.
+    """All mounts of a container. Missing volumes are created first.
 
-    Raises VolumeRefusal, and ConfigRefusal or TooLargeError for a part of a volume that cannot be had.
+    Raises VolumeRefusal; ConfigRefusal or TooLargeError for a subpath that cannot be used.
     """
     return (*_volumes(outside, effect, definition, place, env), *_names(outside, effect, definition, place))
 
@@ -56,14 +56,14 @@ def mounts(
 def _volumes(
     outside: Outside, effect: wanted.ContainerEffect, definition: Container, place: Place, env: Mapping[str, str]
 ) -> Iterator[Mount]:
-    asked = pod_volumes(effect.uid, effect.manifest, place)
-    paths = outside.volumes.prepare(asked)
+    volumes = pod_volumes(effect.uid, effect.manifest, place)
+    paths = outside.volumes.prepare(volumes)
     for index, mount in enumerate(definition.volume_mounts):
         yield Mount(
             source=_source(outside, effect, mount, env, index=index, path=paths[mount.name]),
             target=mount.mount_path,
-            # The kubelet's files are not a container's to change.
-            read_only=mount.read_only or mount.name in asked.files,
+            # Downward API files are read-only for containers, as in the kubelet.
+            read_only=mount.read_only or mount.name in volumes.files,
             propagation=_PROPAGATION.get(mount.mount_propagation, ""),
         )
     if definition.termination_message_path:
@@ -80,7 +80,7 @@ def _source(
     index: int,
     path: str,
 ) -> str:
-    """The volume, or the part of it that the mount names."""
+    """The path of the volume, or of the subpath that the mount names."""
     sizes = {name: expanded_sizes.text_bytes(value) for name, value in env.items()} if mount.sub_path_expr else {}
     expanded_sizes.check_path(f"volumeMounts[{index}].subPathExpr", mount.sub_path_expr, sizes)
     try:
@@ -98,19 +98,22 @@ def _source(
             SubPath(uid=effect.uid, volume=mount.name, source=path, container=effect.container, index=index, path=part)
         )
     except VolumeRefusal as refusal:
-        said = f'failed to prepare subPath for volumeMount "{mount.name}" of container "{effect.container}": {refusal}'
-        raise ConfigRefusal(said) from refusal
+        raise ConfigRefusal(
+            f'failed to prepare subPath for volumeMount "{mount.name}" of container "{effect.container}": {refusal}'
+        ) from refusal
 
 
 def pod_volumes(uid: str, manifest: Pod, place: Place) -> PodVolumes:
-    """All volumes of a pod, with what only its own fields say of them. Raises UnknownReferenceError, TooLargeError."""
+    """All volumes of a pod, with the contents and limits from its own fields. Raises UnknownReferenceError,
+    TooLargeError.
+    """
     downward_files.check_files(manifest, place)
     context = manifest.spec.security_context
     return PodVolumes(
         uid=uid,
         volumes=manifest.spec.volumes,
         fs_group=context.fs_group if context else None,
-        memory_bytes={one.name: _room(manifest, one.empty_dir) for one in manifest.spec.volumes if one.empty_dir},
+        memory_bytes={one.name: _limit(manifest, one.empty_dir) for one in manifest.spec.volumes if one.empty_dir},
         files={
             one.name: [_file(manifest, one.downward_api, item, place) for item in one.downward_api.items]
             for one in manifest.spec.volumes
@@ -119,8 +122,10 @@ def pod_volumes(uid: str, manifest: Pod, place: Place) -> PodVolumes:
     )
 
 
-def _room(manifest: Pod, volume: EmptyDir) -> int:
-    """The smaller of its own limit and what all containers together may use; 0 where there is neither."""
+def _limit(manifest: Pod, volume: EmptyDir) -> int:
+    """The smaller of the volume's limit and the memory limits of all app containers together, in bytes; 0 if neither
+    is set.
+    """
     limits = [one.resources.limits.get("memory") for one in manifest.spec.containers]
     total = sum(quantities.memory_bytes(one) for one in limits if one) if all(limits) else 0
     own = quantities.memory_bytes(volume.size_limit) if volume.size_limit else 0
@@ -136,11 +141,13 @@ def _file(manifest: Pod, volume: DownwardAPIVolume, item: DownwardFile, place: P
 
 
 def _names(outside: Outside, effect: wanted.ContainerEffect, definition: Container, place: Place) -> Iterator[Mount]:
-    """The pod's own /etc/hosts and, where it differs from the node's, resolv.conf; never over the container's own."""
+    """The pod's /etc/hosts, and its resolv.conf if that differs from the node's; neither over the container's own mount
+    at that path.
+    """
     own = {mount.mount_path.rstrip("/") for mount in definition.volume_mounts}
     manifest = effect.manifest
     if HOSTS not in own:
-        # Before the sandbox runs the pod has no address, and a container that runs already may read this file.
+        # Do not write the file early: the pod has no address yet, and a running container may already read it.
         early = isinstance(effect, wanted.CreateContainer)
         content = None if early else hostnames.hosts_file(manifest, place.pod_ip, outside.host.file(HOSTS))
         yield Mount(source=outside.volumes.pod_file(effect.uid, "etc-hosts", content), target=HOSTS)
@@ -150,7 +157,7 @@ def _names(outside: Outside, effect: wanted.ContainerEffect, definition: Contain
 
 
 def _of_node(outside: Outside) -> str:
-    """The node's resolver, as a container can reach it: an address of the loopback is its own there."""
+    """The node's resolv.conf with addresses that a container can reach; a loopback address would be its own."""
     found = outside.host.file(RESOLV_CONF)
     addresses = hostnames.parsed(found).nameservers
     if addresses and all(address.startswith("127.") for address in addresses):

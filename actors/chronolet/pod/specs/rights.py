@@ -1,8 +1,8 @@
-"""A container's rights, as the runtime is asked for them, or why it may not have them.
+"""Translates a container's security context into the runtime's user and security options.
 
-Comes in: a container's security context, its image's user, the host. Goes out: `user` and security options;
-`ConfigRefusal`, `Refusal`. Next: `containers`. Answers to pkg/kubelet/kuberuntime/security_context_linux.go,
-dockershim's security_context.go and helpers_linux.go (getSeccompSecurityOpts).
+Input: a container's security context, its image's user, the host. Output: `GrantedRights`; `ConfigRefusal`, `Refusal`.
+Next: `containers`. Source: pkg/kubelet/kuberuntime/security_context_linux.go, dockershim's security_context.go and
+helpers_linux.go (getSeccompSecurityOpts).
 """
 
 from __future__ import annotations
@@ -18,29 +18,34 @@ from chronolet_schemas.podspec import Container, Pod
 
 
 class ConfigRefusal(Exception):  # noqa: N818 - an answer that its caller expects
-    """The container's configuration cannot be had; the message is the kubelet's, in one line."""
+    """The container's configuration cannot be applied; the message is one line in the kubelet's words."""
 
 
-class Granted(msgspec.Struct, frozen=True, kw_only=True):
-    """The rights, and what of them only this host could tell."""
+class GrantedRights(msgspec.Struct, frozen=True, kw_only=True):
+    """A container's rights, with the user and the security options resolved on this host."""
 
     rights: security.Rights = security.Rights()
     user: str = ""
     options: Sequence[str] = ()
 
 
-def granted(pod: Pod, container: Container, host: Host, image: Callable[[], str]) -> Granted:
-    """`image` asks the runtime for the image's user, which is not needed for most containers."""
-    asked = security.rights(pod, container)
-    needed = asked.user is None and (asked.non_root or asked.group is not None)
+def granted_rights(pod: Pod, container: Container, host: Host, image: Callable[[], str]) -> GrantedRights:
+    """The container's rights on this host. `image` asks the runtime for the image's user, only when needed.
+
+    Raises ConfigRefusal, and Refusal if a seccomp profile cannot be loaded.
+    """
+    requested = security.rights(pod, container)
+    needed = requested.user is None and (requested.non_root or requested.group is not None)
     user = security.image_user(image()) if needed else security.ImageUser(0)
-    if refused := security.breaks_non_root(asked, user, pod, container.name):
+    if refused := security.breaks_non_root(requested, user, pod, container.name):
         raise ConfigRefusal(refused)
-    return Granted(rights=asked, user=security.user_of(asked, user), options=tuple(_options(asked, host)))
+    return GrantedRights(
+        rights=requested, user=security.user_of(requested, user), options=tuple(_options(requested, host))
+    )
 
 
 def lacking(host: Host) -> str:
-    """What a privileged container lacks on this host, as the end of a sentence; empty if it lacks nothing."""
+    """A sentence ending that names the capabilities a privileged container lacks on this host; empty if none."""
     missing = host.missing_capabilities()
     if not missing:
         return ""
@@ -48,35 +53,37 @@ def lacking(host: Host) -> str:
     return f"; a privileged container needs every capability, and this node cannot give {names}"
 
 
-def _options(asked: security.Rights, host: Host) -> Sequence[str]:
-    found = ["no-new-privileges"] if asked.no_new_privileges else []
-    match asked.seccomp.type:
+def _options(requested: security.Rights, host: Host) -> Sequence[str]:
+    found = ["no-new-privileges"] if requested.no_new_privileges else []
+    match requested.seccomp.type:
         case "Unconfined":
             found.append("seccomp=unconfined")
         case "Localhost":
-            found.append(f"seccomp={_profile(asked.seccomp.localhost_profile, host)}")
+            found.append(f"seccomp={_profile(requested.seccomp.localhost_profile, host)}")
         case _:
             pass
-    if asked.app_armor.type in ("RuntimeDefault", "Localhost") and not host.enforces_app_armor():
+    if requested.app_armor.type in ("RuntimeDefault", "Localhost") and not host.enforces_app_armor():
         raise ConfigRefusal("Cannot enforce AppArmor: AppArmor is not enabled on the host")
-    match asked.app_armor.type:
+    match requested.app_armor.type:
         case "Unconfined":
             found.append("apparmor=unconfined")
         case "Localhost":
-            found.append(f"apparmor={asked.app_armor.localhost_profile}")
+            found.append(f"apparmor={requested.app_armor.localhost_profile}")
         case _:
             pass
-    labels = asked.se_linux
+    labels = requested.se_linux
     pairs = (("user", labels.user), ("role", labels.role), ("type", labels.type), ("level", labels.level))
     return [*found, *(f"label={name}:{value}" for name, value in pairs if value)]
 
 
 def _profile(name: str, host: Host) -> str:
-    """Under a kubelet the runtime reads it: its refusal, a CreateContainerError."""
+    """The seccomp profile's JSON. Raises Refusal, which becomes a CreateContainerError: under a kubelet the runtime
+    reads the file.
+    """
     try:
         return host.seccomp_profile(name)
     except OSError as error:
-        said = f"cannot load seccomp profile {name!r}: {error.filename}: {error.strerror}"
-        raise Refusal("failed", said) from error
+        problem = f"cannot load seccomp profile {name!r}: {error.filename}: {error.strerror}"
+        raise Refusal("failed", problem) from error
     except ValueError as error:
         raise Refusal("failed", f"cannot load seccomp profile {name!r}: {error}") from error

@@ -1,7 +1,7 @@
-"""What the runtime is asked to make of a pod. Pure.
+"""Builds the runtime's specs of a pod's sandbox and containers. Pure.
 
-Comes in: a pod's effects, with the manifest. Goes out: `SandboxSpec`, `ContainerSpec`. Next: `effects`.
-Answers to: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go, kuberuntime_container.go, kuberuntime_container_linux.go.
+Input: a pod's effects, with the manifest. Output: `SandboxSpec`, `ContainerSpec`. Next: the pod's workers.
+Source: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go, kuberuntime_container.go, kuberuntime_container_linux.go.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final, Literal
 import msgspec
 
 from chronolet.pod import wanted
-from chronolet.pod.specs.devices import Given, beside
-from chronolet.pod.specs.rights import Granted
+from chronolet.pod.specs.devices import DeviceAdditions, merged_mounts
+from chronolet.pod.specs.rights import GrantedRights
 from chronolet.pod.state import definitions
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerSpec, Mount, PortMapping, SandboxSpec
@@ -30,25 +30,25 @@ from chronolet_schemas.podspec import Container, EnvVarSource, Pod
 _PROTOCOLS: Final[Mapping[str, Literal["tcp", "udp", "sctp"]]] = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
 
 
-class Making(msgspec.Struct, frozen=True, kw_only=True):
-    """What a container is made with that its manifest does not say."""
+class SpecInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """The inputs of a container's spec that are not in its manifest."""
 
     node: str
     cause: str
     run: str = ""
     place: downward.Place = downward.Place()
     mounts: Sequence[Mount] = ()
-    granted: Granted = Granted()
-    given: Given = Given()
+    granted: GrantedRights = GrantedRights()
+    additions: DeviceAdditions = DeviceAdditions()
     holding: Holding = Holding()
     target_id: str = ""
-    """The container whose processes an ephemeral container is to see."""
+    """The container whose processes an ephemeral container sees."""
 
 
 def sandbox(
     effect: wanted.StartSandbox, *, node: str, image: str, cause: str, run: str = "", least_oom_score_adj: int = 0
 ) -> SandboxSpec:
-    """The container that holds the pod's namespaces and host ports. Raises HostnameError."""
+    """The spec of the container that holds the pod's namespaces and host ports. Raises HostnameError."""
     owner = labels.Owner(
         pod=effect.pod,
         uid=effect.uid,
@@ -75,78 +75,80 @@ def sandbox(
     )
 
 
-def container(effect: wanted.ContainerEffect, definition: Container, making: Making) -> ContainerSpec:
-    """One container. Raises UnknownReferenceError, TooLargeError."""
+def container(effect: wanted.ContainerEffect, definition: Container, inputs: SpecInputs) -> ContainerSpec:
+    """The spec of one container. Raises UnknownReferenceError, TooLargeError."""
     owner = labels.Owner(
         pod=effect.pod,
         uid=effect.uid,
         container=effect.container,
         attempt=effect.attempt,
-        cause=making.cause,
-        run=making.run,
+        cause=inputs.cause,
+        run=inputs.run,
         spec_hash=effect.spec_hash,
     )
     spec = effect.manifest.spec
-    given = making.given
-    env = {**given.env, **environment(effect.manifest, definition, making.place, given.env)}
-    rights = making.granted.rights
+    additions = inputs.additions
+    env = {**additions.env, **environment(effect.manifest, definition, inputs.place, additions.env)}
+    rights = inputs.granted.rights
     wanted_spec = ContainerSpec(
         name=_name(owner),
-        labels={**given.labels, **labels.written(making.node, owner)},
+        labels={**additions.labels, **labels.written(inputs.node, owner)},
         sandbox_id=effect.sandbox_id,
-        # The id and not the name: this very image was found good, wherever its tag has moved since.
+        # The id and not the name: this image was checked, and its tag may have moved since.
         image=effect.image_id or definition.image,
         command=expansion.expand_all(definition.command, env),
         args=expansion.expand_all(definition.args, env),
         env=env,
         working_dir=definition.working_dir,
-        mounts=beside(making.mounts, given.mounts),
-        devices=given.devices,
-        cdi_devices=given.cdi_devices,
-        cpu_milli=container_limits.cpu_milli(definition, making.holding),
-        cpu_period_us=making.holding.period_us,
+        mounts=merged_mounts(inputs.mounts, additions.mounts),
+        devices=additions.devices,
+        cdi_devices=additions.cdi_devices,
+        cpu_milli=container_limits.cpu_milli(definition, inputs.holding),
+        cpu_period_us=inputs.holding.period_us,
         memory_bytes=resources.limits(definition).get("memory", 0),
         cpu_shares=_shares(definition),
         cgroup_parent=effect.cgroup_parent,
         oom_score_adj=max(
-            qos_class.oom_score_adj(spec, definition, making.place.memory_bytes), making.place.least_oom_score_adj
+            qos_class.oom_score_adj(spec, definition, inputs.place.memory_bytes), inputs.place.least_oom_score_adj
         ),
-        pid=_processes(effect, making.target_id),
+        pid=_processes(effect, inputs.target_id),
         host_ipc=spec.host_ipc,
         tty=definition.tty,
         stdin=definition.stdin,
         stdin_once=definition.stdin_once,
-        user=making.granted.user,
-        groups=(*rights.groups, *given.groups),
+        user=inputs.granted.user,
+        groups=(*rights.groups, *additions.groups),
         privileged=rights.privileged,
         cap_add=rights.add,
         cap_drop=rights.drop,
         read_only_root=rights.read_only_root,
-        security_options=making.granted.options,
+        security_options=inputs.granted.options,
         stop_signal=definition.lifecycle.stop_signal if definition.lifecycle else "",
-        held=container_limits.beside(needs(spec), definition.name, making.holding),
+        held=container_limits.beside(needs(spec), definition.name, inputs.holding),
     )
     return msgspec.structs.replace(wanted_spec, labels={**wanted_spec.labels, labels.DIGEST: _digest(wanted_spec)})
 
 
 def _digest(spec: ContainerSpec) -> str:
-    """Stands for all that a container is made from, but for which request made it: 16 hexadecimal digits."""
+    """A hash of everything that a container is created from, except its request: 16 hexadecimal digits."""
     labelled = {name: value for name, value in spec.labels.items() if name != labels.CAUSE}
     plain = msgspec.json.encode(msgspec.structs.replace(spec, labels=labelled), order="sorted")
     return hashlib.sha256(plain).hexdigest()[:16]
 
 
 def environment(
-    manifest: Pod, definition: Container, place: downward.Place, given: Mapping[str, str] = MappingProxyType({})
+    manifest: Pod, definition: Container, place: downward.Place, more: Mapping[str, str] = MappingProxyType({})
 ) -> Mapping[str, str]:
-    """The variables of a container, built only if they, its command and arguments are within the limits together with
-    `given`, those of device plugins. Raises UnknownReferenceError, TooLargeError.
+    """A container's environment variables. `more`: those of device plugins, which count for the size limits.
+
+    Raises UnknownReferenceError, and TooLargeError before building them if the variables, the command and the arguments
+    exceed the limits.
     """
 
     def resolved(source: EnvVarSource) -> str:
         return downward.value(source, manifest, definition, place)
 
-    expanded_sizes.check(definition, expanded_sizes.environment_sizes(definition.env, resolved, given))
+    expanded_sizes.check(definition, expanded_sizes.environment_sizes(definition.env, resolved, more))
     return expansion.environment(definition.env, resolved)
 
 
@@ -158,7 +160,7 @@ def _processes(effect: wanted.ContainerEffect, target_id: str) -> str:
 
 
 def definition(manifest: Pod, name: str) -> Container | None:
-    """The container of that name, of whichever sort."""
+    """The container of this name, of any kind; None if there is none."""
     return next((one for _, one in definitions(manifest) if one.name == name), None)
 
 
@@ -172,7 +174,7 @@ def _name(owner: labels.Owner) -> str:
 def _ports(manifest: Pod) -> Iterator[PortMapping]:
     for kind, one in definitions(manifest):
         for port in one.ports:
-            # Containers that come and go while others run have no port of their own on the host.
+            # Containers that come and go while others run get no host port.
             if port.host_port and kind in ("app", "sidecar"):
                 yield PortMapping(
                     host_ip=port.host_ip,
@@ -183,6 +185,6 @@ def _ports(manifest: Pod) -> Iterator[PortMapping]:
 
 
 def _shares(definition: Container) -> int:
-    """A request's weight; where nothing is asked for, its limit's."""
-    asked = resources.requests(definition).get("cpu") or resources.limits(definition).get("cpu", 0)
-    return cgroups.shares(asked)
+    """CPU shares of the container's request, or of its limit if it has no request."""
+    requested = resources.requests(definition).get("cpu") or resources.limits(definition).get("cpu", 0)
+    return cgroups.shares(requested)

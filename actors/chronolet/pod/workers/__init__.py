@@ -1,1 +1,1 @@
-"""Effect workers of pods: their calls to the runtime, the disk and the network."""
+"""The effect workers of pods, which call the runtime, the disk and the network."""

@@ -1,12 +1,12 @@
-"""The containers of a pod: created ahead of their start, made and started, stopped.
+"""The worker that creates, starts and stops a pod's containers.
 
-Comes in: `wanted.CreateContainer`, `StartContainer`, `StopContainer`. Goes out: calls to the runtime and to volumes;
-`signals`. Next: `decider`. Answers to pkg/kubelet/kuberuntime/kuberuntime_container.go.
+Input: `wanted.CreateContainer` (ahead of the start), `StartContainer`, `StopContainer`. Output: calls to the runtime
+and to volumes; `signals`. Next: `decider`. Source: pkg/kubelet/kuberuntime/kuberuntime_container.go.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Literal
 
 from msgspec.structs import replace
@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import mounting, rights, specs
-from chronolet.pod.specs.devices import given
+from chronolet.pod.specs.devices import device_additions
 from chronolet.pod.specs.rights import ConfigRefusal
 from chronolet.pod.state import STATUS_UNKNOWN
-from chronolet.pod.workers.making import found_or_made, fresh, ran, ran_after_all
+from chronolet.pod.workers.creation import find_or_create, just_created, start_if_needed, start_once
+from chronolet.pod.workers.known_containers import MainProcess
 from chronolet.pod.workers.outside import Outside
-from chronolet.pod.workers.patience import tried_again
-from chronolet.pod.workers.recent import Begun
-from chronolet.pod.workers.stopping import stopped
+from chronolet.pod.workers.runtime_restart import retry_after_restart
+from chronolet.pod.workers.stopping import stop_container
 from chronolet.ports.pods.specs import SpecRefusal
 from chronolet.ports.pods.volumes import VolumeRefusal
 from chronolet.ports.runtime import labels
@@ -35,33 +35,33 @@ from chronolet_schemas.podspec import Container, EphemeralContainer
 StartReason = Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError", "FailedMount"]
 
 UNKNOWN_EXIT = 137
-"""What the kubelet puts where nobody saw a container end."""
+"""The kubelet's exit code for a container whose end was not observed."""
 NOT_STARTED_EXIT = 128
-"""What it puts where a container was made and could not be started."""
+"""The kubelet's exit code for a container that was created but could not be started."""
 
 
 class ContainerWorker:
-    """One method an effect; no state of its own."""
+    """One method per effect; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
     def create(self, effect: wanted.CreateContainer, context: EffectContext) -> Signal:
-        """One try: whatever stands in the way, the start meets it again and knows what to do."""
+        """Create a container ahead of its start, in one attempt. The start meets any obstacle again and handles it."""
         runtime = self._outside.fenced(context)
-        if effect.image and (said := _another_image(runtime, effect)):
-            return _container_refused(effect, "CreateContainerError", said)
+        if effect.image and (problem := _another_image(runtime, effect)):
+            return _container_refused(effect, "CreateContainerError", problem)
         spec = self._spec(runtime, effect, context)
         if not isinstance(spec, ContainerSpec):
             return spec
         try:
-            made = found_or_made(runtime, spec, lambda: runtime.create_container(spec))
+            created = find_or_create(runtime, spec, lambda: runtime.create_container(spec))
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
-        if made.state != "created":
-            return _container_refused(effect, "CreateContainerError", f"container {made.id} is {made.state}")
-        self._outside.created.note(made.id, spec.labels[labels.DIGEST])
-        return signals.ContainerMade(subject=effect.subject, intent=effect.intent, id=made.id)
+        if created.state != "created":
+            return _container_refused(effect, "CreateContainerError", f"container {created.id} is {created.state}")
+        self._outside.created.note(created.id, spec.labels[labels.DIGEST])
+        return signals.ContainerMade(subject=effect.subject, intent=effect.intent, id=created.id)
 
     def start(self, effect: wanted.StartContainer, context: EffectContext) -> Signal:
         runtime = self._outside.fenced(context)
@@ -73,13 +73,13 @@ class ContainerWorker:
         if not isinstance(spec, ContainerSpec):
             return spec
 
-        def made() -> ContainerState:
-            return self._made_ahead(runtime, effect, spec) or found_or_made(
+        def create() -> ContainerState:
+            return self._created_ahead(runtime, effect, spec) or find_or_create(
                 runtime, spec, lambda: runtime.create_container(spec)
             )
 
         try:
-            found = tried_again(runtime, context, made, made)
+            found = retry_after_restart(runtime, context, create, create)
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
         return self._run(runtime, context, effect, spec, found)
@@ -87,13 +87,13 @@ class ContainerWorker:
     def _spec(
         self, runtime: FencedRuntime, effect: wanted.ContainerEffect, context: EffectContext
     ) -> ContainerSpec | Signal:
-        """What the runtime is asked to make, or why nothing is."""
+        """The spec for the runtime, or the signal that explains why there is none."""
         definition = specs.definition(effect.manifest, effect.container)
         if definition is None:
-            said = f"{effect.pod}: the manifest has no container {effect.container!r}"
-            return _container_refused(effect, "CreateContainerConfigError", said)
+            problem = f"{effect.pod}: the manifest has no container {effect.container!r}"
+            return _container_refused(effect, "CreateContainerConfigError", problem)
         try:
-            return specs.container(effect, definition, self._making(runtime, effect, definition, context))
+            return specs.container(effect, definition, self._spec_inputs(runtime, effect, definition, context))
         except (ConfigRefusal, UnknownReferenceError, TooLargeError) as refusal:
             return _container_refused(effect, "CreateContainerConfigError", str(refusal))
         except VolumeRefusal as refusal:
@@ -101,30 +101,32 @@ class ContainerWorker:
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
 
-    def _making(
+    def _spec_inputs(
         self, runtime: FencedRuntime, effect: wanted.ContainerEffect, definition: Container, context: EffectContext
-    ) -> specs.Making:
-        """All that the manifest does not say. Raises ConfigRefusal, TooLargeError, VolumeRefusal, Refusal."""
+    ) -> specs.SpecInputs:
+        """The inputs of the spec that are not in the manifest. Raises ConfigRefusal, TooLargeError, VolumeRefusal,
+        Refusal.
+        """
         outside = self._outside
 
         def image_user() -> str:
             found = runtime.image(effect.image_id or definition.image)
             return found.user if found is not None else ""
 
-        granted = rights.granted(effect.manifest, definition, outside.host, image_user)
+        granted = rights.granted_rights(effect.manifest, definition, outside.host, image_user)
         place = outside.place(effect)
         context.fence("volumes.prepare")
         env = specs.environment(effect.manifest, definition, place)
         mounts = mounting.mounts(outside, effect, definition, place, env)
         context.done("volumes.prepare")
-        return specs.Making(
+        return specs.SpecInputs(
             node=outside.node,
             cause=context.cause,
             run=outside.run(),
             place=place,
             mounts=mounts,
             granted=granted,
-            given=given(effect, lambda: runtime.engine().knows_cdi, outside.cdi),
+            additions=device_additions(effect, lambda: runtime.engine().knows_cdi, outside.cdi),
             holding=outside.holding,
             target_id=_target(runtime, outside.node, effect, definition),
         )
@@ -135,51 +137,52 @@ class ContainerWorker:
         context: EffectContext,
         effect: wanted.StartContainer,
         spec: ContainerSpec,
-        made: ContainerState,
+        created: ContainerState,
     ) -> Signal:
-        # Before it runs: what ends at once may be told of before this worker gets any further.
-        self._outside.link_log(effect, made.id, context)
+        # Before the start: the end of a short-lived container may be reported before this worker continues.
+        self._outside.link_log(effect, created.id, context)
 
-        def begun(container_id: str) -> None:
+        def started(container_id: str) -> None:
             self._outside.hold(container_id, spec.held)
 
         try:
-            found = tried_again(
+            found = retry_after_restart(
                 runtime,
                 context,
-                lambda: ran(runtime, made, begun),
-                lambda: ran_after_all(runtime, made.id, begun),
+                lambda: start_once(runtime, created, started),
+                lambda: start_if_needed(runtime, created.id, started),
             )
         except Refusal as refusal:
-            if refusal.kind == "not_found" and made.id == effect.made_id:
-                # It was removed since it was created ahead.
+            if refusal.kind == "not_found" and created.id == effect.made_id:
+                # It was created ahead and has been removed since.
                 return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
-                # Nothing of this attempt has run: it is made again, in the next sandbox.
-                return _container_refused(effect, "CreateContainerError", _discarded(runtime, made.id, refusal))
-            said = f'failed to start container "{effect.container}": {refusal}'
-            said += rights.lacking(self._outside.host) if spec.privileged else ""
+                # Nothing of this attempt has run: the same attempt is created again in the next sandbox.
+                _discard(runtime, created.id)
+                return _container_refused(effect, "CreateContainerError", str(refusal))
+            problem = f'failed to start container "{effect.container}": {refusal}'
+            problem += rights.lacking(self._outside.host) if spec.privileged else ""
             if refusal.kind in ("unavailable", "timeout"):
-                # It may run or not: without an id the same attempt is made again and finds out.
-                return _container_refused(effect, "RunContainerError", said)
-            code = _code_of_failed_start(runtime, made.id)
-            return _container_refused(effect, "RunContainerError", said, container_id=made.id, exit_code=code)
+                # It may or may not run. Without an id, the same attempt is retried and finds out.
+                return _container_refused(effect, "RunContainerError", problem)
+            code = _code_of_failed_start(runtime, created.id)
+            return _container_refused(effect, "RunContainerError", problem, container_id=created.id, exit_code=code)
         if found.state == "exited":
             return container_dead(effect, found.id, found)
-        self._outside.begun.note(found.id, Begun.of(found))
+        self._outside.main_processes.note(found.id, MainProcess.of(found))
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
 
-    def _made_ahead(
+    def _created_ahead(
         self, runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec
     ) -> ContainerState | None:
-        """What was created ahead of this start, if it is still there and still what is wanted."""
+        """The container that was created ahead of this start, if it still exists and still matches the spec."""
         if not effect.made_id:
             return None
         digest = spec.labels[labels.DIGEST]
         if self._outside.created.take(effect.made_id) == digest:
-            return fresh(spec, effect.made_id)
+            return just_created(spec, effect.made_id)
         found = runtime.inspect(effect.made_id)
         if found is None or found.state not in ("created", "running", "exited"):
             return None
@@ -191,15 +194,15 @@ class ContainerWorker:
         def process_ended() -> None:
             context.send(signals.ProcessEnded(subject=effect.subject, intent=effect.intent, id=effect.id))
 
-        def watched(running: Begun) -> AbstractContextManager[None]:
+        def watched(running: MainProcess) -> AbstractContextManager[None]:
             return self._outside.processes.watched(running.pid, effect.id, process_ended)
 
         try:
-            dead = stopped(
+            dead = stop_container(
                 runtime,
                 context,
                 effect.id,
-                known=self._outside.begun.take(effect.id),
+                known=self._outside.main_processes.take(effect.id),
                 deadline=effect.deadline,
                 longest_seconds=effect.grace_period_seconds,
                 watched=watched if effect.with_pod else lambda _: nullcontext(),
@@ -210,18 +213,18 @@ class ContainerWorker:
 
 
 def _another_image(runtime: FencedRuntime, effect: wanted.CreateContainer) -> str:
-    """What the image's name means by now, in words; empty if it still is the image of the request."""
+    """Why the image's name no longer means the image of the request; empty if it still does."""
     try:
         found = runtime.image(effect.image)
     except Refusal as refusal:
         return str(refusal)
     if found is None:
-        return f"image {effect.image} is not there any more"
-    return "" if found.id == effect.image_id else f"image {effect.image} is {found.id} by now, not {effect.image_id}"
+        return f"image {effect.image} no longer exists"
+    return "" if found.id == effect.image_id else f"image {effect.image} is now {found.id}, expected {effect.image_id}"
 
 
 def _target(runtime: FencedRuntime, node: str, effect: wanted.ContainerEffect, definition: Container) -> str:
-    """The id of the container that an ephemeral one looks at. ConfigRefusal if it does not run."""
+    """The id of an ephemeral container's target, empty if it has none. ConfigRefusal if the target does not run."""
     name = definition.target_container_name if isinstance(definition, EphemeralContainer) else ""
     if not name:
         return ""
@@ -240,17 +243,14 @@ def _lost_its_sandbox(runtime: FencedRuntime, effect: wanted.StartContainer) -> 
     return sandbox is None or sandbox.state == "exited"
 
 
-def _discarded(runtime: FencedRuntime, container_id: str, why: Refusal) -> str:
-    """Removes what was made for nothing; what cannot be removed gives way to the next try."""
-    try:
+def _discard(runtime: FencedRuntime, container_id: str) -> None:
+    """Remove a container that never ran. If that fails, the next attempt replaces it."""
+    with suppress(Refusal):
         runtime.remove(container_id)
-    except Refusal:
-        return str(why)
-    return str(why)
 
 
 def _code_of_failed_start(runtime: FencedRuntime, container_id: str) -> int:
-    """127 and the like, as the runtime noted it; the kubelet's 128 where it did not."""
+    """The exit code that the runtime recorded (such as 127), else the kubelet's 128."""
     try:
         left = runtime.inspect(container_id)
     except Refusal:
@@ -281,7 +281,7 @@ def container_dead(
     container_id: str,
     dead: ContainerState | None,
 ) -> signals.ContainerDead:
-    """How a container ended; without a state, that it is not there to be asked."""
+    """The signal for a dead container; `dead` is None if the container no longer exists."""
     if dead is None:
         return signals.ContainerDead(
             subject=effect.subject,
@@ -289,7 +289,7 @@ def container_dead(
             id=container_id,
             exit_code=UNKNOWN_EXIT,
             reason=STATUS_UNKNOWN,
-            message="the container could not be found when it was to be stopped",
+            message="the container no longer existed when it was to be stopped",
         )
     return signals.ContainerDead(
         subject=effect.subject,
@@ -304,7 +304,7 @@ def container_dead(
 
 
 def exit_reason(dead: ContainerState) -> str:
-    """The word that `lastState.terminated.reason` shows."""
+    """The reason for `lastState.terminated.reason`."""
     if dead.oom_killed:
         return "OOMKilled"
     return "Error" if dead.exit_code else "Completed"

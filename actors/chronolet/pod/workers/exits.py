@@ -1,6 +1,6 @@
-"""What a dead container leaves behind: its termination message, and whether it died for its memory.
+"""The worker that reads a dead container's termination message and whether it was OOM-killed.
 
-Comes in: `wanted.ReadExit`. Goes out: `signals.ExitRead`. Next: `decider`. Answers to
+Input: `wanted.ReadExit`. Output: `signals.ExitRead`. Next: `decider`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMessage, readLastStringFromContainerLogs).
 """
 
@@ -20,18 +20,20 @@ LOG_LINES = 80
 
 
 class ExitWorker:
-    """The one method is the effect; no state of its own."""
+    """One method for the one effect; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
     def read(self, effect: wanted.ReadExit, context: EffectContext) -> Signal:
-        """The end of the file, or of the logs where the policy says so, the container failed and the file is empty."""
+        """The end of the file; or the end of the logs, if the policy permits, the container failed and the file is
+        empty.
+        """
         runtime = self._outside.fenced(context)
         context.fence("volumes.read")
         message = self._from_file(effect)
         by_logs = not message and effect.exit_code != 0 and effect.policy == "FallbackToLogsOnError"
-        # The kernel knows also where the runtime looked too late, and when the container is gone.
+        # The kernel log also has kills that the runtime missed, and those of removed containers.
         oom_killed = self._outside.kills.named(effect.id)
         try:
             found = runtime.inspect(effect.id)

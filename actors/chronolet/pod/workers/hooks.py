@@ -1,7 +1,7 @@
-"""Lifecycle hooks: commands in a container, each begun once, and HTTP requests to it.
+"""The worker for lifecycle hooks: commands in a container, each started once, and HTTP requests to it.
 
-Comes in: `wanted.PrepareHook`, `RunHook`. Goes out: execs and requests; `signals`. Next: `decider`. Answers to
-pkg/kubelet/lifecycle/handlers.go, whose words the messages are.
+Input: `wanted.PrepareHook`, `RunHook`. Output: execs and requests; `signals`. Next: `decider`. Source of behaviour and
+messages: pkg/kubelet/lifecycle/handlers.go.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ class Unfinished(Exception):  # noqa: N818 - an answer, not an error
 
 
 class HookWorker:
-    """One method an effect; no state of its own."""
+    """One method per effect; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
     def prepare(self, effect: wanted.PrepareHook, context: EffectContext) -> Signal:
-        """Make the exec. One that was made before and not told of is never begun, so another one does no harm."""
+        """Create the exec. An earlier one whose id was never recorded is never started, so a second one is harmless."""
         try:
             made = self._outside.fenced(context).create_exec(effect.id, effect.command)
         except Refusal as refusal:
-            said = _exec_failed(effect, effect.command, str(refusal), "")
-            return signals.HookRefused(subject=effect.subject, intent=effect.intent, message=said)
+            failure = _exec_failed(effect, effect.command, str(refusal), "")
+            return signals.HookRefused(subject=effect.subject, intent=effect.intent, message=failure)
         return signals.HookPrepared(subject=effect.subject, intent=effect.intent, exec_id=made)
 
     def run(self, effect: wanted.RunHook, context: EffectContext) -> Signal:
-        """Its outcome, whoever began it."""
+        """Run the hook, or wait for it if it already runs; returns its outcome."""
         try:
             if effect.http is not None:
                 return self._request(effect, effect.http, context)
@@ -52,7 +52,7 @@ class HookWorker:
     # -- exec ------------------------------------------------------------------------------------------------------
 
     def _exec(self, runtime: FencedRuntime, effect: wanted.RunHook, context: EffectContext) -> Signal:
-        """Looks until the exec has ended or is forgotten; begins it where it was never begun."""
+        """Poll the exec until it has ended or is forgotten; start it if it never was."""
         while True:
             try:
                 found = runtime.inspect_exec(effect.exec_id)
@@ -66,13 +66,13 @@ class HookWorker:
             except Refusal as refusal:
                 if refusal.kind == "not_found":
                     return _unknown(effect)
-                # `conflict`: an earlier call of ours began it after all. An engine that is away may know when it is
-                # back. Anything else is what running it came to.
+                # `conflict`: an earlier call of ours started it after all. An unavailable engine may know the outcome
+                # once it is back. Any other refusal is the outcome.
                 if refusal.kind not in (*_AWAY, "conflict"):
                     return _done(effect, _exec_failed(effect, effect.command, str(refusal), ""))
             _seconds_left(effect)
             if context.cancelled.wait(_LOOK_SECONDS):
-                context.fence("docker.exec_inspect")  # ends this effect without an answer
+                context.fence("docker.exec_inspect")  # ends this effect without a result
 
     # -- HTTP ------------------------------------------------------------------------------------------------------
 
@@ -90,18 +90,18 @@ class HookWorker:
         except RequestFailed as failed:
             _seconds_left(effect)
             context.fence("http.hook")
-            # A status of 400 and above is no failure: the kubelet does not look at it.
-            said = (
+            # A status of 400 or above is not a failure: the kubelet ignores the status.
+            failure = (
                 f'HTTP lifecycle hook ({http.path}) for Container "{effect.container}" in Pod "{_pod(effect)}"'
                 f" failed - error: {failed}"
             )
-            return _done(effect, said)
+            return _done(effect, failure)
         context.done("http.hook")
         return _done(effect)
 
 
 def _seconds_left(effect: wanted.RunHook) -> float:
-    """Until its deadline; 0 where it has none. Raises `Unfinished`."""
+    """Seconds until the hook's deadline, 0 if it has none. Raises `Unfinished` after it."""
     if not effect.deadline:
         return 0.0
     left = (effect.deadline - milliseconds_now()) / 1000
@@ -125,7 +125,7 @@ def _exec_failed(effect: wanted.PrepareHook | wanted.RunHook, command: Sequence[
 
 
 def _pod(effect: wanted.PodEffect) -> str:
-    """As the kubelet writes a pod in its messages."""
+    """The pod as the kubelet formats it in messages: name_namespace(uid)."""
     namespace, _, name = effect.pod.partition("/")
     return f"{name}_{namespace}({effect.uid})"
 
@@ -135,5 +135,5 @@ def _done(effect: wanted.RunHook, failure: str = "") -> Signal:
 
 
 def _unknown(effect: wanted.RunHook) -> Signal:
-    said = f"exec {effect.exec_id}: the runtime has forgotten it; it is not run again, for it may have run"
-    return signals.HookOutcomeUnknown(subject=effect.subject, intent=effect.intent, message=said)
+    message = f"exec {effect.exec_id}: the runtime no longer knows it; it is not repeated because it may have run"
+    return signals.HookOutcomeUnknown(subject=effect.subject, intent=effect.intent, message=message)

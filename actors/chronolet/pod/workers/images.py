@@ -1,7 +1,7 @@
-"""Images, as a pod's containers need them: found on the node, or fetched with what their registry wants to be told.
+"""The worker that provides the images of a pod's containers: from the node, or pulled with registry credentials.
 
-Comes in: `wanted.EnsureImage`. Goes out: calls to the runtime; `PullBegan`, `PullProgress` and one of `ImagePresent`,
-`ImageRefused`. Next: `decider`. Answers to pkg/kubelet/images/image_manager.go and kuberuntime_image.go (PullImage).
+Input: `wanted.EnsureImage`. Output: calls to the runtime; `PullBegan`, `PullProgress` and one of `ImagePresent`,
+`ImageRefused`. Next: `decider`. Source: pkg/kubelet/images/image_manager.go and kuberuntime_image.go (PullImage).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from chronolet_schemas.envelope import Signal
 
 Reason = Literal["ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"]
 
-_LONGEST_SECONDS = 24 * 3600.0  # a pull waits for its turn, and ends by itself when nothing moves
+_LONGEST_SECONDS = 24 * 3600.0  # a pull may wait in the queue, and is aborted if it stalls
 _SILENCE_SECONDS = 30.0
-"""How much longer than its patience the runtime may be silent: the watch is to say first that nothing moves."""
+"""Time-out of the runtime beyond `patience_seconds`, so that the watch detects a stall first."""
 _UNAVAILABLE = tuple(f"unexpected HTTP status: {status}" for status in (502, 503, 504))
-"""What the engine says when the registry, or what stands before it, answers that it cannot serve."""
+"""The engine's messages when the registry or its proxy is temporarily unavailable."""
 
 
 class Pulls(Struct, frozen=True):
-    """How images are fetched: what registries are told, how many pulls at once (None: any number), and for how long
-    nothing may move.
+    """How images are pulled. `keyring`: registry credentials. `at_once`: limit on concurrent pulls, None for none.
+    `patience_seconds`: how long a pull may make no progress.
     """
 
     keyring: Keyring
@@ -44,12 +44,12 @@ class Pulls(Struct, frozen=True):
 
 
 def job(runtime: Runtime, pulls: Pulls, spans: Spans | None = None) -> Job:
-    """The worker of EnsureImage. A lane for each image: nothing but the same image waits for pulls that hang."""
+    """The job of EnsureImage. Each image has its own lane, so that a stuck pull delays only the same image."""
     return Job(ImageWorker(runtime, pulls, spans).ensure, _LONGEST_SECONDS, lane=lambda effect: f"image {effect.image}")
 
 
 class ImageWorker:
-    """The one public method is the effect."""
+    """One public method for the one effect. Keeps the queue of the process's pulls."""
 
     def __init__(self, runtime: Runtime, pulls: Pulls, spans: Spans | None = None) -> None:
         self._spans = spans or NoSpans()
@@ -59,39 +59,39 @@ class ImageWorker:
         self._turns = Turns(pulls.at_once)
 
     def ensure(self, effect: wanted.EnsureImage, context: EffectContext) -> Signal:
-        """See that the image is there, by its pull policy."""
+        """Ensure that the image is present, according to its pull policy."""
         try:
             name = image_names.parsed(effect.image)
         except image_names.BadImageName as error:
             image = effect.image
-            said = f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": {error}'
-            return _refused(effect, "InvalidImageName", said)
+            message = f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": {error}'
+            return _refused(effect, "InvalidImageName", message)
         runtime = FencedRuntime(self._runtime, context, self._spans)
         try:
             return self._image(runtime, effect, name, context)
         except Refusal as refusal:
-            words = str(refusal)
-            if any(marker in words for marker in _UNAVAILABLE):
-                said = f"image pull failed for {effect.image} because the registry is unavailable: {words}"
-                return _refused(effect, "RegistryUnavailable", said)
-            return _refused(effect, "ErrImagePull", words)
+            error_text = str(refusal)
+            if any(marker in error_text for marker in _UNAVAILABLE):
+                message = f"image pull failed for {effect.image} because the registry is unavailable: {error_text}"
+                return _refused(effect, "RegistryUnavailable", message)
+            return _refused(effect, "ErrImagePull", error_text)
 
     def _image(
         self, runtime: FencedRuntime, effect: wanted.EnsureImage, name: ImageName, context: EffectContext
     ) -> Signal:
-        if effect.policy != "Always" and (there := runtime.image(effect.image)) is not None:
-            return _present(effect, name, there)
+        if effect.policy != "Always" and (present := runtime.image(effect.image)) is not None:
+            return _present(effect, name, present)
         if effect.policy == "Never":
-            said = f'Container image "{effect.image}" is not present with pull policy of Never'
-            return _refused(effect, "ErrImageNeverPull", said)
+            message = f'Container image "{effect.image}" is not present with pull policy of Never'
+            return _refused(effect, "ErrImageNeverPull", message)
         found = self._keyring.find(name, [one.digest for one in effect.secrets])
         lost = tuple(one.name for one in effect.secrets if one.digest in found.lost)
         context.send(signals.PullBegan(subject=effect.subject, intent=effect.intent, lost=lost))
-        asked = time.monotonic()
+        queued = time.monotonic()
         with self._turns.turn(context, effect.image, self._spans):
-            # While it waited for its turn, another one may have fetched it.
-            if effect.policy != "Always" and (there := runtime.image(effect.image)) is not None:
-                return _present(effect, name, there)
+            # Another effect may have pulled it while this one was queued.
+            if effect.policy != "Always" and (present := runtime.image(effect.image)) is not None:
+                return _present(effect, name, present)
             began = time.monotonic()
             pulled = self._pulled(runtime, effect, found, context)
             return _present(
@@ -100,13 +100,13 @@ class ImageWorker:
                 pulled,
                 pulled=True,
                 milliseconds=round((time.monotonic() - began) * 1000),
-                waited_milliseconds=round((began - asked) * 1000),
+                waited_milliseconds=round((began - queued) * 1000),
             )
 
     def _pulled(
         self, runtime: FencedRuntime, effect: wanted.EnsureImage, found: Found, context: EffectContext
     ) -> ImageState:
-        """By each credential in turn, without any if there is none; what all of them were refused with."""
+        """Pull with each credential in turn, or anonymously if there is none. Raises one Refusal with all messages."""
         refusals: dict[str, Refusal] = {}
         for credential in found.credentials or (None,):
             try:
@@ -115,11 +115,11 @@ class ImageWorker:
                 refusals[str(refusal)] = refusal
                 if refusal.kind == "timeout":
                     break
-        words = list(refusals)
-        said = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
+        texts = list(refusals)
+        message = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         denied = any(refusal.kind == "denied" for refusal in refusals.values())
         remarks = f" ({'; '.join(found.remarks)})" if found.remarks and denied else ""
-        raise Refusal(next(iter(refusals.values())).kind, said + remarks)
+        raise Refusal(next(iter(refusals.values())).kind, message + remarks)
 
     def _pull(
         self,
@@ -128,15 +128,15 @@ class ImageWorker:
         credential: Credential | None,
         context: EffectContext,
     ) -> ImageState:
-        def tell(size: Bytes) -> None:
+        def report(size: Bytes) -> None:
             progress = signals.PullProgress(
                 subject=effect.subject, intent=effect.intent, done_bytes=size.done, total_bytes=size.total
             )
             context.send(progress)
 
-        watch = Watch(context, self._patience, tell)
+        watch = Watch(context, self._patience, report)
         try:
-            with watch.standing():
+            with watch.running():
                 return runtime.pull(
                     effect.image,
                     watch.step,
@@ -146,16 +146,16 @@ class ImageWorker:
                 )
         except Refusal as refusal:
             if context.cancelled.is_set():
-                context.fence("docker.pull")  # tells the kernel, which wants no answer any more
+                context.fence("docker.pull")  # raises: the kernel no longer wants a result
             if not watch.stalled:
                 raise
             waited = go_duration(round(self._patience * 1000))
-            said = f'pull of image "{effect.image}" was given up because of no progress for {waited}'
-            raise Refusal("timeout", f'{said}, latest progress: "{watch.last}"') from refusal
+            stalled = f'pull of image "{effect.image}" was given up because of no progress for {waited}'
+            raise Refusal("timeout", f'{stalled}, latest progress: "{watch.last}"') from refusal
 
 
 def fetch(runtime: FencedRuntime, keyring: Keyring, reference: str) -> ImageState:
-    """An image of the node's own, with the node's own credentials: the first that do, else none. Raises Refusal."""
+    """Pull an image for the node itself, with the node's credentials in turn, then anonymously. Raises Refusal."""
     try:
         name = image_names.parsed(reference)
     except image_names.BadImageName as error:
@@ -181,7 +181,7 @@ def _present(effect: wanted.EnsureImage, name: ImageName, image: ImageState, **p
 
 
 def _digest(name: ImageName, image: ImageState) -> str:
-    """By what name its registry knows it: of the repository that was asked for, if it has been there."""
+    """The image's registry digest, preferably in the requested repository; empty if it has none."""
     for one in image.digests:
         try:
             if image_names.parsed(one).repository == name.repository:

@@ -1,6 +1,6 @@
-"""What a pod's workers touch, and what several of them do with it.
+"""The dependencies of a pod's workers, and the operations that several workers share.
 
-Comes in: adapters. Goes out: `Outside`, handed to each worker. Next: `sandboxes`, `containers`, `hooks`, `exits`.
+Input: adapters. Output: `Outside`, which each worker receives. Next: `sandboxes`, `containers`, `hooks`, `exits`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
 from chronolet.pod.workers.images import Pulls
-from chronolet.pod.workers.recent import Begun, Recent
+from chronolet.pod.workers.known_containers import KnownContainers, MainProcess
 from chronolet.ports.devices.cdi import Cdi
 from chronolet.ports.machine.cgroups import CgroupRefusal, ContainerCgroups
 from chronolet.ports.machine.host import Host
@@ -37,8 +37,8 @@ log = structlog.get_logger("chronolet.pod")
 
 
 class Outside(Struct, frozen=True):
-    """What pods touch, and what is the same for all of them. `builtin` builds an image that no registry has; `run` is
-    the log's.
+    """The adapters and settings that all pods of a process share. `builtin` builds an image that no registry has;
+    `run` returns the log's run.
     """
 
     runtime: Runtime
@@ -58,19 +58,19 @@ class Outside(Struct, frozen=True):
     run: Callable[[], str] = lambda: ""
     spans: Spans = field(default_factory=NoSpans)
     processes: Processes = field(default_factory=NoProcesses)
-    created: Recent[str] = field(default_factory=Recent)
-    """The digest of each container that was created ahead of its start."""
-    begun: Recent[Begun] = field(default_factory=Recent)
-    """What is known of each container that was started."""
+    created: KnownContainers[str] = field(default_factory=KnownContainers)
+    """Digests of containers that were created ahead of their start."""
+    main_processes: KnownContainers[MainProcess] = field(default_factory=KnownContainers)
+    """Main processes of the containers that were started."""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
-        """The runtime for one run of one effect."""
+        """The runtime, fenced for one run of one effect."""
         return FencedRuntime(self.runtime, context, self.spans)
 
     def keep(
         self, effect: wanted.StartSandbox | wanted.KeepSpec | wanted.StartContainer, context: EffectContext
     ) -> None:
-        """The manifest lies on the disk before anything of it runs: who finds the log lost, finds it there.
+        """Store the manifest on disk before any of its containers run, so that it survives a loss of the log.
 
         Raises `SpecRefusal`.
         """
@@ -89,29 +89,31 @@ class Outside(Struct, frozen=True):
         context.done("spec.keep")
 
     def link_log(self, effect: wanted.StartContainer, container_id: str, context: EffectContext) -> None:
-        """Where log shippers look, there is a link to its output. No container fails for want of one."""
+        """Link the container's log into the folder that log shippers read. A failure is logged and does not fail the
+        container.
+        """
         context.fence("logs.link")
         try:
             one = ContainerLog(pod=effect.pod, uid=effect.uid, container=effect.container, id=container_id)
             self.logs.link(one, effect.attempt, self.runtime.log_path(container_id))
         except (PodLogsRefusal, Refusal) as refusal:
-            log.warning("no link to a container's log", pod=effect.pod, error=str(refusal))
+            log.warning("cannot link a container's log", pod=effect.pod, error=str(refusal))
 
     def remove_logs(self, effect: wanted.Cleanup, going: Sequence[ContainerState]) -> None:
-        """What leads to the logs of a pod's containers, which go next; what stays is removed by `container_gc`."""
+        """Remove the links to the logs of containers that are about to be removed; `container_gc` removes any left."""
         try:
             for one in going:
                 container = one.labels.get(labels.CONTAINER_NAME, "")
                 self.logs.unlink(ContainerLog(pod=effect.pod, uid=effect.uid, container=container, id=one.id))
             self.logs.remove_folder(folder_of(effect.pod, effect.uid))
         except PodLogsRefusal as refusal:
-            log.warning("links to a pod's logs are left", pod=effect.pod, error=str(refusal))
+            log.warning("cannot remove links to a pod's logs", pod=effect.pod, error=str(refusal))
 
     def hold(self, container_id: str, values: Values) -> None:
-        """A container that runs has these values. What the kernel refuses is said: the container runs all the same.
+        """Write these cgroup values for a running container. A failure is logged; the container runs without them.
 
-        Not fenced: the word that it runs, which others bring too, ends the effect that started it; and whoever writes
-        these values, and however often, writes the same.
+        Not fenced: the effect may end at any time, because any notification that the container runs ends it. The write
+        is idempotent, and all writers write the same values.
         """
         if values == Values():
             return
@@ -120,10 +122,10 @@ class Outside(Struct, frozen=True):
             if found is not None and found.state == "running":
                 self.cgroups.hold(found.pid, found.id, values)
         except (CgroupRefusal, Refusal) as refusal:
-            log.warning("a container runs without all that was to hold it", container=container_id, error=str(refusal))
+            log.warning("cannot set a container's cgroup values", container=container_id, error=str(refusal))
 
     def place(self, effect: wanted.ContainerEffect) -> Place:
-        """Where a pod's container runs, as it may be told."""
+        """The node's facts that a container may see through the downward API, and those that its spec depends on."""
         return Place(
             node=self.node,
             host_ip=self.host.address(),
@@ -136,5 +138,5 @@ class Outside(Struct, frozen=True):
 
 
 def milliseconds_now() -> int:
-    """The wall clock, as deadlines are written."""
+    """The wall clock in milliseconds since the epoch, the unit of deadlines."""
     return time.time_ns() // 1_000_000

@@ -1,8 +1,7 @@
-"""One pull of an image as it goes on: its turn among others, how far it is, and its end when nothing moves or nobody
-wants it any more.
+"""Supervises image pulls: queues them, tracks their progress, and aborts a pull that stalls or is cancelled.
 
-Comes in: an effect's context, the steps that the runtime tells. Goes out: `PullProgress` now and then. Next: `images`.
-Answers to: pkg/kubelet/images/puller.go, and dockershim's progress reporter (libdocker/kube_docker_client.go).
+Input: an effect's context, the runtime's progress messages. Output: reports of progress. Next: `images`.
+Source: pkg/kubelet/images/puller.go, and dockershim's progress reporter (libdocker/kube_docker_client.go).
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from chronolet.ports.runtime.streams import Stream
 from chronolet.ports.spans import PULL_TURN, Spans, measured
 
 _SLICE_SECONDS = 0.2
-"""How long a wait holds on before it looks whether anybody still wants its end."""
+"""How often a wait checks for cancellation."""
 _NAMED = 3
-"""So many of the pulls at work are named to one that waits."""
+"""How many of the active pulls are named in a waiting pull's queue report."""
 _FETCHED = ("Verifying Checksum", "Download complete", "Extracting", "Pull complete")
 
 
 class _Pull:
-    """One that is at work, or waits for its turn."""
+    """An active or queued pull."""
 
     def __init__(self, image: str) -> None:
         self.image = image
@@ -35,7 +34,7 @@ class _Pull:
 
 
 class Turns:
-    """At most `limit` pulls at a time, in the order in which they came; None is as many as there are."""
+    """A FIFO queue with at most `limit` concurrent pulls; None means no limit."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -45,7 +44,7 @@ class Turns:
 
     @contextmanager
     def turn(self, context: EffectContext, image: str, spans: Spans) -> Iterator[None]:
-        """From when it is one's turn until the end of the block. `LostOwnership` if it is not wanted by then."""
+        """Wait in the queue, then hold a slot while the block runs. Raises `LostOwnership` if cancelled meanwhile."""
         mine = _Pull(image)
         queue = self._queued(mine)
         try:
@@ -57,7 +56,7 @@ class Turns:
             self._leave(mine)
 
     def _queued(self, mine: _Pull) -> Queue | None:
-        """What it has to wait behind, if it has to."""
+        """Take a slot, or join the queue and return its state."""
         with self._lock:
             if self._limit is None or len(self._active) < self._limit:
                 self._active.append(mine)
@@ -86,13 +85,13 @@ class Turns:
 
 
 class Bytes:
-    """How much of an image has come, of the layers that are known so far."""
+    """How many bytes of an image are downloaded, of the layers known so far."""
 
     def __init__(self) -> None:
         self._layers: dict[str, tuple[int, int]] = {}
 
     def take(self, step: PullStep) -> bool:
-        """One more word of the runtime; whether more has come, or more is known of."""
+        """Apply a progress message; returns whether either number has changed."""
         before = (self.done, self.total)
         if step.status == "Downloading" and step.total:
             self._layers[step.layer] = (min(step.done, step.total), step.total)
@@ -111,12 +110,12 @@ class Bytes:
 
 
 class Watch:
-    """Stands beside a pull: closes it once it is no longer wanted, or nothing has moved for `patience_seconds`."""
+    """Watches a pull from its own thread; aborts it on cancellation or after `patience_seconds` without progress."""
 
-    def __init__(self, context: EffectContext, patience_seconds: float, tell: Callable[[Bytes], None]) -> None:
+    def __init__(self, context: EffectContext, patience_seconds: float, report: Callable[[Bytes], None]) -> None:
         self._context = context
         self._patience = patience_seconds
-        self._tell = tell
+        self._report = report
         self._bytes = Bytes()
         self._lock = threading.Lock()
         self._stream: Stream | None = None
@@ -127,12 +126,12 @@ class Watch:
 
     @property
     def last(self) -> str:
-        """What the runtime said last."""
+        """The runtime's latest progress message."""
         return self._last
 
     @contextmanager
-    def standing(self) -> Iterator[None]:
-        """For the length of the pull."""
+    def running(self) -> Iterator[None]:
+        """Watch the pull while the block runs."""
         thread = threading.Thread(target=self._watch, name="pull's watch", daemon=True)
         thread.start()
         try:
@@ -142,18 +141,18 @@ class Watch:
             thread.join()
 
     def opened(self, stream: Stream) -> None:
-        """What is to be closed."""
+        """Receive the stream to close."""
         with self._lock:
             self._stream = stream
 
     def step(self, step: PullStep) -> None:
-        """The runtime told something: the pull moves if it is something else than before."""
-        said = f"{step.layer}: {step.status}" if step.layer else step.status
-        told = f"{said} {step.done}/{step.total}" if step.total else said
-        if told != self._last:
-            self._last, self._moved_at = told, time.monotonic()
+        """Receive a progress message. It counts as progress if it differs from the previous one."""
+        status = f"{step.layer}: {step.status}" if step.layer else step.status
+        message = f"{status} {step.done}/{step.total}" if step.total else status
+        if message != self._last:
+            self._last, self._moved_at = message, time.monotonic()
         if self._bytes.take(step):
-            self._tell(self._bytes)
+            self._report(self._bytes)
 
     def _watch(self) -> None:
         while not self._over.wait(_SLICE_SECONDS):

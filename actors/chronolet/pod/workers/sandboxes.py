@@ -1,7 +1,7 @@
-"""The sandbox of a pod: made, started, stopped, and at the end removed with all that was the pod's.
+"""The worker that creates, starts and stops a pod's sandbox, and finally removes everything of the pod.
 
-Comes in: `wanted.StartSandbox`, `StopSandbox`, `Cleanup`. Goes out: calls to the runtime and to volumes; `signals`.
-Next: `decider`. Answers to pkg/kubelet/kuberuntime/kuberuntime_sandbox.go.
+Input: `wanted.StartSandbox`, `KeepSpec`, `StopSandbox`, `Cleanup`. Output: calls to the runtime and to volumes;
+`signals`. Next: `decider`. Source: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import specs
 from chronolet.pod.workers import images
-from chronolet.pod.workers.making import found_or_made, ran
+from chronolet.pod.workers.creation import find_or_create, start_once
+from chronolet.pod.workers.known_containers import MainProcess
 from chronolet.pod.workers.outside import Outside, milliseconds_now
-from chronolet.pod.workers.patience import tried_again
-from chronolet.pod.workers.recent import Begun
-from chronolet.pod.workers.stopping import stopped
+from chronolet.pod.workers.runtime_restart import retry_after_restart
+from chronolet.pod.workers.stopping import stop_container
 from chronolet.ports.pods.specs import SpecRefusal
 from chronolet.ports.pods.volumes import VolumeRefusal
 from chronolet.ports.runtime import labels
@@ -29,7 +29,7 @@ from chronolet_schemas.envelope import Signal
 
 
 class SandboxWorker:
-    """One method an effect; no state of its own."""
+    """One method per effect; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
@@ -64,21 +64,21 @@ class SandboxWorker:
         except SpecRefusal as refusal:
             return _refused(effect, str(refusal))
 
-        def started() -> ContainerState:
-            made = found_or_made(runtime, spec, make)
-            if made.state == "created":
-                context.send(signals.SandboxMade(subject=effect.subject, intent=effect.intent, id=made.id))
-            return ran(runtime, made)
+        def create_and_start() -> ContainerState:
+            created = find_or_create(runtime, spec, make)
+            if created.state == "created":
+                context.send(signals.SandboxMade(subject=effect.subject, intent=effect.intent, id=created.id))
+            return start_once(runtime, created)
 
         try:
-            found = tried_again(runtime, context, started, started)
+            found = retry_after_restart(runtime, context, create_and_start, create_and_start)
         except Refusal as refusal:
             self._discard(runtime, spec.name, spec.labels)
             return _refused(effect, str(refusal))
         if found.state == "exited":
             return _sandbox_down(effect, found.id, found)
-        outside.begun.note(found.id, Begun.of(found))
-        # On the node's network the pod's address is the node's.
+        outside.main_processes.note(found.id, MainProcess.of(found))
+        # On the host network the pod's address is the node's.
         host_ip = outside.host.address()
         return signals.SandboxUp(
             subject=effect.subject,
@@ -90,7 +90,7 @@ class SandboxWorker:
         )
 
     def keep_spec(self, effect: wanted.KeepSpec, context: EffectContext) -> Signal:
-        """SpecRefusal where the disk takes nothing: the kernel tries again."""
+        """Store the pod's spec. Raises SpecRefusal if the disk refuses it; the kernel then retries."""
         self._outside.keep(effect, context)
         return signals.SpecKept(subject=effect.subject, intent=effect.intent)
 
@@ -103,11 +103,10 @@ class SandboxWorker:
             runtime.import_image(reference, built)
 
     def _discard(self, runtime: FencedRuntime, name: str, written: Mapping[str, str]) -> None:
-        """Remove a sandbox of ours that would not start, and what the network keeps of it. What cannot be removed now
-        is found by the next try. The containers that were created for it go next (`DiscardContainer`): one of them may
-        still be under way.
+        """Remove our sandbox that failed to start, with its network endpoint. The next attempt finds what cannot be
+        removed now. `DiscardContainer` removes the containers created for it, as a creation may still be running.
 
-        The kubelet's next sandbox has another name, and so does its endpoint; ours is the same attempt again.
+        In the kubelet the next sandbox and its endpoint have a new name; here it is the same attempt again.
         """
         try:
             left = runtime.inspect(name)
@@ -121,14 +120,14 @@ class SandboxWorker:
         runtime = self._outside.fenced(context)
         grace = effect.grace_period_seconds
         try:
-            dead = stopped(
+            dead = stop_container(
                 runtime,
                 context,
                 effect.id,
-                known=self._outside.begun.take(effect.id),
+                known=self._outside.main_processes.take(effect.id),
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
-                # Nobody needs the runtime's event of this signal; an app's is on record for whoever follows the events.
+                # Not through the runtime: nobody needs its event of this signal, unlike that of an app's signal.
                 signalled=lambda known: self._outside.processes.signal(known.pid, effect.id, known.stop_signal),
             )
         except Refusal as refusal:

@@ -1,6 +1,6 @@
-"""Stopping one container: its image's signal, its grace, KILL.
+"""Stops one container: its stop signal, the grace period, then KILL.
 
-Comes in: an id and a deadline. Goes out: the dead container's state. Next: `effects`. Answers to
+Input: an id and a deadline. Output: the dead container's state. Next: `containers`, `sandboxes`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_container.go (killContainer).
 """
 
@@ -13,41 +13,41 @@ from functools import partial
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod.planning.termination import MINIMUM_GRACE_SECONDS
-from chronolet.pod.workers.recent import Begun
+from chronolet.pod.workers.known_containers import MainProcess
 from chronolet.ports.runtime.fenced import FencedRuntime
 from chronolet.ports.runtime.runtime import ContainerState, Refusal
 
 _SLICE_SECONDS = 1.0
-"""How long a wait holds on to its thread before it looks whether anybody still wants it."""
+"""How often a wait checks for cancellation."""
 _AFTER_KILL_SECONDS = 20.0
 
 
-def stopped(
+def stop_container(
     runtime: FencedRuntime,
     context: EffectContext,
     container_id: str,
     *,
-    known: Begun | None,
+    known: MainProcess | None,
     deadline: int,
     longest_seconds: float,
-    watched: Callable[[Begun], AbstractContextManager[None]] = lambda _: nullcontext(),
-    signalled: Callable[[Begun], bool] = lambda _: False,
+    watched: Callable[[MainProcess], AbstractContextManager[None]] = lambda _: nullcontext(),
+    signalled: Callable[[MainProcess], bool] = lambda _: False,
 ) -> ContainerState | None:
-    """The container when it is dead, None if there is none (or it never ran). `deadline` in milliseconds.
+    """Stop the container; returns its state when dead, None if it does not exist or never ran.
 
-    The wall clock may have jumped since the deadline was set, so no wait is longer than `longest_seconds`. A repeat
-    sends the signal again, also after the deadline (of a stop in which we were killed): whether the first one came
-    through cannot be known. With no seconds at all it is KILL at once. `Refusal` if even KILL did not help.
+    `deadline`: milliseconds since the epoch. The wall clock may have jumped since, so no wait is longer than
+    `longest_seconds`; with 0 seconds KILL is sent immediately. A repeated stop sends the signal again, even after the
+    deadline, because a killed process may not have sent it. Raises `Refusal` if the container survives KILL.
 
-    `known`: what is known of the container since its start; if nothing is, the runtime is asked. It is stopped within
-    `watched`. `signalled` may send the stop signal by itself; if it returns False, the runtime does. KILL is always
-    the runtime's, which also resumes a paused container for it.
+    `known`: the main process as recorded at the start; if None, the container is inspected. The stop runs within
+    `watched`. `signalled` may send the stop signal itself; if it returns False, the runtime sends it. KILL always goes
+    through the runtime, which also resumes a paused container.
     """
     if known is None:
         found = runtime.inspect(container_id)
         if found is None or found.state in ("exited", "created"):
             return found if found is not None and found.state == "exited" else None
-        known = Begun.of(found)
+        known = MainProcess.of(found)
     left = min(max(deadline / 1000 - time.time(), MINIMUM_GRACE_SECONDS), longest_seconds)
     with watched(known):
         ask = partial(runtime.kill, container_id, known.stop_signal, partial(signalled, known))
@@ -73,6 +73,6 @@ def _died(runtime: FencedRuntime, context: EffectContext, container_id: str, sec
         if runtime.wait(container_id, min(left, _SLICE_SECONDS)):
             return True
         if context.cancelled.is_set():
-            # The fence tells the kernel; it is what ends this effect without an answer.
+            # The fence raises, which ends this effect without a result.
             context.fence("docker.kill")
     return False

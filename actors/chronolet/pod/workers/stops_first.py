@@ -1,10 +1,10 @@
-"""Stops go first: containers of all pods before most sandboxes, and both before anything is removed.
+"""Orders the stops of all pods: containers before most sandboxes, and both before any removal.
 
-Comes in: workers. Goes out: the same workers, of which some wait for others. Next: `effects`.
+Input: workers. Output: the same workers, some of which wait for others. Next: `effects`.
 
-When many pods are removed at once, the end of a sandbox costs the engine as much as the end of an app (its network is
-taken down), and a removal costs about as much again. If no sandbox is stopped until all apps have ended,
-the apps end earlier and the pods later.
+When many pods are removed together, stopping a sandbox costs the engine as much as stopping an app (its network is torn
+down), and a removal costs about as much again. If no sandbox were stopped until all apps have ended, the apps would end
+earlier but the pods later.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from chronolet.kernel.kind import EffectContext, Worker
 from chronolet_schemas.envelope import Signal
 
 LONGEST_SECONDS = 5.0
-"""A worker waits no longer than this: stops may begin and end all the time."""
+"""Maximum wait of a worker, since stops may begin and end continuously."""
 QUIET_SECONDS = 0.5
-"""Nor longer than this after the last stop has begun or ended: those that are left wait out their grace periods."""
+"""Maximum wait after the last stop began or ended, since the remaining stops wait out their grace periods."""
 MOST_SANDBOXES = 8
 """Limit on concurrent sandbox stops while containers of other pods are being stopped."""
 
 _CONTAINERS, _SANDBOXES, _CLEANUPS = range(3)
 _MOST_MEANWHILE = {_CONTAINERS: math.inf, _SANDBOXES: MOST_SANDBOXES, _CLEANUPS: 0}
-"""How many of a rank run while something of a lower rank is under way."""
+"""Concurrency limit of each rank while work of a lower rank is in progress."""
 
 
 class StopsFirst:
@@ -45,23 +45,23 @@ class StopsFirst:
         self._clock = clock
         self._changed = threading.Condition()
         self._under_way: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
-        """By rank, then by pod; those that wait are among them."""
+        """Workers by rank and pod, including those that wait."""
         self._running = [0, 0, 0]
-        """By rank, without those that wait."""
+        """Workers by rank, without those that wait."""
         self._changed_at = clock()
 
     def containers(self, worker: Worker) -> Worker:
-        """The worker, which stops a container and waits for no other."""
+        """Wrap a worker that stops a container; it never waits."""
         return self._in_order(_CONTAINERS, worker)
 
     def sandboxes(self, worker: Worker) -> Worker:
-        """The worker, which stops a sandbox: a few at a time while containers of other pods are being stopped. Those of
-        its own pod have no process any more.
+        """Wrap a worker that stops a sandbox: at most MOST_SANDBOXES at a time while containers of other pods are being
+        stopped. Containers of its own pod do not count, because their processes have already ended.
         """
         return self._in_order(_SANDBOXES, worker)
 
     def cleanups(self, worker: Worker) -> Worker:
-        """The worker, which removes what is left of a pod, after all stops."""
+        """Wrap a worker that removes a pod's remains, after all stops."""
         return self._in_order(_CLEANUPS, worker)
 
     def _in_order(self, rank: int, worker: Worker) -> Worker:
@@ -81,7 +81,7 @@ class StopsFirst:
         return run
 
     def _wait(self, rank: int, pod: str) -> None:
-        """Until it may run, or nothing that it waits for has begun or ended for a while."""
+        """Wait until the worker may run, no stop has begun or ended for the quiet period, or the maximum is reached."""
         latest = self._clock() + self._longest_seconds
         while not self._may_run(rank, pod):
             seconds = min(latest, self._changed_at + self._quiet_seconds) - self._clock()

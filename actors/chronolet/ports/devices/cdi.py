@@ -1,6 +1,6 @@
-"""Devices by the names of the Container Device Interface, for engines that do not know them.
+"""The port to Container Device Interface (CDI) specifications, for engines that do not support CDI themselves.
 
-Comes in: names, vendor/class=name. Goes out: what a container that is to have them is made with, or `CdiRefusal`.
+Input: device names, vendor/class=name. Output: the edits of a container that uses these devices, or `CdiRefusal`.
 Implementation: `adapters.cdi`. Source: the specification of tags.cncf.io/container-device-interface.
 """
 
@@ -15,11 +15,11 @@ from chronolet_schemas.devices import DeviceNode, Mount
 
 
 class CdiRefusal(Exception):  # noqa: N818 - an answer that every caller expects
-    """A device is not known, or what it needs cannot be done; the message names it."""
+    """A device is unknown or needs an unsupported edit; the message names the device."""
 
 
 class Edits(msgspec.Struct, frozen=True, kw_only=True):
-    """What is added to a container."""
+    """Additions to a container."""
 
     envs: dict[str, str] = msgspec.field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
@@ -28,14 +28,14 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cdi(Protocol):
-    """The specifications that lie on the host."""
+    """The CDI specifications on the host."""
 
     def edits(self, names: Sequence[str]) -> Edits:
-        """All that these devices need. CdiRefusal."""
+        """The edits that these devices need. Raises CdiRefusal."""
 
 
 class NoCdi:
-    """A host without any."""
+    """A host without CDI specifications."""
 
     def edits(self, names: Sequence[str]) -> Edits:
         if names:

@@ -1,6 +1,6 @@
-"""Device plugins as one effect may use them: the lease is checked before each call, and crash points stand around it.
+"""A device plugins wrapper for one effect: checks the lease before each call, with crash points before and after.
 
-Comes in: the calls of an effect's worker. Goes out: the same calls to `DevicePlugins`. Next: their adapter.
+Input: the calls of an effect's worker. Output: the same calls to `DevicePlugins`. Next: their adapter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chronolet_schemas.devices import Answer, PluginOptions
 
 
 class FencedPlugins:
-    """`DevicePlugins` for one run of one effect. Raises what they raise, and the kernel's own `LostOwnership`."""
+    """The `DevicePlugins` for one run of one effect. Raises their errors and the kernel's `LostOwnership`."""
 
     def __init__(self, plugins: DevicePlugins, context: EffectContext) -> None:
         self._plugins = plugins
@@ -23,15 +23,15 @@ class FencedPlugins:
     def serve(self, register: Register, opened: Callable[[], None]) -> None:
         self._context.fence("plugins.serve")
 
-        def told() -> None:
+        def listening() -> None:
             self._context.done("plugins.serve")
             opened()
 
-        self._plugins.serve(self._noted(register), told, self._context.cancelled)
+        self._plugins.serve(self._with_crash_point(register), listening, self._context.cancelled)
 
     def watch(self, register: Register, left: Callable[[str], None]) -> None:
         self._context.fence("plugins.watch")
-        self._plugins.watch(self._noted(register), left, self._context.cancelled)
+        self._plugins.watch(self._with_crash_point(register), left, self._context.cancelled)
 
     def options(self, socket: str) -> PluginOptions:
         self._context.fence("plugins.options")
@@ -44,7 +44,7 @@ class FencedPlugins:
         ended: Callable[[PluginRefusal], None],
         failed: Callable[[BaseException], None],
     ) -> Callable[[], None]:
-        """Without the lease the plugin is not called, and asked for as soon as it is back."""
+        """Follow a plugin's lists. Without the lease the plugin is not called; retried once the lease is back."""
 
         def may() -> bool:
             try:
@@ -70,12 +70,12 @@ class FencedPlugins:
         self._plugins.pre_start(socket, devices)
         self._context.done("plugins.prestart")
 
-    def _noted(self, register: Register) -> Register:
-        """A plugin that registered before the kill registers again, for the socket is made anew: no fence."""
+    def _with_crash_point(self, register: Register) -> Register:
+        """Add a crash point after `register`. It needs no fence: after a kill the plugin registers at a new socket."""
 
-        def noted(asked: Registering) -> str:
-            problem = register(asked)
+        def wrapped(request: Registering) -> str:
+            problem = register(request)
             self._context.done("plugins.register")
             return problem
 
-        return noted
+        return wrapped

@@ -1,9 +1,9 @@
-"""Device plugins, as devices needs them: they register, they list their devices, they are asked.
+"""The port to device plugins: they register, list their devices and answer calls.
 
-Comes in: sockets of plugins. Goes out: what they say, or `PluginRefusal`. Implementation: `adapters.device_plugins`,
-by gRPC; there is no fake of it, for `chronolet_sample_plugin` is a plugin without devices. Source:
-k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1 and pluginregistration/v1, pkg/kubelet/cm/devicemanager/plugin/v1beta1,
-pkg/kubelet/pluginmanager/pluginwatcher.
+Input: plugins' sockets. Output: their registrations, lists and answers, or `PluginRefusal`. Implementation:
+`adapters.device_plugins`, over gRPC; it has no fake, since `chronolet_sample_plugin` is a plugin without hardware.
+Source: k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1 and pluginregistration/v1,
+pkg/kubelet/cm/devicemanager/plugin/v1beta1, pkg/kubelet/pluginmanager/pluginwatcher.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ RefusalKind = Literal["away", "late", "failed"]
 
 
 class PluginRefusal(Exception):  # noqa: N818 - a plugin's answer, expected by every caller
-    """A plugin said no, or nothing.
+    """A plugin refused a call or did not answer.
 
-    `away`: nobody listens, or who did has gone; it may come back and be asked again. `late`: no answer in time.
-    The message is as the kubelet's client puts it.
+    `away`: nothing listens on the socket, or the connection was lost; a retry may succeed. `late`: no answer in time.
+    `failed`: any other error. The message is in the words of the kubelet's client.
     """
 
     def __init__(self, kind: RefusalKind, message: str) -> None:
@@ -32,10 +32,10 @@ class PluginRefusal(Exception):  # noqa: N818 - a plugin's answer, expected by e
 
 
 class Registering(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin that wants to register.
+    """A plugin's request to register.
 
-    `versions` are those it speaks; over the registration socket it is one. `endpoint` is what it named: a file name in
-    `folder`, or a path. `options` is None where they were not said.
+    `versions`: the API versions it supports; exactly one over the registration socket. `endpoint`: its socket, as a
+    file name in `folder` or as a path. `options` is None if it sent none.
     """
 
     by: Literal["registration", "watcher"]
@@ -47,56 +47,58 @@ class Registering(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """One list of a plugin, whole. `skipped` lists before it came faster than they are told, and were not."""
+    """One complete device list of a plugin. `skipped`: earlier lists that were dropped because they came too fast."""
 
     devices: tuple[DeviceInfo, ...]
     skipped: int = 0
 
 
 class Following(NamedTuple):
-    """Callbacks of one plugin's stream of lists. None of them may wait: all streams share a thread."""
+    """Callbacks of one plugin's stream of lists. None may block: all streams share a thread."""
 
     listed: Callable[[Listing], None]
     ended: Callable[[PluginRefusal], None]
-    """Called once, when the stream has ended, also in good order, or could not be had. Not after it was stopped."""
+    """Called once, when the stream ends (even normally) or cannot be opened. Not called after a stop."""
     failed: Callable[[BaseException], None]
-    """Called instead of `ended` when something else went wrong, such as an error in `listed`."""
+    """Called instead of `ended` on any other error, such as an exception in `listed`."""
     may: Callable[[], bool] = lambda: True
-    """Asked before the plugin is called, and again after a while if it says no."""
+    """Checked before the plugin is called; if False, checked again after a pause."""
 
 
 Register = Callable[[Registering], str]
-"""Takes a plugin; answers what is wrong with it, or nothing. Called from any thread."""
+"""Handles a registration; returns what is wrong with it, or an empty text. Called on any thread."""
 
 
 class DevicePlugins(Protocol):
-    """Calls raise `PluginRefusal`; those with a stop return soon after it is set. Sockets are absolute paths."""
+    """The device plugins. Calls raise `PluginRefusal`; those with a `stop` return soon after it is set. Sockets are
+    absolute paths.
+    """
 
     def serve(self, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
-        """Make the registration socket anew and serve it until `stop`; `opened` is called once it listens, before any
-        plugin's call: who registers at a new socket must not be taken for one of those before it.
+        """Recreate the registration socket and serve it until `stop`. `opened` is called once it listens, before any
+        plugin's call, so that registrations at the new socket are not mistaken for earlier ones.
 
-        Sockets that lie in its folder are removed first, as plugins expect it of a kubelet that starts.
+        Existing sockets in its folder are removed first, as plugins expect from a starting kubelet.
         """
 
     def watch(self, register: Register, left: Callable[[str], None], stop: threading.Event) -> None:
-        """Watch the folder of plugins that are found by their sockets, until `stop`; `left` is told the socket of a
-        plugin whose own one has vanished.
+        """Watch the folder of plugins that are discovered by their sockets, until `stop`. `left` receives the socket of
+        a plugin whose socket has vanished.
         """
 
     def options(self, socket: str) -> PluginOptions:
-        """What the plugin wants to be asked. One that does not listen yet is waited for."""
+        """The optional calls that the plugin supports. Waits for a plugin that does not listen yet."""
 
     def follow(self, socket: str, following: Following) -> Callable[[], None]:
-        """Report its lists as they come, until what is returned is called. Neither waits; both may be called from any
-        thread. A plugin that does not listen yet is waited for a while.
+        """Report its lists as they arrive, until the returned function is called. Neither blocks; both are thread-safe.
+        Waits a while for a plugin that does not listen yet.
         """
 
     def preferred(self, socket: str, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:
-        """Which devices it would give to one container; none if it does not say."""
+        """The `size` devices that the plugin prefers for one container; empty if it has no preference."""
 
     def allocate(self, socket: str, devices: Sequence[str]) -> Sequence[Answer]:
-        """Allocate these devices for one container: the answers it gave, of which there should be one."""
+        """Allocate these devices for one container; returns the plugin's answers, normally exactly one."""
 
     def pre_start(self, socket: str, devices: Sequence[str]) -> None:
-        """The container with these devices is about to start."""
+        """Notify the plugin that the container with these devices is about to start."""

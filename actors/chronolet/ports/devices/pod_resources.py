@@ -1,7 +1,7 @@
-"""Which pod has which devices, as monitoring agents read it.
+"""The PodResources port: which pod uses which devices, for monitoring agents.
 
-Comes in: nothing. Goes out: plain records. Implementations: `adapters.pod_resources` serves them by gRPC; `node` reads
-them from the log. Source: k8s.io/kubelet/pkg/apis/podresources/v1.
+Output: plain records. Implementations: `adapters.pod_resources` serves them over gRPC; `node` reads them from the log.
+Source: k8s.io/kubelet/pkg/apis/podresources/v1.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Method = Literal["list", "get", "get_allocatable"]
 Version = Literal["v1", "v1alpha1"]
 
 Counted = Callable[[Version, Method, bool], None]
-"""Told of each call, and whether it failed."""
+"""Called for each request; the last argument is whether it failed."""
 
 
 class ResourceDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """One device. `nodes` are its NUMA nodes, where its plugin says some."""
+    """One device. `nodes`: its NUMA nodes, if its plugin reports any."""
 
     resource: str
     id: str
@@ -35,7 +35,7 @@ class ContainerResources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodResources(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod with its app containers and sidecars. `active`: something of it runs, or may yet."""
+    """A pod with its app containers and sidecars. `active`: a container runs or may still start."""
 
     name: str
     namespace: str
@@ -44,18 +44,18 @@ class PodResources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeResources(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a node. `allocatable` are the devices that pods may have, whoever has them."""
+    """The devices of a node. `allocatable`: all devices that pods may use, whether in use or not."""
 
     pods: tuple[PodResources, ...] = ()
     allocatable: tuple[ResourceDevice, ...] = ()
 
 
 class UnreadableError(Exception):
-    """They cannot be read now; the message says why."""
+    """The records cannot be read now; the message gives the reason."""
 
 
 class PodResourcesServer(Protocol):
-    """Where they are read."""
+    """The server from which monitoring agents read these records."""
 
     def serve(self, stop: threading.Event) -> None:
-        """Until `stop`."""
+        """Serve until `stop` is set."""

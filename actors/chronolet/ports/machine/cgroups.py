@@ -1,7 +1,7 @@
-"""The kernel's cgroups, as qos needs them: what differs from what is wanted, and one step at a time to put it right.
+"""The port to the kernel's cgroups, for qos: finds differences from the desired state and fixes them step by step.
 
-Comes in: `Cgroup`s by their paths in the kubelet's words. Goes out: `Step`s, facts, `CgroupRefusal`. Implementations:
-`adapters.cgroups`, over the kernel's files or over a tree of files that behaves as they do; one contract suite.
+Input: `Cgroup`s with the kubelet's paths. Output: `Step`s, facts, `CgroupRefusal`. Implementations: `adapters.cgroups`,
+over the kernel's files or over a tree of files that behaves like them; one contract suite.
 Source: pkg/kubelet/cm/cgroup_manager_linux.go.
 """
 
@@ -18,13 +18,13 @@ Driver = Literal["", "cgroupfs", "systemd"]
 
 
 class CgroupRefusal(Exception):  # noqa: N818 - an expected answer, not an error
-    """The kernel, or another owner, does not let us; the message says what and where."""
+    """The kernel or another owner forbids it; the message names the action and the path."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to do: write `wanted` into `file` below `folder`, or make the folder where there is no file.
+    """One change: write `wanted` into `file` below `folder`; without a `file`, create the folder.
 
-    `found` is what the file says now, empty where it is not there yet.
+    `found`: the file's present content, empty if it does not exist yet.
     """
 
     path: Path
@@ -35,53 +35,53 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CgroupTree(Protocol):
-    """The cgroups of one driver. Every call looks anew; `CgroupRefusal` where the kernel says no."""
+    """The cgroups of one driver. No call caches; each may raise `CgroupRefusal`."""
 
     @property
     def version(self) -> Literal[1, 2]:
-        """Of the hierarchies that hold processors and memory."""
+        """Cgroup version of the CPU and memory hierarchies."""
 
     @property
     def lost(self) -> Sequence[str]:
-        """What this machine's kernel cannot hold anybody to, and what that means."""
+        """Limits that this machine's kernel cannot enforce, each with its consequence."""
 
     def page_sizes(self) -> Mapping[str, int]:
-        """Bytes of huge pages that the machine has, by resource name."""
+        """Total bytes of the machine's huge pages, by resource name."""
 
     def claim(self, root: Path, owner: str) -> None:
-        """Make the tree below `root` ours, or find that it is. CgroupRefusal if somebody else made it."""
+        """Claim the tree below `root` for `owner`; idempotent. CgroupRefusal if another owner created it."""
 
     def missing(self, cgroup: Cgroup) -> Sequence[Step]:
-        """What is to be done, in this order, to have the cgroup as wanted; nothing is touched. None: it is."""
+        """The ordered steps that bring the cgroup to its desired state; empty if it is there. Changes nothing."""
 
     def take(self, step: Step) -> None:
-        """Do it."""
+        """Execute one step."""
 
     def pods(self, root: Path) -> Sequence[Path]:
-        """The cgroups of pods that there are, in whichever hierarchy."""
+        """The pod cgroups that exist in any hierarchy."""
 
     def processes(self, path: Path) -> Sequence[int]:
-        """Who is in the cgroup, or in one beneath it."""
+        """Pids in the cgroup and its descendants."""
 
     def kill(self, path: Path) -> None:
-        """End all of them at once, by the kernel."""
+        """Kill all of these processes atomically, through the kernel."""
 
     def remove(self, path: Path) -> None:
-        """Remove the cgroup and what is beneath it, in every hierarchy. CgroupRefusal while somebody is in it."""
+        """Remove the cgroup and its descendants in every hierarchy. CgroupRefusal while it contains processes."""
 
     def memory_used(self, path: Path) -> int:
-        """Bytes."""
+        """Memory usage in bytes."""
 
     def actual(self, cgroup: Cgroup) -> Mapping[str, tuple[str, str]]:
-        """What its files say and should say, by file; `found` is empty where there is no such file."""
+        """Present and desired content of its files, by file name; the former is empty if there is no such file."""
 
 
 class ContainerCgroups(Protocol):
-    """The cgroups that a container runtime makes."""
+    """The cgroups that the container runtime creates."""
 
     def hold(self, pid: int, container_id: str, values: Values) -> None:
-        """Write what is given of the values into the cgroup of the container whose process this is, beside what the
-        runtime has put there. Nothing where it has ended. CgroupRefusal where the kernel has no such file, or says no.
+        """Write the given values into the cgroup of the container with this process, in addition to the runtime's own.
+        No-op if the process has ended. CgroupRefusal if the kernel has no such file or denies the write.
         """
 
 
@@ -89,7 +89,7 @@ class Cgroups(Protocol):
     """The machine's cgroups."""
 
     def tree(self, driver: Driver) -> CgroupTree | None:
-        """As this driver makes them. None where there are none that we may use: `why_not` says why."""
+        """The tree of this driver. None if this process may not use any; `why_not` gives the reason."""
 
     def why_not(self) -> str:
-        """What keeps this process from making cgroups, empty if nothing does."""
+        """Why this process cannot create cgroups; empty if it can."""

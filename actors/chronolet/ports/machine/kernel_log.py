@@ -1,7 +1,7 @@
-"""Whom the kernel killed for memory: what it says itself, whatever else became of whoever it was.
+"""The port to the kernel log: which containers had a process OOM-killed, even if the runtime did not notice.
 
-Comes in: a container's id. Goes out: whether a process of it was killed so. Implementation: `adapters.kernel_log`.
-Source: pkg/kubelet/oom (which follows the same log).
+Input: a container's id. Output: a bool. Implementation: `adapters.kernel_log`. Source: pkg/kubelet/oom, which follows
+the same log.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Protocol
 
 
 class Kills(Protocol):
-    """Every call looks anew."""
+    """The OOM kills in the kernel log. No call caches."""
 
     def named(self, container_id: str) -> bool:
-        """Whether the kernel killed a process of this container for memory, as far as it still knows."""
+        """Whether the log, as far back as the kernel keeps it, has an OOM kill of a process of this container."""
 
     def why_not(self) -> str:
-        """What keeps this process from being told, empty if nothing does."""
+        """Why this process cannot read the kernel log; empty if it can."""
 
 
 class NoKills:
-    """A kernel that tells nobody."""
+    """For machines whose kernel log cannot be read."""
 
     def named(self, container_id: str) -> bool:
         del container_id

@@ -1,6 +1,6 @@
-"""What the machine, a pod or a container uses: plain records.
+"""Plain records of resource usage of the machine, a pod or a container.
 
-Read by the adapters `machine` and `cgroup_stats`, shown by the pages below `node.stats`. Source: cAdvisor's
+The adapters `machine` and `cgroup_stats` fill them, the pages below `node.stats` show them. Source: cAdvisor's
 info/v1/container.go.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Stall(msgspec.Struct, frozen=True, gc=False):
-    """One line of a PSI file. Averages are per cent of the last 10, 60 and 300 seconds."""
+    """One line of a PSI file. Averages in per cent over the last 10, 60 and 300 seconds."""
 
     avg10: float = 0.0
     avg60: float = 0.0
@@ -21,19 +21,19 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
 
 
 class Pressure(msgspec.Struct, frozen=True):
-    """How long some tasks, and all tasks at once, waited for one resource."""
+    """Stalls on one resource: of at least some tasks (`some`), of all tasks at the same time (`full`)."""
 
     some: Stall = Stall()
     full: Stall = Stall()
 
     @property
     def is_calm(self) -> bool:
-        """Whether no average has anything left to decay."""
+        """Whether the 10 s and 300 s averages are zero, so that nothing is left to decay."""
         return not (self.some.avg300 or self.some.avg10 or self.full.avg300 or self.full.avg10)
 
 
 class Pressures(msgspec.Struct, frozen=True):
-    """By resource; None where the kernel has no figures."""
+    """Pressure by resource; None if the kernel does not report it."""
 
     cpu: Pressure | None = None
     memory: Pressure | None = None
@@ -45,7 +45,7 @@ class Pressures(msgspec.Struct, frozen=True):
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What has gone through a network interface so far."""
+    """Traffic counters of a network interface."""
 
     name: str
     rx_bytes: int = 0
@@ -59,7 +59,7 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Transfers(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What was read from and written to one block device so far. `device` is its file, as /dev/sda."""
+    """I/O counters of one block device. `device`: its file, such as /dev/sda."""
 
     device: str
     read_bytes: int = 0
@@ -69,7 +69,7 @@ class Transfers(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a cgroup is held to; 0 is no limit. `cpu_shares` are in the unit of v1."""
+    """Limits of a cgroup; 0 means no limit. `cpu_shares` in the unit of cgroup v1."""
 
     cpu_shares: int = 0
     cpu_quota_us: int = 0
@@ -80,11 +80,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is used at the time `at` in milliseconds; counters count from the start of the cgroup or the machine.
+    """Usage at the time `at` (milliseconds). Counters start with the cgroup or the machine.
 
-    The working set is the memory without the file pages that can be dropped at once. `throttled_nanoseconds` is time
-    spent held back by the CPU quota, `memory_failures` counts how often the memory limit was reached. `interfaces` are
-    those of the network namespace.
+    Working set: memory without file pages that the kernel can drop immediately. `throttled_nanoseconds`: time throttled
+    by the CPU quota. `memory_failures`: how often the memory limit was reached. `interfaces`: those of the network
+    namespace.
     """
 
     at: int
@@ -111,7 +111,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiskUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a folder tree holds: allocated bytes and inodes, counted `at` that time in milliseconds."""
+    """Disk usage of a folder tree: allocated bytes and inodes, counted at the time `at` (milliseconds)."""
 
     at: int
     used_bytes: int
@@ -119,7 +119,7 @@ class DiskUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FileSystem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One mounted file system. `device` is its source, as /dev/sda1."""
+    """One mounted file system. `device`: its source, such as /dev/sda1."""
 
     device: str
     capacity_bytes: int

@@ -1,1 +1,1 @@
-"""What pods need besides the runtime: manifests, secrets, specs, volumes, logs, probes, HTTP."""
+"""The ports of pods other than the runtime: manifests, secrets, specs, volumes, logs, probes, HTTP."""

@@ -1,6 +1,6 @@
-"""The manifest folder, and the reading of its files, as the manifests actor needs them.
+"""The ports to the manifest folder and to the parser of its files, for the manifests actor.
 
-Comes in: nothing. Goes out: `FolderNews`. Implementations: `adapters.manifest_folder`, `adapters.manifest_files`.
+Output: `FolderNews`, `Parsed`. Implementations: `adapters.manifest_folder`, `adapters.manifest_files`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chronolet_schemas.podspec import Finding, ManifestError, Pod
 
 
 class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as it was just read. With an `error`, its content could not be had."""
+    """A file as just read. `error`: why its content could not be read; empty if it was."""
 
     path: str
     name: str
@@ -25,9 +25,9 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed since the last news. With an `error`, the folder could not be listed, and nothing else is said.
+    """The changes since the last news. With an `error`, the folder could not be listed, and all else is empty.
 
-    `files` are all of the folder's manifest files by path; `complete` says that all of them are among `changed`.
+    `files`: the paths of all manifest files in the folder. `complete`: `changed` contains all of them.
     """
 
     changed: Sequence[ManifestFile] = ()
@@ -42,33 +42,33 @@ class Folder(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Path of the folder or file."""
 
     def follow(self, stop: threading.Event) -> Iterator[FolderNews]:
-        """First all of it, then what changes, until `stop`. After an error has passed, all of it again."""
+        """The complete folder first, then its changes, until `stop`. After an error is over, the complete folder."""
 
 
 class Parsed(Protocol):
-    """What a file holds."""
+    """The parsed content of a file."""
 
     @property
     def pods(self) -> Sequence[Pod]:
-        """Its pods, defaulted; none where there are errors."""
+        """Its pods, with defaults applied; empty if there are errors."""
 
     @property
     def secrets(self) -> Sequence[Secret]:
-        """Its Secrets; none where there are errors."""
+        """Its Secrets; empty if there are errors."""
 
     @property
     def errors(self) -> Sequence[ManifestError]:
-        """Why it cannot be used."""
+        """Why the file cannot be used."""
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What is not honoured."""
+        """Fields that are not honoured."""
 
 
 class Reader(Protocol):
-    """Turns a file's content into pods."""
+    """Parses a manifest file: `content` of the file `name`."""
 
     def __call__(self, content: bytes, name: str) -> Parsed: ...

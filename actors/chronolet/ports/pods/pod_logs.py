@@ -1,8 +1,9 @@
-"""The folder in which pods' logs lie, and the one with a link to each container's log.
+"""The port to the pods' log folders and to the folder with a link to each container's log.
 
-Comes in: links to make, things to remove. Goes out: what lies there. Implementation: `adapters.pod_logs`. Source:
+Input: links to create, links and folders to remove. Output: the links and folders that exist. The logs belong to the
+runtime; a pod's folder holds only links to them. Implementation: `adapters.pod_logs`. Source:
 pkg/kubelet/kuberuntime/helpers.go (BuildPodLogsDirectory), legacy.go, pkg/kubelet/dockershim/docker_container.go
-(createContainerLogSymlink). The logs themselves are the runtime's: a pod's folder holds a link to each of them.
+(createContainerLogSymlink).
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import msgspec
 
 
 class PodLogsRefusal(Exception):  # noqa: N818 - an answer that every caller expects
-    """Something there cannot be read or removed; the message is one line that names it."""
+    """A folder or link cannot be read or removed; the message is one line that names it."""
 
 
 class LogLink(msgspec.Struct, frozen=True, kw_only=True):
-    """A link `<pod>_<namespace>_<container>-<id>.log`. An empty `container_id`: its name is not of that form."""
+    """A link `<pod>_<namespace>_<container>-<id>.log`. `container_id` is empty if the name has another form."""
 
     name: str
     container_id: str
@@ -26,8 +27,8 @@ class LogLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod's folder: `<namespace>_<name>_<uid>`, or a uid alone. `changed_at` in milliseconds: when something last
-    came into it or went.
+    """A pod's folder, named `<namespace>_<name>_<uid>` or only `<uid>`. `changed_at`: when an entry was last added or
+    removed, in milliseconds.
     """
 
     name: str
@@ -35,7 +36,7 @@ class LogFolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContainerLog(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose log it is; `pod` is namespace/name."""
+    """The container that a log belongs to; `pod` is namespace/name."""
 
     pod: str
     uid: str
@@ -44,7 +45,7 @@ class ContainerLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodLogs(Protocol):
-    """All calls may be repeated at any time, and raise `PodLogsRefusal`. A folder that is not there is empty."""
+    """The log folders. Calls are idempotent and may raise `PodLogsRefusal`. A missing folder counts as empty."""
 
     @property
     def path(self) -> str:
@@ -57,20 +58,20 @@ class PodLogs(Protocol):
         """The links to containers' logs."""
 
     def link(self, log: ContainerLog, attempt: int, target: str) -> None:
-        """Let `<namespace>_<name>_<uid>/<container>/<attempt>.log` lead to `target`, and a link of `links` to that."""
+        """Link `<namespace>_<name>_<uid>/<container>/<attempt>.log` to `target`, and one of `links` to the former."""
 
     def unlink(self, log: ContainerLog) -> None:
-        """Remove both; nothing happens where there is none."""
+        """Remove both links; no-op if they are absent."""
 
     def remove_folder(self, name: str) -> None:
-        """Remove a pod's folder with all it holds; nothing happens if it is not there."""
+        """Remove a pod's folder with its content; no-op if it is absent."""
 
     def remove_link(self, name: str) -> None:
-        """Remove a link whose target is missing; one whose target is there stays, and so does what is no link."""
+        """Remove a dangling link; a link with an existing target stays, and so does a file that is not a link."""
 
 
 class NoPodLogs:
-    """Nobody reads logs by their place."""
+    """A `PodLogs` for nodes without log folders."""
 
     path = ""
 
@@ -81,7 +82,7 @@ class NoPodLogs:
         return ()
 
     def link(self, log: ContainerLog, attempt: int, target: str) -> None:
-        """Nowhere."""
+        """Do nothing."""
 
     def unlink(self, log: ContainerLog) -> None:
         """There is none."""

@@ -1,7 +1,7 @@
-"""Probing a container from outside: what to ask, how it went, and the one thread that all probes of a process share.
+"""The port for probing containers: targets, readings, and the thread that all probes of a process share.
 
-Comes in: a target and a time. Goes out: one `Reading` an attempt, in Go's and the kubelet's words. Next: the
-prober's workers. Answers to pkg/probe. Implementation: `adapters.probes`.
+Input: a target and a time-out. Output: one `Reading` per attempt, in Go's and the kubelet's words. Next: the prober's
+workers. Source: pkg/probe. Implementation: `adapters.probes`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from chronolet_schemas.prober import Shortage
 
 
 class HttpTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """A GET that is to be answered with a status of 200 to 399."""
+    """A GET request; statuses 200 to 399 are a success."""
 
     request: Request
 
 
 class TcpTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """A port that is to take a connection."""
+    """A TCP port; an accepted connection is a success."""
 
     host: str
     port: int
 
 
 class GrpcTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """A server whose health service is to say SERVING, of itself or of the `service` named."""
+    """A gRPC health service; SERVING for the server or for `service` is a success."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class GrpcTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExecTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """A command in a container that is to end with 0."""
+    """A command in a container; exit code 0 is a success."""
 
     container_id: str
     command: Sequence[str]
@@ -47,28 +47,28 @@ class ExecTarget(msgspec.Struct, frozen=True, kw_only=True):
 Target = HttpTarget | TcpTarget | GrpcTarget | ExecTarget
 
 Result = Literal["success", "warning", "failure", "error"]
-"""`warning` counts as a success, and is told. `error` is one of the asking itself: it says nothing of the container,
-and is tried again (pkg/probe/probe.go, where it stands beside the result `unknown`).
+"""`warning` counts as a success and is reported. `error` is a failure of the probe itself: it proves nothing about the
+container and is retried (pkg/probe/probe.go, which returns it together with the result `unknown`).
 """
 
 OUTPUT_LIMIT = 10 * 1024
-"""How many bytes of a body, or of a command's output, are kept."""
+"""How many bytes of a body or of a command's output are kept."""
 
 
 May = Callable[[], bool]
-"""Whether the outside may still be touched: asked before every call, on whatever thread makes it. An attempt that may
-not go on is an `error`.
+"""Whether the process may still act on the outside world; checked before every call, on the calling thread. An attempt
+that is denied ends with `error`.
 """
 
-MAY_NOT = "the probe was given up: this process may have lost its lease"
+MAY_NOT = "probe cancelled: this process may have lost its lease"
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """How one attempt went. `code` is an exit code or an HTTP status, None where there was none.
+    """The result of one attempt. `code`: exit code or HTTP status, None if there was none.
 
-    `started` is by the clock of `time.monotonic`: it may have waited for its turn before. `timed_out`: there was no
-    answer in time. `engine_seconds`: for so long the engine through which it is asked did not answer. `delay` is what
-    was measured of this process and this machine meanwhile.
+    `started`: when it began after waiting in the queue, by `time.monotonic`. `timed_out`: there was no answer in time.
+    `engine_seconds`: how long the engine did not answer. `delay`: stalls of this process and machine measured during
+    the attempt.
     """
 
     result: Result
@@ -82,28 +82,28 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attempt(Protocol):
-    """One attempt under way."""
+    """One attempt in progress."""
 
     @property
     def began(self) -> bool:
-        """False while it waits for its turn: others are at work."""
+        """False while it waits in the queue behind other attempts."""
 
     def cancel(self) -> None:
-        """Nothing is told of it any more; what it holds is given back. On the prober's thread only."""
+        """Drop its result and release its resources. On the prober's thread only."""
 
 
 class Timer(Protocol):
-    """Something that is to happen later."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """It does not happen. On the prober's thread only."""
+        """Cancel the call. On the prober's thread only."""
 
 
 class Prober(Protocol):
-    """All probing of a process, on one thread of its own; what would block that thread has others."""
+    """All probing of a process, on one thread; blocking work runs on other threads."""
 
     def soon(self, action: Callable[[], object]) -> None:
-        """Call `action` on the prober's thread. From any thread."""
+        """Call `action` on the prober's thread. Thread-safe."""
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call `action` on the prober's thread at a time of `time.monotonic`. From the prober's thread only."""
@@ -118,16 +118,17 @@ class Prober(Protocol):
         who: str = "",
         first: bool = False,
     ) -> Attempt:
-        """Ask once, as long as one `may`. `done` is called on the prober's thread, once, within the time after
-        `started`; never after `cancel`. From the prober's thread only.
+        """Start one attempt, which runs only while `may` permits. On the prober's thread only.
 
-        `who` asks: one of its attempts at a time, and where places are few it has as much of them as everybody. A
-        command carries the name; with the `first`, all that still runs in the container under it is ended, for it is
-        what a process that was killed has left.
+        `done` is called once, on that thread, at most `timeout_seconds` after `started`; never after `cancel`.
+
+        `who` names the caller: it has one attempt at a time and gets a fair share of limited slots. A command carries
+        that name; with `first`, commands that still run in the container under the name are killed first, because a
+        killed process has left them.
         """
 
     def short_of(self) -> tuple[Shortage, ...]:
-        """What this machine was short of in the last seconds. On the prober's thread only."""
+        """The machine's shortages in the last seconds. On the prober's thread only."""
 
     def stop(self) -> None:
-        """End: nothing is called any more, nothing is held, and no command runs on, as far as it can be ended soon."""
+        """Stop: make no more calls, release all resources, and end running commands if that is quickly possible."""

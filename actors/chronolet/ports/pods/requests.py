@@ -1,7 +1,7 @@
-"""HTTP requests that are made to pods.
+"""The port for HTTP requests to pods.
 
-Comes in: a request. Goes out: the answer's status, or `RequestFailed` in Go's words. Implementation:
-`adapters.http_requests`. Answers to pkg/probe/http/request.go.
+Input: a request. Output: the response's status, or `RequestFailed` in Go's words. Implementation:
+`adapters.http_requests`. Source: pkg/probe/http/request.go.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A GET. Header names may repeat; `Host` among them replaces the one of the address."""
+    """A GET request. Header names may repeat; a `Host` header replaces the one derived from the address."""
 
     scheme: Literal["http", "https"] = "http"
     host: str
@@ -24,13 +24,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestFailed(Exception):  # noqa: N818 - an answer that every caller expects
-    """There was no answer; the message is one line."""
+    """There was no response; the message is one line."""
 
 
 class Requests(Protocol):
-    """Whoever is asked has no certificate that could be checked: none is."""
+    """An HTTP client for pods. It verifies no certificates, because pods have none that could be verified."""
 
     def get(self, request: Request, timeout_seconds: float, cancelled: threading.Event) -> int:
-        """The status of the answer, redirects within the same host followed. Bounded by the time (0: none) and by
-        `cancelled`; raises `RequestFailed`.
+        """The response's status, after following redirects within the same host. Ends after the time-out (0: none) or
+        when `cancelled` is set; raises `RequestFailed`.
         """

@@ -1,7 +1,7 @@
-"""Secrets, as a node keeps them beside its log: what they hold never enters Redis, a label, a log line or an error.
+"""The port to a node's Secrets, stored outside its log: their data never enters Redis, a label, a log line or an error.
 
-Comes in: Secrets as manifests have them. Goes out: digests, by which everybody else speaks of them. Next: the
-`manifests` actor and `apply` keep them, `adapters.registry_keys` reads them. Implementation: `adapters.kept_secrets`.
+Input: Secrets from manifests. Output: digests, by which all other code refers to them. Next: the `manifests` actor and
+`apply` store them, `adapters.registry_keys` reads them. Implementation: `adapters.kept_secrets`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """By which it is known: namespace/name."""
+        """Its key: namespace/name."""
         return f"{self.namespace}/{self.name}"
 
     def __repr__(self) -> str:
@@ -30,7 +30,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundSecret(NamedTuple):
-    """A Secret that is kept: by whose wish (`apply`, or a file's source), and under which digest."""
+    """A stored Secret, the source that requested it (`apply`, or a file's source), and its digest."""
 
     secret: Secret
     source: str
@@ -38,26 +38,26 @@ class FoundSecret(NamedTuple):
 
 
 class SecretRefusal(Exception):  # noqa: N818 - the disk's answer, expected by every caller
-    """It cannot be kept; says what stands in the way and what to do."""
+    """A Secret cannot be stored; the message gives the reason and the remedy."""
 
 
 class Secrets(Protocol):
-    """What a node keeps."""
+    """The Secrets of a node."""
 
     def keep(self, secret: Secret, source: str) -> str:
-        """Keep it, before anybody is told of it; its digest. Raises SecretRefusal."""
+        """Store a Secret durably, before it is used; returns its digest. Raises SecretRefusal."""
 
     def read(self, digest: str) -> Secret | None:
-        """What is kept under this digest, None if it is not to be had."""
+        """The Secret with this digest, None if it is missing or unreadable."""
 
     def all(self) -> Sequence[FoundSecret]:
-        """All of this node that can be read, the oldest first."""
+        """All readable Secrets of this node, oldest first."""
 
     def unused(self, used: Collection[str]) -> Sequence[str]:
-        """What is kept and none of these digests names, and was not written just now; by names for `remove`."""
+        """Digests, for `remove`, of stored Secrets that are not in `used` and were not written just now."""
 
     def remove(self, digest: str) -> None:
-        """Remove what is kept under it; nothing happens if that is nothing. Raises SecretRefusal."""
+        """Remove the Secret with this digest; no-op if it is absent. Raises SecretRefusal."""
 
     def seal(self, content: bytes) -> str:
-        """A digest from which nobody else can tell what the content was, not even by trying."""
+        """A keyed digest, from which the content cannot be derived, not even by guessing."""

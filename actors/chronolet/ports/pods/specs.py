@@ -1,9 +1,9 @@
-"""The pods of this node as they were applied, kept beside the log: with the labels of their containers they are what a
-new log begins with when the old one is lost.
+"""The port to the spec files: this node's pods as applied, stored outside the log. If the log is lost, a new one is
+rebuilt from them and from the containers' labels.
 
-Comes in: a pod that is about to run, or to end. Goes out: all that were kept and not removed since (`volumes.remove`
-takes a pod's folder as a whole). Implementation: `adapters.kept_specs`. Nearest in the kubelet: static pod manifests,
-which lie on the disk.
+Input: a pod that is about to run or to end. Output: all stored specs that were not removed since (`volumes.remove`
+removes a pod's whole folder). Implementation: `adapters.kept_specs`. The kubelet's nearest counterpart: static pod
+manifests on disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chronolet_schemas.podspec import Pod
 
 
 class SpecRefusal(Exception):  # noqa: N818 - an answer that every caller expects
-    """A spec cannot be kept; the message is one line that names the file."""
+    """A spec cannot be stored; the message is one line that names the file."""
 
 
 class KeptSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class KeptSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptSpecs(NamedTuple):
-    """All that was kept, and a line for each file that cannot be read. `endings` by uid, for pods that were ending."""
+    """All stored specs, and a line for each unreadable file. `endings`: by uid, for pods that were terminating."""
 
     specs: Sequence[KeptSpec]
     unreadable: Sequence[str]
@@ -42,13 +42,13 @@ class KeptSpecs(NamedTuple):
 
 
 class Specs(Protocol):
-    """Every call may be repeated at any time."""
+    """The spec files of a node. All calls are idempotent."""
 
     def keep(self, spec: KeptSpec) -> None:
-        """See that this spec is on the disk, whatever happens next. `SpecRefusal` if it cannot be."""
+        """Store a spec durably on disk. Raises `SpecRefusal`."""
 
     def end(self, uid: str, ending: Ending) -> None:
-        """See that the disk says so of the spec kept under this uid; nothing if none is. `SpecRefusal` if it cannot."""
+        """Store durably that the pod with this uid is ending; no-op if it has no spec. Raises `SpecRefusal`."""
 
     def all(self) -> KeptSpecs:
-        """What there is. Raises nothing for what cannot be read: that is said in the answer."""
+        """All stored specs. Unreadable files are part of the result and raise nothing."""

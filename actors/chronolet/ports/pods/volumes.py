@@ -1,6 +1,6 @@
-"""The folders and files of the host that pods see as volumes.
+"""The port to volumes: the folders and files of the host that pods mount.
 
-Comes in: a pod's volumes. Goes out: a path of the host for each. Implementation: `adapters.volumes`. Answers to
+Input: a pod's volumes. Output: a path on the host for each. Implementation: `adapters.volumes`. Source:
 pkg/volume/emptydir, pkg/volume/hostpath, pkg/volume/downwardapi, pkg/volume/util/subpath.
 """
 
@@ -15,11 +15,11 @@ from chronolet_schemas.podspec import Volume
 
 
 class VolumeRefusal(Exception):  # noqa: N818 - an answer that every caller expects
-    """A volume cannot be had or removed; the message is one line that names it."""
+    """A volume cannot be prepared or removed; the message is one line that names it."""
 
 
 class VolumeFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a volume; `path` has no `..` and begins within it."""
+    """One file of a volume. `path` is relative to the volume and contains no `..`."""
 
     path: str
     content: str
@@ -27,10 +27,10 @@ class VolumeFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodVolumes(msgspec.Struct, frozen=True, kw_only=True):
-    """All volumes of one life of a pod.
+    """All volumes of the pod with this uid.
 
-    `fs_group` owns what is made for it. `memory_bytes` bounds volumes in memory, `files` are what a volume of the pod's
-    own fields holds, both by the volume's name.
+    `fs_group`: the group that owns created folders and files. `memory_bytes`: size limits of volumes in memory;
+    `files`: contents of downward API volumes; both by the volume's name.
     """
 
     uid: str
@@ -41,8 +41,8 @@ class PodVolumes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubPath(msgspec.Struct, frozen=True, kw_only=True):
-    """The part `path` of the volume that `prepare` said to be at `source`; `index` is the mount's number in its
-    container.
+    """The subpath `path` of a volume. `source`: the volume's path as returned by `prepare`; `index`: the mount's index
+    in its container.
     """
 
     uid: str
@@ -54,26 +54,26 @@ class SubPath(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Volumes(Protocol):
-    """All calls may be repeated at any time and raise `VolumeRefusal`."""
+    """The volumes of pods. All calls are idempotent and may raise `VolumeRefusal`."""
 
     def prepare(self, wanted: PodVolumes) -> Mapping[str, str]:
-        """See that each volume is there; its path by the volume's name."""
+        """Create the volumes that are missing; returns their paths by volume name."""
 
     def sub_path(self, part: SubPath) -> str:
-        """The path of a place that shows a part of a volume, made as a folder if it is not there. It never shows
-        anything outside of the volume.
+        """A host path through which the subpath can be mounted; a missing subpath is created as a folder. The path
+        never leads outside the volume.
         """
 
     def remove(self, uid: str) -> None:
-        """Remove all that was made for this uid, mounts first. Nothing outside is touched, whatever lies in it."""
+        """Remove everything created for this uid, mounts first. Touches nothing outside, whatever the folders hold."""
 
     def last_words_file(self, uid: str, container: str, attempt: int) -> str:
-        """The path of the file that this attempt writes its termination message to, there and writable by anyone."""
+        """Path of this attempt's termination message file, which is created and writable by everyone."""
 
     def last_words(self, uid: str, container: str, attempt: int, limit: int) -> bytes:
-        """The end of what it wrote, at most that many bytes; empty if there is no file."""
+        """The last `limit` bytes of the termination message; empty if there is no file."""
 
     def pod_file(self, uid: str, name: str, content: str | None) -> str:
-        """The path of a file of the pod's own with this content; who has it mounted sees a change of it. None: only
-        the path, nothing is written.
+        """Path of a file that belongs to the pod, with this content; a running container that mounts it sees the
+        change. None: return the path without writing.
         """

@@ -1,6 +1,6 @@
-"""The runtime as one effect may use it: the lease is checked before each call, and crash points stand around it.
+"""A runtime wrapper for one effect: checks the lease before each call, with a crash point before and after the call.
 
-Comes in: the calls of an effect's worker. Goes out: the same calls to a `Runtime`, and how long each took. Next: the
+Input: the calls of an effect's worker. Output: the same calls to a `Runtime`, and the duration of each. Next: the
 runtime's adapter.
 """
 
@@ -28,7 +28,7 @@ from chronolet.rules.names.registry_keys import Credential
 
 
 class FencedRuntime:
-    """A `Runtime` for one run of one effect. Raises what the runtime raises, and the kernel's own `LostOwnership`."""
+    """The `Runtime` for one run of one effect. Raises the runtime's errors and the kernel's `LostOwnership`."""
 
     def __init__(self, runtime: Runtime, context: EffectContext, spans: Spans | None = None) -> None:
         self._runtime = runtime
@@ -37,7 +37,7 @@ class FencedRuntime:
 
     @contextmanager
     def _call(self, name: str) -> Iterator[None]:
-        """One call: fenced before, measured, however it ends."""
+        """Fence and measure one call; the span is recorded even if the call raises."""
         self._context.fence(name)
         with measured(self._spans, self._context, name):
             yield
@@ -60,7 +60,7 @@ class FencedRuntime:
         self._context.done("docker.start")
 
     def kill(self, container_id: str, signal: str, sent: Callable[[], bool] = lambda: False) -> None:
-        """`sent` may send the signal by itself. If it returns False, the runtime does."""
+        """Send a signal: by `sent`, or through the runtime if `sent` returns False."""
         with self._call("docker.kill"):
             if not sent():
                 self._runtime.kill(container_id, signal)
@@ -114,7 +114,7 @@ class FencedRuntime:
         self._context.done("docker.exec_start")
         return result
 
-    # What changes nothing has no crash point behind it.
+    # Read-only calls have no crash point after them.
 
     def engine(self) -> Engine:
         with self._call("docker.version"):
@@ -125,7 +125,7 @@ class FencedRuntime:
             return self._runtime.inspect(container_id_or_name)
 
     def wait(self, container_id: str, timeout_seconds: float) -> bool:
-        # Not measured: it lasts as long as the container does, and is asked for again each second.
+        # Not measured: a wait lasts as long as the container and is repeated every second.
         self._context.fence("docker.wait")
         return self._runtime.wait(container_id, timeout_seconds)
 

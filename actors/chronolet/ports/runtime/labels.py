@@ -1,7 +1,7 @@
-"""The labels by which this node's containers are found again. Pure.
+"""Encodes a container's owner in its labels and decodes it again. Pure.
 
-Comes in: whose container it is. Goes out: labels; and back. The `io.kubernetes.*` names are the kubelet's own, which
-cAdvisor and dashboards read (pkg/kubelet/types/labels.go).
+Input: an `Owner`. Output: labels; and the reverse. The `io.kubernetes.*` names are the kubelet's, which cAdvisor and
+dashboards read (pkg/kubelet/types/labels.go).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ CAUSE = "chronolet/cause"
 RUN = "chronolet/run"
 SPEC_HASH = "chronolet/spec-hash"
 DIGEST = "chronolet/digest"
-"""Stands for all that a container was made from, but for which request made it."""
+"""Hash of everything that a container was created from, except the request that caused it."""
 DEVICES = "chronolet/devices"
-"""The devices of device plugins that the container has, as JSON: ids by resource."""
+"""The container's device plugin devices, as JSON: ids by resource."""
 ANNOTATION = "annotation."
-"""What an annotation for the runtime begins with, as the kubelet's own Docker runtime wrote them."""
+"""Prefix of annotations for the runtime, as in the kubelet's dockershim."""
 
 _IDENTITY = (NODE, POD_NAMESPACE, POD_NAME, POD_UID, CONTAINER_NAME, ATTEMPT)
 
@@ -45,12 +45,12 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_node(node: str) -> dict[str, str]:
-    """What all containers of this node carry, and no others."""
+    """Label selector for all containers of this node."""
     return {NODE: node}
 
 
 def of_uid(node: str, uid: str) -> dict[str, str]:
-    """What all containers of one life of a pod carry."""
+    """Label selector for all containers of the pod with this uid."""
     return {NODE: node, POD_UID: uid}
 
 
@@ -71,7 +71,7 @@ def written(node: str, owner: Owner) -> dict[str, str]:
 
 
 def read(labels: Mapping[str, str]) -> Owner | None:
-    """Whose container these labels name; None if they are not whole: somebody else set our node's label."""
+    """The owner that these labels name; None if some are missing, because another program set our node's label."""
     attempt = labels.get(ATTEMPT, "")
     if not (attempt.isdecimal() and all(labels.get(name) for name in _IDENTITY)):
         return None
@@ -87,7 +87,7 @@ def read(labels: Mapping[str, str]) -> Owner | None:
 
 
 def devices(labels: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The devices that the container has, ids by resource; none if the label says nothing that makes sense."""
+    """The container's devices, ids by resource; empty if the label is missing or malformed."""
     try:
         return msgspec.json.decode(labels.get(DEVICES, "{}"), type=dict[str, tuple[str, ...]])
     except msgspec.DecodeError:
@@ -95,7 +95,7 @@ def devices(labels: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> str | None:
-    """The first label that makes `found` another container than `wanted`, in words; None if it is the same."""
+    """Describe the first identity label in which `found` differs from `wanted`; None if none does."""
     for name in _IDENTITY:
         if wanted.get(name) != found.get(name):
             return f"its label {name} is {found.get(name)!r}, expected {wanted.get(name)!r}"

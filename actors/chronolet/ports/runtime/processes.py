@@ -1,6 +1,6 @@
-"""The processes of containers, as far as this machine shows them.
+"""The port to containers' processes, if they run on this machine.
 
-Comes in: a process and its container. Goes out: signals to it, and the news of its end. Implementation:
+Input: a pid and its container's id. Output: signals to the process, notification of its end. Implementation:
 `adapters.processes`.
 """
 
@@ -12,21 +12,21 @@ from typing import Protocol
 
 
 class Processes(Protocol):
-    """Their pids are the container runtime's."""
+    """The first processes of containers, by the pids that the container runtime reports."""
 
     def watched(self, pid: int, container_id: str, ended: Callable[[], None]) -> AbstractContextManager[None]:
-        """Within it, `ended` is called once, on another thread, if the first process of the container ends. Never where
-        it is not on this machine.
+        """Call `ended` once, on another thread, if the container's first process ends within the block. Never called if
+        the process is not on this machine.
         """
 
     def signal(self, pid: int, container_id: str, name: str) -> bool:
-        """Send a signal (`SIGTERM` or `TERM`) to the first process of the container. False if it was not sent: the
-        process is not on this machine, or the signal has no such name here.
+        """Send the signal `name` (`SIGTERM` or `TERM`) to the container's first process. False if it was not sent: the
+        process is not on this machine, or the name is unknown here.
         """
 
 
 class NoProcesses:
-    """None can be seen."""
+    """For machines on which the containers' processes are not visible."""
 
     def watched(self, _pid: int, _container_id: str, _ended: Callable[[], None]) -> AbstractContextManager[None]:
         """See `Processes`."""

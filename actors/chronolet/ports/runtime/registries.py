@@ -1,7 +1,7 @@
-"""What registries are told, as the pod's image worker needs it.
+"""The port to registry credentials, for the pod's image worker.
 
-Comes in: an image, and which Secrets a pod may use. Goes out: credentials in the order in which they are tried.
-Implementation: `adapters.registry_keys`. Answers to pkg/credentialprovider (DockerKeyring).
+Input: an image, and the Secrets that a pod may use. Output: credentials in the order to try them.
+Implementation: `adapters.registry_keys`. Source: pkg/credentialprovider (DockerKeyring).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from chronolet.rules.names.registry_keys import Credential
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """`credentials` may be empty: the registry is asked without any. `lost` are the Secrets that could not be read.
+    """The credentials for one image. Empty `credentials`: pull anonymously. `lost`: Secrets that could not be read.
 
-    `remarks` are lines about what else could not be had, for whoever wonders why a registry refuses.
+    `remarks`: lines about other sources that failed, to explain why a registry denies access.
     """
 
     credentials: Sequence[Credential] = ()
@@ -27,14 +27,14 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keyring(Protocol):
-    """All credentials that there are."""
+    """The credentials available on the node."""
 
     def find(self, image: ImageName, digests: Sequence[str]) -> Found:
-        """For this image, by the Secrets of these digests and then by the node's own configuration."""
+        """Credentials for `image`: first from the Secrets with these digests, then from the node's configuration."""
 
 
 class NoKeys:
-    """A `Keyring` for nodes without any."""
+    """A `Keyring` for nodes without credentials."""
 
     def find(self, image: ImageName, digests: Sequence[str]) -> Found:
         del image

@@ -1,13 +1,11 @@
-"""The container runtime, as pod and pleg need it: sandboxes, containers, images, notices.
+"""The port to the container runtime, for pod and pleg: sandboxes, containers, images, notices.
 
-Comes in: plain specs. Goes out: plain states, or `Refusal`. Source: the kubelet's CRI (runtime.v1), reduced to what
-a Docker Engine of 20.10 and newer can do. Implementations: `adapters.docker_runtime`, `adapters.fake_runtime`; one
-contract suite.
+Input: plain specs. Output: plain states, or `Refusal`. Source: the kubelet's CRI (runtime.v1), reduced to what Docker
+Engine 20.10 and newer can do. Implementations: `adapters.docker_runtime`, `adapters.fake_runtime`; one contract suite.
 
-Every container carries labels by which it is found again: `io.kubernetes.pod.name|namespace|uid`,
-`io.kubernetes.container.name`, `chronolet/node`, `chronolet/attempt`, `chronolet/cause` (the log position
-that asked for it), `chronolet/run` (that log), `chronolet/spec-hash`; a container but for sandboxes also
-`chronolet/digest` (of all that it was made from).
+Labels identify every container: `io.kubernetes.pod.name|namespace|uid`, `io.kubernetes.container.name`,
+`chronolet/node`, `chronolet/attempt`, `chronolet/cause` (the log position of its request), `chronolet/run` (the run of
+that log), `chronolet/spec-hash`; and, except for sandboxes, `chronolet/digest` (of everything it was created from).
 """
 
 from __future__ import annotations
@@ -28,19 +26,19 @@ class Plain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mount(Plain, frozen=True, kw_only=True):
-    """A folder or file of the host seen in a container."""
+    """A folder or file of the host, mounted in a container."""
 
     source: str
     target: str
     read_only: bool = False
     propagation: Literal["", "rslave", "rshared"] = ""
-    """What is mounted later on one side and seen on the other: nothing, what the host mounts, both ways."""
+    """Propagation of later mounts: none (empty), from the host to the container, or both ways."""
     has_to_be: bool = False
-    """Whether the container cannot be made without the source; else a folder is made for it."""
+    """Whether the source must exist; if it is missing otherwise, a folder is created."""
 
 
 class Device(Plain, frozen=True, kw_only=True):
-    """A device file of the host in a container. `permissions` are of r, w and m (mknod)."""
+    """A device file of the host in a container. `permissions`: any of r, w and m (mknod)."""
 
     source: str
     target: str
@@ -48,7 +46,7 @@ class Device(Plain, frozen=True, kw_only=True):
 
 
 class PortMapping(Plain, frozen=True, kw_only=True):
-    """A host port that leads to a port of the sandbox. `protocol` in lower case."""
+    """A host port that is forwarded to a port of the sandbox."""
 
     host_ip: str = ""
     host_port: int
@@ -57,7 +55,7 @@ class PortMapping(Plain, frozen=True, kw_only=True):
 
 
 class SandboxSpec(Plain, frozen=True, kw_only=True):
-    """The container that holds a pod's namespaces. On the host's network it has the host's name and no ports."""
+    """The container that holds a pod's namespaces. On the host's network it has the host's hostname and no ports."""
 
     name: str
     labels: Mapping[str, str]
@@ -69,12 +67,12 @@ class SandboxSpec(Plain, frozen=True, kw_only=True):
     host_ipc: bool = False
     sysctls: Mapping[str, str] = {}
     cgroup_parent: str = ""
-    """The cgroup that it begins beneath, empty for wherever the runtime puts it."""
+    """Parent cgroup; empty for the runtime's default."""
     oom_score_adj: int = 0
 
 
 class ContainerSpec(Plain, frozen=True, kw_only=True):
-    """One container that joins a sandbox. Empty `command` or `args` leave the image's own in force."""
+    """One container that joins a sandbox. Empty `command` or `args` mean the image's own."""
 
     name: str
     labels: Mapping[str, str]
@@ -87,44 +85,44 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     mounts: Sequence[Mount] = ()
     devices: Sequence[Device] = ()
     cdi_devices: Sequence[str] = ()
-    """Fully qualified names, vendor/class=name; for an engine that knows them."""
+    """Fully qualified names, vendor/class=name; only for engines that support CDI."""
     cpu_milli: int = 0
-    """Limit in thousandths of a processor; 0 is none."""
+    """CPU limit in thousandths of a processor; 0 means no limit."""
     cpu_period_us: int = QUOTA_PERIOD_MICROSECONDS
     memory_bytes: int = 0
     cpu_shares: int = 2
     cgroup_parent: str = ""
-    """As the sandbox's."""
+    """Parent cgroup, as for the sandbox."""
     oom_score_adj: int = 0
-    """From -1000 (the kernel never kills it for memory) to 1000 (first of all)."""
+    """From -1000 (never OOM-killed) to 1000 (killed first)."""
     pid: str = ""
-    """Whose processes it sees: empty its own, `host`, or those of the container with this id."""
+    """PID namespace: empty for its own, `host`, or the id of the container to share with."""
     host_ipc: bool = False
     tty: bool = False
     stdin: bool = False
     stdin_once: bool = False
     user: str = ""
-    """`uid[:gid]`, empty for the image's own."""
+    """`uid[:gid]`; empty for the image's user."""
     groups: Sequence[int] = ()
     privileged: bool = False
     cap_add: Sequence[str] = ()
     cap_drop: Sequence[str] = ()
     read_only_root: bool = False
     security_options: Sequence[str] = ()
-    """As Docker writes them: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`, `label=...`."""
+    """In Docker's form: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`, `label=...`."""
     stop_signal: str = ""
-    """Empty for the image's own."""
+    """Empty for the image's stop signal."""
     held: Values = Values()
-    """What stands in its cgroup besides, once it runs: no runtime's business, but whoever's who started it."""
+    """Additional cgroup values for the running container. The caller writes them after the start, not the runtime."""
 
 
 State = Literal["created", "running", "exited", "removed", "unknown"]
 
 
 class ContainerState(Plain, frozen=True, kw_only=True):
-    """One container as the runtime has it. Times in milliseconds since the epoch, 0 where unknown.
+    """One container as the runtime reports it. Times in milliseconds since the epoch, 0 if unknown.
 
-    `detailed` is False where only a listing told of it: exit code, times and reason are not known then.
+    `detailed` is False if only a listing reported it: exit code, times and reason are unknown then.
     """
 
     id: str
@@ -142,11 +140,11 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     ip: str = ""
     pid: int = 0
     stop_signal: str = "TERM"
-    """What its image wants to be stopped with."""
+    """The signal to stop it with."""
     sandbox_id: str = ""
     """The id of the container whose network it is in."""
     host_network: bool = False
-    """Whether it is in the machine's own network; False too where another container's network is joined."""
+    """Whether it uses the machine's network itself; False if it joins another container's network."""
     detailed: bool = True
 
 
@@ -162,29 +160,29 @@ class Notice(Plain, frozen=True, kw_only=True):
 
 
 class ExecState(Plain, frozen=True, kw_only=True):
-    """A command that was to run in a container. `exit_code` is None until it has ended."""
+    """A command prepared in a container. `exit_code` is None until it has ended."""
 
     running: bool
     exit_code: int | None = None
 
 
 class ExecResult(Plain, frozen=True, kw_only=True):
-    """How a command in a container ended. `output` is both streams as they came, cut after 16 KiB."""
+    """How a command in a container ended. `output`: both streams in order of arrival, truncated to 16 KiB."""
 
     output: bytes
     exit_code: int
 
 
 class BuiltImage(Plain, frozen=True, kw_only=True):
-    """A root file system as a tar, and the Dockerfile instructions to import it with."""
+    """A root file system as a tar archive, and the Dockerfile instructions for its import."""
 
     archive: bytes
     changes: Sequence[str]
 
 
 class ImageState(Plain, frozen=True, kw_only=True):
-    """An image that is there. `digests` are by what names registries know it: `host/path@sha256:...`; `user` is whom it
-    is to run as, empty for root.
+    """An image that is present. `digests`: its names in registries, `host/path@sha256:...`. `user`: the user it runs
+    as, empty for root.
     """
 
     id: str
@@ -194,9 +192,9 @@ class ImageState(Plain, frozen=True, kw_only=True):
 
 
 class PullStep(Plain, frozen=True, kw_only=True):
-    """One word of a pull about one layer (or about the whole, then `layer` is a tag or empty).
+    """One progress message of a pull, about one layer or about the whole image (then `layer` is a tag or empty).
 
-    `done` and `total` are bytes of what `status` names, 0 where it has none.
+    `done` and `total`: bytes of the phase that `status` names, 0 if it has none.
     """
 
     layer: str = ""
@@ -206,18 +204,18 @@ class PullStep(Plain, frozen=True, kw_only=True):
 
 
 class Engine(Plain, frozen=True, kw_only=True):
-    """The runtime's own identity."""
+    """The runtime's identity and configuration."""
 
     name: str
     version: str
     api_version: str
     id: str = ""
-    """Its own, kept in its data folder: distinguishes two engines behind one address. Empty where it has none."""
+    """The engine's id from its data folder; distinguishes engines behind one address. Empty if it has none."""
     root: str = ""
     cgroup_driver: str = ""
     cgroup_version: str = ""
     knows_cdi: bool = False
-    """Whether devices can be named to it as the Container Device Interface does."""
+    """Whether it accepts device names of the Container Device Interface."""
     warnings: Sequence[str] = ()
 
 
@@ -225,7 +223,7 @@ RefusalKind = Literal["not_found", "conflict", "invalid", "no_space", "unavailab
 
 
 class Refusal(Exception):  # noqa: N818 - the runtime's answer, expected by every caller
-    """The runtime said no. `unavailable` and `timeout` may heal by waiting; the message is the runtime's own line."""
+    """The runtime refused a call. `unavailable` and `timeout` may be temporary. The message is the runtime's own."""
 
     def __init__(self, kind: RefusalKind, message: str) -> None:
         super().__init__(message)
@@ -233,61 +231,63 @@ class Refusal(Exception):  # noqa: N818 - the runtime's answer, expected by ever
 
 
 class Runtime(Protocol):
-    """Each call is one call to the runtime, raises `Refusal`, and never waits longer than its own time-out."""
+    """A container runtime. Each method is one call, may raise `Refusal` and never blocks longer than its time-out."""
 
     def engine(self) -> Engine:
-        """Who is there; `Refusal(unavailable)` if nobody."""
+        """Identify the engine; `Refusal(unavailable)` if none answers."""
 
     def create_sandbox(self, spec: SandboxSpec) -> str:
-        """Create, do not start; the id. `conflict` if the name is taken."""
+        """Create the sandbox without starting it; returns its id. `conflict` if the name is taken."""
 
     def create_container(self, spec: ContainerSpec) -> str:
-        """Create, do not start; the id. `conflict` if the name is taken, `not_found` if the image is missing."""
+        """Create the container without starting it; returns its id. `conflict` if the name is taken, `not_found` if the
+        image is missing.
+        """
 
     def start(self, container_id: str) -> None:
-        """Start a created container. `failed` with the runtime's words if its command cannot be run."""
+        """Start a created container. `failed` with the runtime's message if its command cannot be run."""
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
-        """All that is known of one container, None if there is none."""
+        """The full state of one container, None if it does not exist."""
 
     def kill(self, container_id: str, signal: str = "KILL") -> None:
-        """Send a signal; nothing happens to a dead or absent container."""
+        """Send a signal; no-op for a dead or absent container."""
 
     def wait(self, container_id: str, timeout_seconds: float) -> bool:
-        """Wait until it does not run (absent counts); False if it still runs after the time.
+        """Wait until the container does not run (absent counts); False if it still runs after the time-out.
 
-        There is no `stop`: who stops a container must be able to change their mind during a grace of an hour.
+        There is no `stop`: during a grace period of an hour the caller must be able to change its mind.
         """
 
     def remove(self, container_id: str) -> None:
-        """Remove a container, running or not, with its anonymous volumes; nothing happens to an absent one."""
+        """Remove a container, running or not, with its anonymous volumes; no-op if it is absent."""
 
     def remove_dead(self, container_id: str) -> None:
-        """Remove a container that does not run, as `remove` does; `conflict` if it does."""
+        """Remove a container that does not run, as `remove` does; `conflict` if it runs."""
 
     def forget_endpoint(self, name: str) -> None:
-        """Free what the network still holds for a container of this name that is not there; nothing if there is none.
+        """Release the network endpoint left behind by an absent container of this name; no-op if there is none.
 
-        An engine that was killed, or was overloaded, may keep it; then no container of the name can be started again.
+        A killed or overloaded engine may keep it; then no container of that name can start.
         """
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
-        """All containers, dead ones too, that carry these labels; `detailed` is False in all of them."""
+        """All containers with these labels, including dead ones; `detailed` is False in all of them."""
 
     def follow(
         self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
     ) -> Iterator[Notice]:
-        """Notices about containers with these labels, as they happen; from `since` (milliseconds) on if given.
+        """Stream notices about containers with these labels; from `since` (milliseconds) on if given.
 
-        `opened` is handed the stream once it stands, so that another thread can close it. Ends, or raises
+        `opened` receives the stream once it is open, so that another thread can close it. Ends, or raises
         `Refusal(unavailable)`, when the stream breaks.
         """
 
     def written_bytes(self, container_id: str) -> int:
-        """How much a container has written beside its image and its mounts; 0 of one that is not there."""
+        """Size of a container's writable layer, in bytes; 0 if the container does not exist."""
 
     def image(self, reference: str) -> ImageState | None:
-        """The image, if it is there."""
+        """The image, or None if it is not present."""
 
     def pull(
         self,
@@ -298,22 +298,22 @@ class Runtime(Protocol):
         opened: Callable[[Stream], None] = lambda _: None,
         silence_seconds: float = 120.0,
     ) -> ImageState:
-        """Fetch an image. `opened` is handed what another thread may close to end the pull before its time.
+        """Pull an image. `opened` receives the stream, which another thread may close to abort the pull.
 
-        Without a word for so long it is given up. `denied` if the registry wants other credentials, `unavailable` if
-        there is none.
+        The pull is aborted after `silence_seconds` without a progress message. `denied` if the registry requires other
+        credentials, `unavailable` if it cannot be reached.
         """
 
     def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
-        """Make a local image of a root file system (a tar); its id."""
+        """Create a local image from a root file system (a tar archive); returns its id."""
 
     def logs(
         self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
     ) -> Iterator[tuple[str, bytes]]:
-        """Pieces of output as (`stdout` or `stderr`, bytes), oldest first."""
+        """Chunks of output as (`stdout` or `stderr`, bytes), oldest first."""
 
     def log_path(self, container_id: str) -> str:
-        """The file on the runtime's machine with a container's output, from its start on."""
+        """Path on the runtime's machine of the log file with all of the container's output."""
 
     def create_exec(
         self,
@@ -324,18 +324,18 @@ class Runtime(Protocol):
         stdin: bool = False,
         env: Mapping[str, str] = {},
     ) -> str:
-        """Prepare a command in a running container; the exec's id. `conflict` if the container does not run."""
+        """Prepare a command in a running container; returns the exec's id. `conflict` if the container does not run."""
 
     def inspect_exec(self, exec_id: str) -> ExecState | None:
-        """How far it is, None if there is no such exec: the runtime forgets them when it or the container ends."""
+        """State of an exec; None if it is unknown: the runtime forgets execs when it or the container ends."""
 
     def find_execs(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
-        """The commands that run in a container and were begun with this variable in their environment, whoever began
-        them; none where the container does not run.
+        """Ids of the running commands in a container that have this variable in their environment, whichever process
+        started them; empty if the container does not run.
         """
 
     def exec_seconds(self, exec_id: str) -> float | None:
-        """How long a command and its children have used a processor or waited for one; None if it does not run."""
+        """Seconds that a command and its children have used a CPU or waited for one; None if it does not run."""
 
     def run_exec(
         self,
@@ -345,22 +345,22 @@ class Runtime(Protocol):
         cancelled: threading.Event | None = None,
         meanwhile: Callable[[], object] | None = None,
     ) -> ExecResult:
-        """Start a prepared command and wait for its end; 0 seconds wait for ever. `meanwhile` is called now and then.
+        """Start a prepared command and wait for its end; 0 seconds means no time-out. `meanwhile` is called repeatedly.
 
-        It is started once: `conflict` after that, `not_found` where the runtime has forgotten it. `timeout` when the
-        time is up or `cancelled` is set: the command goes on. If its container ends, it ends with 137 or `not_found`.
-        One that does not exist ends with 126 or 127 and the runtime's words as its output. One that could not be begun
-        for another reason, such as a want of descriptors or a container that is about to end, is refused: `failed`.
+        A command starts only once: `conflict` after that, `not_found` if the runtime has forgotten it. `timeout` when
+        the time is up or `cancelled` is set; the command continues. If its container ends, the result is exit code 137
+        or `not_found`. A missing executable ends with 126 or 127 and the runtime's message as output. If the command
+        cannot be started for another reason (no descriptors left, the container is about to end): `failed`.
         """
 
     def kill_exec(self, exec_id: str) -> None:
-        """Kill a command, its group and its children; nothing happens to one that does not run."""
+        """Kill a command, its process group and its children; no-op if it does not run."""
 
     def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attachment:
-        """Start a prepared command and be connected to it. `conflict` if it was started before."""
+        """Start a prepared command and connect to its streams. `conflict` if it was started before."""
 
     def resize_exec(self, exec_id: str, rows: int, columns: int) -> None:
-        """Tell a command the size of its terminal; `failed` or `not_found` while it does not run yet."""
+        """Set the size of a command's terminal; `failed` or `not_found` if it does not run yet."""
 
     def close(self) -> None:
-        """Give back connections."""
+        """Close all connections."""

@@ -1,8 +1,4 @@
-"""What stays open between the runtime and those who read it.
-
-Comes in: pieces, as they arrive. Goes out: the same to their reader; anybody may end it. Next: `runtime`, whose calls
-give them.
-"""
+"""Long-lived streams between the runtime and its callers. Any thread may close them. Next: `runtime` opens them."""
 
 from __future__ import annotations
 
@@ -11,23 +7,23 @@ from typing import Protocol
 
 
 class Attachment(Protocol):
-    """The streams of a running command. `output` is read by one thread, input written by another."""
+    """The streams of a running command. One thread reads `output`, another may write the input."""
 
     def output(self) -> Iterator[tuple[str, bytes]]:
-        """Pieces as (`stdout` or `stderr`, bytes) until it ends; a terminal's are all `stdout`."""
+        """Chunks as (`stdout` or `stderr`, bytes) until the command ends; with a terminal all are `stdout`."""
 
     def send(self, data: bytes) -> None:
-        """Input for the command; what comes too late is lost."""
+        """Write input to the command; input after its end is lost."""
 
     def end_input(self) -> None:
-        """The command reads an end of file."""
+        """Close the command's input, so that it reads end of file."""
 
     def close(self) -> None:
-        """Let go of it: a reader wakes, the command goes on."""
+        """Detach: wake the reader; the command continues."""
 
 
 class Stream(Protocol):
-    """Something open that another thread may end: notices, a pull."""
+    """An open stream (of notices, of a pull) that another thread may close."""
 
     def close(self) -> None:
-        """End it; who reads it is woken."""
+        """Close it and wake its reader."""

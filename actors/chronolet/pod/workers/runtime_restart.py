@@ -1,9 +1,9 @@
-"""A start that the runtime's own death cut off: looked for again as soon as the runtime is back.
+"""Retries a start that a crash of the runtime interrupted, as soon as the runtime is back.
 
-Comes in: what to try, and how to find out what became of it. Goes out: what it found. Next: `sandboxes`, `containers`.
+Input: the first attempt, and the retry. Output: the container's state. Next: `sandboxes`, `containers`.
 
-The runtime may have done what it did not live to answer. Were the start given up at once, pleg's word that it runs
-would come before the answer that it failed, and be no news then; the pod would look again only at its next try.
+The runtime may have completed the call before it crashed. If the start failed immediately, pleg's report that the
+container runs would arrive before the failure and be ignored; the pod would check again only after its back-off.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from chronolet.ports.runtime.fenced import FencedRuntime
 from chronolet.ports.runtime.runtime import ContainerState, Refusal
 
 PATIENCE_SECONDS = 5.0
-"""An engine that was killed is back by then, where containers outlive it; one that is away for longer is said to be."""
+"""How long to wait for the engine. One that restarts under live containers is back by then; after that the start fails
+as unavailable."""
 _LOOK_SECONDS = 0.25
 
 
-def tried_again(
+def retry_after_restart(
     runtime: FencedRuntime,
     context: EffectContext,
     first: Callable[[], ContainerState],
     again: Callable[[], ContainerState],
 ) -> ContainerState:
-    """What `first` gives, or `again` once the runtime, gone in the middle, is back. Raises Refusal."""
+    """The result of `first`; or of `again`, once a runtime that became unavailable is back. Raises Refusal."""
     until = time.monotonic() + PATIENCE_SECONDS
     attempt = first
     while True:

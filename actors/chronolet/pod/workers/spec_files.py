@@ -1,6 +1,6 @@
-"""What of a pod is kept beside the log, for the day that the log is lost.
+"""Records a pod's end in its spec file, so that it survives a loss of the log.
 
-Comes in: a pod's effects. Goes out: writes to `ports.specs`. Next: `node.adoption` reads what was written.
+Input: a pod's effects. Output: writes to `ports.pods.specs`. Next: `node.adoption` reads the files.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from chronolet_schemas.envelope import Signal
 log = structlog.get_logger("chronolet.pod")
 
 
-def keeping_the_end(specs: Specs, worker: Worker) -> Worker:
-    """The worker, which begins by writing down that the pod's end has begun, if it has: what is stopped for that is not
-    to be started again by a log that knows nothing of it.
+def record_end_first(specs: Specs, worker: Worker) -> Worker:
+    """Wrap a worker so that it first stores that the pod is ending, if it is. Otherwise a new log, which does not know
+    of that, would start the stopped containers again.
     """
 
     def run(effect: PodEffect, context: EffectContext) -> Signal | None:
@@ -26,8 +26,8 @@ def keeping_the_end(specs: Specs, worker: Worker) -> Worker:
             try:
                 specs.end(effect.uid, effect.ending)
             except SpecRefusal as refusal:
-                # A full disk keeps no pod from ending; it would only come back if the log were lost now.
-                log.warning("the end of a pod is not kept", pod=effect.pod, error=str(refusal))
+                # A full disk must not keep a pod from ending; it would only come back if the log were lost now.
+                log.warning("cannot store that a pod is ending", pod=effect.pod, error=str(refusal))
             context.done("spec.end")
         return worker(effect, context)
 

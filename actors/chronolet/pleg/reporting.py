@@ -1,7 +1,7 @@
-"""The KubeEvents that go with pleg's own events, in the kubelet's reasons and words. Pure.
+"""The KubeEvents that accompany pleg's events, with the kubelet's reasons and texts. Pure.
 
-Comes in: the node's name, the State before an event, the event. Goes out: `kube_events.Recorded`, none for most. Next:
-`decider` puts them behind the event. Source: pkg/kubelet/nodestatus/setters.go (ReadyCondition, MachineInfo),
+Input: the node's name, the State before an event, the event. Output: `kube_events.Recorded`, none for most events.
+Next: `decider` appends them to the event. Source: pkg/kubelet/nodestatus/setters.go (ReadyCondition, MachineInfo),
 kubelet.go (BirthCry), pod_workers.go (podWorkerLoop).
 """
 
@@ -15,8 +15,8 @@ from chronolet_schemas import kube_events, pleg, prober
 from chronolet_schemas.envelope import Event
 
 
-def tell(node: str, state: State, event: Event) -> Iterator[kube_events.Recorded]:
-    """What the kubelet would record when this happens. A node whose PLEG is ill is not ready."""
+def kube_events_for(node: str, state: State, event: Event) -> Iterator[kube_events.Recorded]:
+    """The KubeEvents that the kubelet would record for `event`. A node with an unhealthy PLEG is not ready."""
     match event:
         case pleg.StreamFollowed():
             yield from _followed(node, state, event)
@@ -39,11 +39,11 @@ def tell(node: str, state: State, event: Event) -> Iterator[kube_events.Recorded
 
 
 def held_back(pods: int, short_of: Sequence[prober.Shortage], kills_per_minute: int) -> str:
-    """Why kills wait; also a node condition's message."""
-    what = ", ".join(_SHORT_OF[one] for one in short_of)
+    """The text that explains why kills are held back."""
+    resources = ", ".join(_SHORT_OF[one] for one in short_of)
     return (
-        f"Probes of {pods} pods failed at the same time while the machine was short of {what}: containers are stopped "
-        f"for failed probes only after a delay, at most {kills_per_minute} per minute"
+        f"Probes of {pods} pods failed at the same time while the machine was short of {resources}: containers are "
+        f"stopped for failed probes only after a delay, at most {kills_per_minute} per minute"
     )
 
 
@@ -57,7 +57,7 @@ _SHORT_OF: dict[prober.Shortage, str] = {
 
 def _resumed(event: pleg.ProbeKillsResumed) -> str:
     return (
-        "Containers are stopped for failed probes at once again; of the stops that were held back "
+        "Containers are stopped for failed probes immediately again; of the stops that were held back "
         f"{event.released} were carried out and {event.dropped} dropped"
     )
 

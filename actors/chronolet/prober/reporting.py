@@ -1,7 +1,7 @@
-"""The KubeEvents that go with a probe's own events, in the kubelet's reasons and words. Pure.
+"""The KubeEvents that accompany a probe's events, with the kubelet's reasons and texts. Pure.
 
-Comes in: State, an event of the probe. Goes out: `kube_events.Recorded`, none for most. Next: `decider` puts them
-behind the event. Source: pkg/kubelet/prober/prober.go (probe), pkg/kubelet/events/event.go.
+Input: State, an event of the probe. Output: `kube_events.Recorded`, none for most events. Next: `decider` appends them
+to the event. Source: pkg/kubelet/prober/prober.go (probe), pkg/kubelet/events/event.go.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from chronolet_schemas import kube_events, prober
 from chronolet_schemas.envelope import Event
 
 
-def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
-    """What the kubelet would record. That an outcome is unknown without an error it keeps to itself."""
+def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded]:
+    """The kubelet's KubeEvents for `event`. It records none for an unknown outcome without an error."""
     match event:
         case prober.ProbeFailed(unknown=False):
             return (_recorded(state, "Unhealthy", f"{event.probe} probe failed: {event.output}"),)
@@ -30,9 +30,9 @@ def tell(state: State, event: Event) -> Sequence[kube_events.Recorded]:
 
 
 def _unjudged(event: prober.ProbeUnjudged) -> str:
-    """Without figures, so that equal ones are counted together."""
-    what = " and ".join(_SHORT_OF[one] for one in event.short_of)
-    return f"{event.probe} probe timed out and was not counted: {what}"
+    """The message contains no numbers, so that equal ones are aggregated."""
+    causes = " and ".join(_SHORT_OF[one] for one in event.short_of)
+    return f"{event.probe} probe timed out and was not counted: {causes}"
 
 
 _SHORT_OF: dict[prober.Shortage, str] = {

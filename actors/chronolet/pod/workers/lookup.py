@@ -1,9 +1,9 @@
-"""What a start or a creation that may have been under way has left. Nothing is made, nothing is started; what never ran
-is removed.
+"""The worker that finds what an interrupted start or creation has left. It creates and starts nothing, and removes
+containers that never ran.
 
-Comes in: `wanted.FindSandbox`, `FindContainer`, of a pod that is over; `DiscardContainer`, of a creation.
-Goes out: `signals`. Next: `decider`, which stops what was found. Answers to: pkg/kubelet/pod_workers.go (a terminating
-pod is never synced again, only killed).
+Input: `wanted.FindSandbox`, `FindContainer` of a pod that is terminating; `DiscardContainer` of an obsolete creation.
+Output: `signals`. Next: `decider`, which stops the containers that were found. Source: pkg/kubelet/pod_workers.go (a
+terminating pod is never synced again, only killed).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from chronolet_schemas.envelope import Signal
 
 
 class FindWorker:
-    """One method an effect; no state of its own."""
+    """One method per effect; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
     def container(self, effect: wanted.FindContainer, context: EffectContext) -> Signal:
-        """Refusal where the runtime cannot be asked: the effect has failed then."""
+        """Find the attempt's container. Raises Refusal if the runtime does not answer, so that the effect fails."""
         found = self._ran(effect, effect.container, context)
         if found is None:
             return _nothing_to_start(effect, wanted.NOT_BEGUN)
@@ -36,12 +36,14 @@ class FindWorker:
         )
 
     def discard(self, effect: wanted.DiscardContainer, context: EffectContext) -> Signal:
-        """Refusal where the runtime cannot be asked: the next creation of this attempt replaces what is left."""
-        self._begun(effect, effect.container, context)
+        """Remove the attempt's container if it never ran. Raises Refusal if the runtime does not answer; the next
+        creation of this attempt then replaces it.
+        """
+        self._started(effect, effect.container, context)
         return _nothing_to_start(effect, wanted.OUTDATED)
 
     def sandbox(self, effect: wanted.FindSandbox, context: EffectContext) -> Signal:
-        """Likewise."""
+        """Find the attempt's sandbox. Raises Refusal if the runtime does not answer, so that the effect fails."""
         found = self._ran(effect, names.SANDBOX, context)
         if found is None:
             return signals.SandboxRefused(subject=effect.subject, intent=effect.intent, message=wanted.NOT_BEGUN)
@@ -61,18 +63,18 @@ class FindWorker:
     def _ran(
         self, effect: wanted.FindSandbox | wanted.FindContainer, container: str, context: EffectContext
     ) -> ContainerState | None:
-        """What came to run under the attempt's name, if it is the pod's."""
-        found = self._begun(effect, container, context)
+        """The pod's container with the attempt's name, if it was started and still exists."""
+        found = self._started(effect, container, context)
         return found if found is not None and found.state != "removed" else None
 
-    def _begun(
+    def _started(
         self,
         effect: wanted.FindSandbox | wanted.FindContainer | wanted.DiscardContainer,
         container: str,
         context: EffectContext,
     ) -> ContainerState | None:
-        """What has the attempt's name and was started, if it is the pod's. What was not is removed, but by a call that
-        the runtime refuses if a start that was cut off comes through after all.
+        """The pod's container with the attempt's name, if it was started. One that never ran is removed, by a call that
+        the runtime refuses if an interrupted start takes effect after all.
         """
         found = self._found(effect, container, context)
         if found is None or found.state != "created":
@@ -91,7 +93,7 @@ class FindWorker:
         container: str,
         context: EffectContext,
     ) -> ContainerState | None:
-        """What has the attempt's name, if it is the pod's."""
+        """The container with the attempt's name, if it belongs to the pod."""
         namespace, _, name = effect.pod.partition("/")
         found = self._outside.fenced(context).inspect(
             names.container_name(

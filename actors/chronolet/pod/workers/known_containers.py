@@ -1,7 +1,7 @@
-"""What this process knows of containers that it has just made or started, so that it need not ask the runtime.
+"""A bounded cache of facts about containers that this process created or started; it saves inspects.
 
-Comes in: an id and what is known. Goes out: the same, or None where it was never known or is forgotten; then the
-runtime is asked. Next: `containers`, `sandboxes`, which look here before they inspect.
+Input: an id and a fact. Output: the fact, or None if it is unknown or evicted. Next: `containers` and `sandboxes`,
+which inspect the container only after a miss.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from chronolet.ports.runtime.runtime import ContainerState
 T = TypeVar("T")
 
 MOST = 1_000
-"""The oldest are forgotten first: most containers end by themselves, and nobody says so here."""
+"""Capacity; the oldest entries are evicted first. Needed because most containers end without a `take`."""
 
 
-class Begun(NamedTuple):
-    """What a stop needs to know of a container that runs: its first process, and the signal that ends it."""
+class MainProcess(NamedTuple):
+    """What a stop needs to know of a running container: the pid of its first process and its stop signal."""
 
     pid: int
     stop_signal: str
 
     @classmethod
     def of(cls, running: ContainerState) -> Self:
-        """As the runtime has it."""
+        """From an inspected running container."""
         return cls(running.pid, running.stop_signal)
 
 
-class Recent(Generic[T]):
-    """What is known of each of the newest ids, for any thread."""
+class KnownContainers(Generic[T]):
+    """A fact about each of the newest container ids. Thread-safe."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -39,13 +39,13 @@ class Recent(Generic[T]):
         self._lock = threading.Lock()
 
     def note(self, container_id: str, what: T) -> None:
-        """Known from now on."""
+        """Record a fact."""
         with self._lock:
             self._known[container_id] = what
             if len(self._known) > self._most:
                 self._known.popitem(last=False)
 
     def take(self, container_id: str) -> T | None:
-        """What is known, once."""
+        """Remove and return the fact, or None."""
         with self._lock:
             return self._known.pop(container_id, None)

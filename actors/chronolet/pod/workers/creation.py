@@ -1,0 +1,120 @@
+"""Idempotent creation and start of a container with a deterministic name.
+
+Input: a spec and the function that creates it. Output: the container's state, or `Refusal`. Next: `containers`,
+`sandboxes`. Source: pkg/kubelet/dockershim/helpers.go (recoverFromCreationConflictIfNeeded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.fenced import FencedRuntime
+from chronolet.ports.runtime.runtime import ContainerSpec, ContainerState, Refusal, SandboxSpec
+
+
+def find_or_create(
+    runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, make: Callable[[], str]
+) -> ContainerState:
+    """The container named `spec.name`, in any state; created if it does not exist.
+
+    Creation doubles as the existence check, so the usual case is a single call. An existing container of that name is
+    ours if its labels name the same pod, uid, container and attempt. If it was created from the same inputs, it is our
+    earlier work. If the inputs differ (the answer to an earlier request was lost), it is reused if it was started with
+    the same definition, because an attempt runs only once; one that was never started is replaced.
+    """
+    try:
+        return just_created(spec, make())
+    except Refusal as refusal:
+        if refusal.kind != "conflict":
+            raise
+        conflict = refusal
+    holder = runtime.inspect(spec.name)
+    if holder is not None:
+        if difference := labels.differing(spec.labels, holder.labels):
+            raise Refusal(
+                "conflict", f"{spec.name}: the name is held by container {holder.id}: {difference}; remove it"
+            )
+        if holder.state in ("unknown", "removed"):
+            raise Refusal("conflict", f"{spec.name}: container {holder.id} is paused or being removed") from conflict
+        came_to_run = holder.state in ("running", "exited")
+        if _made_from_the_same(spec, holder) or (came_to_run and _same_definition(spec, holder)):
+            return holder
+        if holder.state == "running":
+            problem = f"{spec.name}: container {holder.id} runs with another definition of the same attempt"
+            raise Refusal("conflict", problem)
+        runtime.remove(holder.id)
+    return just_created(spec, make())
+
+
+def just_created(spec: SandboxSpec | ContainerSpec, container_id: str) -> ContainerState:
+    """The state of a container that this process created. Another start in the meantime does no harm: starting a
+    running container is a no-op.
+    """
+    return ContainerState(id=container_id, name=spec.name, labels=spec.labels, state="created")
+
+
+def start_once(
+    runtime: FencedRuntime, created: ContainerState, started: Callable[[str], None] = lambda _id: None
+) -> ContainerState:
+    """Start the container unless it was started before; returns its state, running or already dead. `started` receives
+    its id as soon as it runs.
+
+    A start whose answer was lost may have worked, so the runtime's present state decides. If the runtime does not
+    report it, the Refusal is always `unavailable`, since the container may or may not run.
+    """
+    if created.state != "created":
+        started(created.id)
+        return created
+    try:
+        runtime.start(created.id)
+    except Refusal:
+        with _unknown_unless_seen():
+            after = runtime.inspect(created.id)
+        if after is None or after.state not in ("running", "exited"):
+            raise
+        started(created.id)
+        return after
+    started(created.id)
+    with _unknown_unless_seen():
+        return inspect_existing(runtime, created.id)
+
+
+def start_if_needed(
+    runtime: FencedRuntime, container_id: str, started: Callable[[str], None] = lambda _id: None
+) -> ContainerState:
+    """As `start_once`, for a container whose earlier start may have worked."""
+    with _unknown_unless_seen():
+        found = inspect_existing(runtime, container_id)
+    return start_once(runtime, found, started)
+
+
+@contextmanager
+def _unknown_unless_seen() -> Iterator[None]:
+    try:
+        yield
+    except Refusal as refusal:
+        if refusal.kind == "not_found":
+            raise
+        raise Refusal("unavailable", str(refusal)) from refusal
+
+
+def inspect_existing(runtime: FencedRuntime, container_id: str) -> ContainerState:
+    """The container's present state. Refusal if it does not exist."""
+    found = runtime.inspect(container_id)
+    if found is None:
+        raise Refusal("not_found", f"container {container_id} vanished while it was being started")
+    return found
+
+
+def _made_from_the_same(spec: SandboxSpec | ContainerSpec, holder: ContainerState) -> bool:
+    """Whether both were created by the same request or, for containers, from the same inputs."""
+    digest = spec.labels.get(labels.DIGEST)
+    if digest is not None and labels.DIGEST in holder.labels:
+        return digest == holder.labels[labels.DIGEST]
+    return spec.labels[labels.CAUSE] == holder.labels.get(labels.CAUSE)
+
+
+def _same_definition(spec: SandboxSpec | ContainerSpec, holder: ContainerState) -> bool:
+    return spec.labels[labels.SPEC_HASH] == holder.labels.get(labels.SPEC_HASH)
