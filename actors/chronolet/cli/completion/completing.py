@@ -18,7 +18,7 @@ from chronolet.cli.options import DEFAULT_NAMESPACE
 from chronolet.cli.services import Services
 from chronolet.history.state import state_at
 from chronolet.kernel.storage.store import HistoryMissing, StoreBroken, StoreUnreachable
-from chronolet.node.settings import table as known
+from chronolet.node.settings import table as settings_table
 from chronolet.node.settings.resolving import resolve
 from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import SettingsError
@@ -111,5 +111,5 @@ def _namespace(ctx: click.Context) -> str:
 def _settings(ctx: click.Context) -> Settings:
     """By the flags typed so far, before and behind the subcommand."""
     before = ctx.find_root().params
-    flags = {name: ctx.params.get(name) or before.get(name) for name in known.EVERYWHERE}
-    return resolve(flags, os.environ, None, known.EVERYWHERE)[0]
+    flags = {name: ctx.params.get(name) or before.get(name) for name in settings_table.EVERYWHERE}
+    return resolve(flags, os.environ, None, settings_table.EVERYWHERE)[0]

@@ -89,7 +89,7 @@ def command(
         except Refusal as refusal:
             if refusal.kind != "not_found" or runtime.inspect(container_id) is not None:
                 raise
-            raise engine.without(runtime, container_id, pod["metadata"]["name"]) from refusal
+            raise engine.missing(runtime, container_id, pod["metadata"]["name"]) from refusal
 
 
 def _running(pod: Object, name: str | None, *, quiet: bool) -> str:

@@ -209,4 +209,4 @@ def _output(link: Link, pod: str, part: Part, asked: Asked) -> Iterator[bytes]:
     except Refusal as refusal:
         if refusal.kind != "not_found":
             raise
-        raise link.engine.without(link.runtime, container_id, pod, "and its output with it") from refusal
+        raise link.engine.missing(link.runtime, container_id, pod, "and its output with it") from refusal
