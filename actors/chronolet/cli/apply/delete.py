@@ -46,8 +46,8 @@ class Targets:
     type: str = "pods"
     """Type of the names: `pods` or `secrets`."""
     files: manifest_files.Files
-    selector: selecting.Wanted | None
-    field_selector: selecting.Wanted | None
+    selector: selecting.Predicate | None
+    field_selector: selecting.Predicate | None
     everything: bool
     """All pods of the namespace."""
     all_namespaces: bool

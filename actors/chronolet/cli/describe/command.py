@@ -1,7 +1,7 @@
-"""`chronolet describe`: everything about a pod, or a device, on a page, with what was told about it.
+"""`chronolet describe`: prints a page about a pod, a device or the node, with its events.
 
-Comes in: names. Goes out: text in kubectl's form. The events at its end cover the pod's whole life under its uid.
-Next: `description`, which words the page.
+Comes in: names. Goes out: text in kubectl's format. The events at its end cover the pod's whole life under its uid.
+Next: the `_section` modules, which format the page.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chronolet_schemas.kube_events import Post, Recorded
 
 _EVENTS_MS = 24 * 3_600_000
 _SLACK = 1_000
-"""Milliseconds by which the agent's clock and that of the log's server may differ here."""
+"""Tolerated clock skew between the agent and the log's server, in milliseconds."""
 
 
 @click.command(cls=Command)
@@ -43,22 +43,20 @@ _SLACK = 1_000
     shell_complete=types_then_pods,
 )
 @selecting.options
-@click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
+@click.option("-A", "--all-namespaces", is_flag=True, help="describe pods across all namespaces")
 def command(
     *,
     settings: Settings,
     namespace: str,
     words: Sequence[str],
-    selector: selecting.Wanted | None,
-    field_selector: selecting.Wanted | None,
+    selector: selecting.Predicate | None,
+    field_selector: selecting.Predicate | None,
     all_namespaces: bool,
 ) -> None:
-    """Tell everything about pods, all of the namespace without a name; about devices, with all their owners; or about
-    the node.
-    """
+    """Show details of pods (without a name: all in the namespace), of devices with all their owners, or of the node."""
     type_, wanted = types_and_names(words, ("pods", "devices", "nodes"))
     if wanted and (all_namespaces or selector or field_selector):
-        raise click.UsageError("expected either names, or a selector or -A.")
+        raise click.UsageError("specify either names, or a selector or -A.")
     if type_ != "pods":
         (_describe_devices if type_ == "devices" else _describe_node)(settings, wanted)
         return
@@ -74,7 +72,7 @@ def command(
         found = [known[name] for name in wanted if name in known] if wanted else everything
         for index, pod in enumerate(found):
             click.echo("\n\n" if index else "", nl=False)
-            for line in described(pod, _told(node, pod), node.now(), _probes(node, moment, pod)):
+            for line in described(pod, _events(node, pod), node.now(), _probes(node, moment, pod)):
                 click.echo(line)
     if not wanted and not found:
         click.echo("No resources found" + ("." if all_namespaces else f" in {namespace} namespace."), err=True)
@@ -84,7 +82,7 @@ def command(
 
 
 def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
-    """By any of their names; one that is no more by its whole one, resource and id."""
+    """Describe devices by any of their names; a removed device only by its full name, resource and id."""
     with session(settings) as node:
         state = devices.known(node.state("devices"))
         everything = devices.of(state)
@@ -110,13 +108,13 @@ def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
 
 
 def _describe_node(settings: Settings, wanted: Sequence[str]) -> None:
-    """The node that the command is about; of its events those of the last day."""
+    """Describe the local node, with its events of the last day."""
     with session(settings) as node:
         if not wanted or settings.node in wanted:
             begin = before(node.now() - _EVENTS_MS)
-            told = kube_events.recorded(node.entries(begin), lambda one: _is_about(one, settings.node))
+            events = kube_events.recorded(node.entries(begin), lambda one: _is_about(one, settings.node))
             states = node.state("pod").states["pod"].values()
-            for line in node_section.described(nodes.of(node), states, correlated(told), node.now()):
+            for line in node_section.described(nodes.of(node), states, correlated(events), node.now()):
                 click.echo(line)
     if missing := [not_found("nodes", name) for name in wanted if name != settings.node]:
         raise Failure(*missing)
@@ -129,13 +127,13 @@ def _is_about(one: Recorded, name: str) -> bool:
 def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> probe_section.Probes:
     uid = pod["metadata"]["uid"]
     states = [state for state in moment.states.get("prober", {}).values() if state.uid == uid]
-    # A pod without probes needs no look at what the stream holds.
+    # Without probes there is no need to read the stream of results.
     return probe_section.described(states, node.services.results(node.settings), node.now()) if states else {}
 
 
-def _told(node: Session, pod: dict[str, Any]) -> Sequence[Post]:
+def _events(node: Session, pod: dict[str, Any]) -> Sequence[Post]:
     metadata = pod["metadata"]
-    # What was told before the pod was accepted is about another life of the name.
+    # Events from before the pod was accepted are about an earlier pod of the same name.
     begin = before(pods.milliseconds(metadata.get("creationTimestamp")) - _SLACK)
     wanted = kube_events.about("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
     return correlated(kube_events.recorded(node.entries(begin), wanted))

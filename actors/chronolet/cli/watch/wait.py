@@ -1,6 +1,6 @@
 """`chronolet wait --for=...`: waits until pods meet a condition.
 
-Comes in: names and a condition. Goes out: a line for each pod when it meets the condition; a Failure that names the pods
+Comes in: names and a condition. Goes out: a line for each pod when it meets the condition; a Failure that names those
 that timed out. Next: `watching`, which follows the log. Source: kubectl's pkg/cmd/wait.
 """
 
@@ -53,8 +53,8 @@ def command(
     settings: Settings,
     namespace: str,
     names: Sequence[str],
-    selector: selecting.Wanted | None,
-    field_selector: selecting.Wanted | None,
+    selector: selecting.Predicate | None,
+    field_selector: selecting.Predicate | None,
     everything: bool,
     what: str,
     timeout: str,
@@ -77,7 +77,7 @@ def command(
         raise Failure(*absent, *late)
 
 
-def _selected(pods: Pods, namespace: str, wanted: selecting.Wanted) -> list[str]:
+def _selected(pods: Pods, namespace: str, wanted: selecting.Predicate) -> list[str]:
     found = [key for key, pod in pods.now.items() if pod["metadata"]["namespace"] == namespace and wanted(pod)]
     if not found:
         raise Failure("no matching resources found")

@@ -30,7 +30,7 @@ def follow(now: Pods, wanted: Callable[[Object], bool], show: Show) -> None:
             show([pod])
 
 
-def shower(node: Session, output: str | None, *, namespaced: bool, headers: bool, labels: bool) -> Show:
+def printer(node: Session, output: str | None, *, namespaced: bool, headers: bool, labels: bool) -> Show:
     """A function that prints pods in this output format."""
     if output in (None, "wide"):
         return _rows(node, namespaced=namespaced, wide=output == "wide", headers=headers, labels=labels)
