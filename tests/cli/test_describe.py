@@ -288,7 +288,7 @@ Containers:
       MAP:    <set to the key 'k' of config map 'm'>  Optional: true
       NODE:   node-1 (v1:spec.nodeName)
       CPU:     (limits.cpu)
-      ODD:    <from elsewhere>
+      ODD:    <from another source>
     Mounts:
       /x from h (ro,path="sub")
     Devices:

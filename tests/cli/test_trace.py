@@ -201,7 +201,7 @@ def test_no_agent() -> None:
 @pytest.mark.parametrize(
     ("process", "note"),
     [
-        (PROCESS, "the agent at http://127.0.0.1:10255/trace did not answer with spans"),
+        (PROCESS, "the agent at http://127.0.0.1:10255/trace did not return spans"),
         ("pod", "an agent of the node has its HTTP server disabled (--port 0)"),
     ],
 )
@@ -238,7 +238,7 @@ def test_of_two_agents_the_one_that_is_silent_is_named() -> None:
     start.node.store.renew("q", "manifests 127.0.0.1:10256", 24 * 3_600_000)
     said = start.said()
     assert "docker.create" in said.out
-    assert said.err == f"note: the agent at http://127.0.0.1:10256/trace did not answer with spans: {WITHOUT}\n"
+    assert said.err == f"note: the agent at http://127.0.0.1:10256/trace did not return spans: {WITHOUT}\n"
 
 
 # -- the ring and its page --------------------------------------------------------------------------------------------

@@ -30,11 +30,11 @@ class Engine(NamedTuple):
 
     def missing(self, runtime: Runtime, container_id: str, pod: str, more: str = "") -> Failure:
         """Explain a container missing from this engine: removed, or on another engine. Raises Refusal."""
-        about, asked = f"container {container_id[:12]} of pod {pod}", self.settings.docker
+        about, address = f"container {container_id[:12]} of pod {pod}", self.settings.docker
         found = runtime.engine().id
         if not self.engine_id or not found:
             return Failure(
-                f"{about} is not in the Docker Engine at {asked}: it was removed, or another engine has it; "
+                f"{about} is not in the Docker Engine at {address}: it was removed, or another engine has it; "
                 "the log does not record the node agent's engine, specify it with --docker URL"
             )
         if found == self.engine_id:
@@ -42,15 +42,15 @@ class Engine(NamedTuple):
         node = f"node {self.settings.node} uses {self.endpoint} (engine id {self.engine_id})"
         remedy = (
             "start that engine again, or restart the node agent"
-            if asked == self.endpoint
+            if address == self.endpoint
             else f"omit --docker, or use --docker {self.endpoint}"
         )
-        return Failure(f"{about} is not in the Docker Engine at {asked} (engine id {found}); {node}: {remedy}")
+        return Failure(f"{about} is not in the Docker Engine at {address} (engine id {found}); {node}: {remedy}")
 
 
 def of_node(node: Session, moment: Moment) -> Engine:
     """The engine to query. `moment` must hold the state of `pleg`."""
-    known: State = moment.states["pleg"].get(NODE, State())
-    named = given_as_flag("docker") or not known.endpoint
-    settings = node.settings if named else msgspec.structs.replace(node.settings, docker=known.endpoint)
-    return Engine(settings, known.endpoint, known.engine_id)
+    state: State = moment.states["pleg"].get(NODE, State())
+    named = given_as_flag("docker") or not state.endpoint
+    settings = node.settings if named else msgspec.structs.replace(node.settings, docker=state.endpoint)
+    return Engine(settings, state.endpoint, state.engine_id)

@@ -99,9 +99,9 @@ def recent_spans(process: str, pod: str) -> Sequence[Span] | None:
 
     `process` is its entry in the list of live processes.
     """
-    from chronolet.adapters.http.recent_spans import asked  # noqa: PLC0415 - one command needs it
+    from chronolet.adapters.http.recent_spans import asked as fetched  # noqa: PLC0415 - one command needs it
 
-    return asked(process.partition(" ")[2], pod)
+    return fetched(process.partition(" ")[2], pod)
 
 
 def linux_cgroups(settings: Settings) -> Cgroups:

@@ -167,8 +167,8 @@ def _keys(node: Session, targets: Targets, moment: Moment) -> tuple[tuple[str, .
 
 
 def _selected(node: Session, targets: Targets, moment: Moment) -> tuple[str, ...]:
-    wanted = selecting.chosen(targets.selector, targets.field_selector)
-    found = [one["metadata"] for one in api_pods(moment, node.settings.node) if wanted(one)]
+    matches = selecting.chosen(targets.selector, targets.field_selector)
+    found = [one["metadata"] for one in api_pods(moment, node.settings.node) if matches(one)]
     return tuple(
         f"{one['namespace']}/{one['name']}"
         for one in found

@@ -124,16 +124,16 @@ def _wanted(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, metadata=metadata, spec=msgspec.structs.replace(pod.spec, node_name=""))
 
 
-def _files(asked: Files) -> list[str]:
+def _files(given: Files) -> list[str]:
     found: list[str] = []
-    for name in asked.names:
+    for name in given.names:
         path = Path(name)
         if name == STDIN or downloads.is_url(name) or not path.is_dir():
             found.append(name)
             continue
-        inside = sorted(str(p) for p in _inside(path, recursive=asked.recursive) if _is_manifest(p))
+        inside = sorted(str(p) for p in _inside(path, recursive=given.recursive) if _is_manifest(p))
         if not inside:
-            where = "this folder or its subfolders" if asked.recursive else "this folder"
+            where = "this folder or its subfolders" if given.recursive else "this folder"
             raise Failure(f"{name}: no manifest in {where}, expected files that end with {', '.join(_SUFFIXES)}")
         found += inside
     return found

@@ -225,4 +225,4 @@ def _output(link: Link, pod: str, part: Part, options: LogOptions) -> Iterator[b
     except Refusal as refusal:
         if refusal.kind != "not_found":
             raise
-        raise link.engine.missing(link.runtime, container_id, pod, "and its output with it") from refusal
+        raise link.engine.missing(link.runtime, container_id, pod, "along with its output") from refusal

@@ -54,11 +54,11 @@ def command(
     all_namespaces: bool,
 ) -> None:
     """Show details of pods (without a name: all in the namespace), of devices with all their owners, or of the node."""
-    type_, wanted = types_and_names(words, ("pods", "devices", "nodes"))
-    if wanted and (all_namespaces or selector or field_selector):
+    type_, names = types_and_names(words, ("pods", "devices", "nodes"))
+    if names and (all_namespaces or selector or field_selector):
         raise click.UsageError("specify either names, or a selector or -A.")
     if type_ != "pods":
-        (_describe_devices if type_ == "devices" else _describe_node)(settings, wanted)
+        (_describe_devices if type_ == "devices" else _describe_node)(settings, names)
         return
     selected = selecting.chosen(selector, field_selector)
     with session(settings) as node:
@@ -69,29 +69,29 @@ def command(
             if (all_namespaces or pod["metadata"]["namespace"] == namespace) and selected(pod)
         ]
         known = {pod["metadata"]["name"]: pod for pod in everything}
-        found = [known[name] for name in wanted if name in known] if wanted else everything
+        found = [known[name] for name in names if name in known] if names else everything
         for index, pod in enumerate(found):
             click.echo("\n\n" if index else "", nl=False)
             for line in described(pod, _events(node, pod), node.now(), _probes(node, moment, pod)):
                 click.echo(line)
-    if not wanted and not found:
+    if not names and not found:
         click.echo("No resources found" + ("." if all_namespaces else f" in {namespace} namespace."), err=True)
-    missing = [not_found("pods", name) for name in wanted if name not in known]
+    missing = [not_found("pods", name) for name in names if name not in known]
     if missing:
         raise Failure(*missing)
 
 
-def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
+def _describe_devices(settings: Settings, names: Sequence[str]) -> None:
     """Describe devices by any of their names; a removed device only by its full name, resource and id."""
     with session(settings) as node:
-        state = devices.known(node.state("devices"))
+        state = devices.state_of(node.state("devices"))
         everything = devices.of(state)
-        for line in device_section.resources(state, node.now()) if everything and not wanted else ():
+        for line in device_section.resources(state, node.now()) if everything and not names else ():
             click.echo(line)
-        found = [one for one in everything if not wanted or devices.is_named(one, wanted)]
-        missing = [name for name in wanted if not any(devices.is_named(one, (name,)) for one in found)]
+        found = [one for one in everything if not names or devices.is_named(one, names)]
+        missing = [name for name in names if not any(devices.is_named(one, (name,)) for one in found)]
         found += [devices.gone(name) for name in missing if name.count("/") > 1]
-        shown = 0 if wanted else 1
+        shown = 0 if names else 1
         for one in found:
             past = list(device_section.history(node.entries(), one["resource"], one["id"]))
             if not past:
@@ -101,22 +101,22 @@ def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
                 click.echo(line)
             shown += 1
             missing = [name for name in missing if name != devices.name_of(one)]
-    if not wanted and not found:
+    if not names and not found:
         click.echo("No resources found.", err=True)
     if missing:
         raise Failure(*(not_found("devices", name) for name in missing))
 
 
-def _describe_node(settings: Settings, wanted: Sequence[str]) -> None:
+def _describe_node(settings: Settings, names: Sequence[str]) -> None:
     """Describe the local node, with its events of the last day."""
     with session(settings) as node:
-        if not wanted or settings.node in wanted:
+        if not names or settings.node in names:
             begin = before(node.now() - _EVENTS_MS)
             events = kube_events.recorded(node.entries(begin), lambda one: _is_about(one, settings.node))
             states = node.state("pod").states["pod"].values()
             for line in node_section.described(nodes.of(node), states, correlated(events), node.now()):
                 click.echo(line)
-    if missing := [not_found("nodes", name) for name in wanted if name != settings.node]:
+    if missing := [not_found("nodes", name) for name in names if name != settings.node]:
         raise Failure(*missing)
 
 
@@ -135,5 +135,5 @@ def _events(node: Session, pod: dict[str, Any]) -> Sequence[Post]:
     metadata = pod["metadata"]
     # Events from before the pod was accepted are about an earlier pod of the same name.
     begin = before(pods.milliseconds(metadata.get("creationTimestamp")) - _SLACK)
-    wanted = kube_events.about("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
-    return correlated(kube_events.recorded(node.entries(begin), wanted))
+    about_pod = kube_events.about("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
+    return correlated(kube_events.recorded(node.entries(begin), about_pod))

@@ -1,7 +1,7 @@
 """The page of `describe device`: a device and its history since the start of the log.
 
-Comes in: a device from `get.devices`, the node's log. Goes out: lines in kubectl's format. The history compares the state
-of `devices` after each entry, folded as the actor folds it. Next: `describe`.
+Comes in: a device from `get.devices`, the node's log. Goes out: lines in kubectl's format. The history compares the
+states of `devices` after each entry, folded as the actor folds them. Next: `describe`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def resources(state: State, now: int) -> Iterator[str]:
     rows = []
     for name in sorted({*there, *may}):
         known = state.resources.get(name)
-        plugin = (known.phase, ages.ago(known.since, now)) if known is not None else ("removed", devices.NOBODY)
+        plugin = (known.phase, ages.ago(known.since, now)) if known is not None else ("removed", devices.NONE)
         rows.append((name, str(there.get(name, 0)), str(may[name]), str(len(held.get(name, ()))), *plugin))
     yield "Resources:"
     yield from table.lines(_RESOURCES, [["-" * len(name) for name in _RESOURCES], *rows], indent="  ")
@@ -58,7 +58,7 @@ def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]
     yield line("Name", device["id"])
     yield line("Resource", device["resource"])
     yield line("Health", device["health"])
-    yield line("NUMA Nodes", ", ".join(str(node) for node in device["numaNodes"]) or devices.NOBODY)
+    yield line("NUMA Nodes", ", ".join(str(node) for node in device["numaNodes"]) or devices.NONE)
     yield line("Plugin", f"{device['plugin']['phase']} {device['plugin'].get('socket', '')}".strip())
     if "pod" in device:
         yield line("Pod", f"{device['namespace']}/{device['pod']}")
@@ -66,7 +66,7 @@ def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]
         yield line("Containers", ", ".join(device["containers"]))
         yield line("Since", moment(device["since"]))
     else:
-        yield line("Pod", devices.NOBODY)
+        yield line("Pod", devices.NONE)
     yield "History:"
     rows = [(ages.ago(one.at, now), ages.local(one.at), one.what) for one in past]
     yield from table.lines(_HISTORY, [["-" * len(name) for name in _HISTORY], *rows], indent="  ")

@@ -12,7 +12,7 @@ from typing import Any
 from chronolet.cli.session import Session
 from chronolet.ports.machine.cgroups import CgroupTree
 from chronolet.qos.state import State
-from chronolet.qos.tree import wanted
+from chronolet.qos.tree import wanted as desired_tree
 from chronolet.rules.resources.cgroups import Cgroup, uid_of
 
 Object = dict[str, Any]
@@ -41,7 +41,7 @@ def of(node: Session) -> list[Object]:
     state: State = node.state("qos").states["qos"].get("node", State())
     known = state.node
     tree = node.services.cgroups(node.settings).tree(known.driver) if known is not None else None
-    shown = (_cgroup(state, one, tree) for one in wanted(state))
+    shown = (_cgroup(state, one, tree) for one in desired_tree(state))
     return [one for one in shown if one is not None]
 
 
@@ -82,8 +82,8 @@ def _cell(values: Mapping[str, Mapping[str, str]], files: Sequence[str]) -> str:
     for file in files:
         name, _, word = file.partition(" ")
         if name in values:
-            wanted, found = (_word(values[name][side], word) for side in ("wanted", "found"))
-            return f"{_shown(wanted)}/{_shown(found)}"
+            desired, actual = (_word(values[name][side], word) for side in ("wanted", "found"))
+            return f"{_shown(desired)}/{_shown(actual)}"
     return ""
 
 

@@ -14,7 +14,7 @@ import click
 from chronolet.cli.completion.completing import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.get import actors, cgroups, selecting, sorting
-from chronolet.cli.get.resources import FINDERS, Found, Query, missing_pods, wanted_events
+from chronolet.cli.get.resources import FINDERS, Found, Query, event_filter, missing_pods
 from chronolet.cli.history import event_options, events
 from chronolet.cli.naming import asked_types
 from chronolet.cli.options import Command, namespace_option, with_settings
@@ -127,15 +127,15 @@ def _watch(node: Session, query: Query) -> NoReturn:
     if missing := missing_pods(query, chosen):
         raise Failure(*missing)
     show = printer(node, query.output, namespaced=query.namespace is None, headers=query.headers, labels=query.labels)
-    follow(now, lambda pod: _is_selected(query, pod["metadata"]) and query.wanted(pod), show)
+    follow(now, lambda pod: _is_selected(query, pod["metadata"]) and query.matches(pod), show)
     raise AssertionError("`follow` ended")
 
 
 def _watch_events(node: Session, query: Query) -> NoReturn:
-    wanted, source = wanted_events(node, query), query.events.source(node)
-    found = [event for event in source.now() if wanted(event)]
+    matches, source = event_filter(node, query), query.events.source(node)
+    found = [event for event in source.now() if matches(event)]
     show = events.printer(node, query.output, namespaced=query.namespace is None, headers=query.headers, counted=False)
-    events.follow(source, found, wanted, show)
+    events.follow(source, found, matches, show)
 
 
 def _is_selected(query: Query, metadata: Mapping[str, Any]) -> bool:

@@ -19,12 +19,12 @@ Object = dict[str, Any]
 
 HEAD = ("RESOURCE", "ID", "HEALTH", "NUMA", "POD", "CONTAINER", "SINCE")
 WIDE = ("PLUGIN", "UID")
-NOBODY = "<none>"
+NONE = "<none>"
 UNKNOWN, GONE = "Unknown", "Gone"
 """Health of a device whose plugin has not registered since the agent started, and of one no longer listed."""
 
 
-def known(moment: Moment) -> State:
+def state_of(moment: Moment) -> State:
     """The state of `devices` at that moment."""
     state: State = moment.states["devices"].get(NODE, State())
     return state
@@ -107,9 +107,9 @@ def row(device: Object, now: int, *, wide: bool) -> list[str]:
         device["resource"],
         device["id"],
         device["health"],
-        ",".join(str(node) for node in device["numaNodes"]) or NOBODY,
-        f"{device['namespace']}/{device['pod']}" if "pod" in device else NOBODY,
-        ",".join(device.get("containers", ())) or NOBODY,
-        ages.ago(pods.milliseconds(since), now) if since else NOBODY,
+        ",".join(str(node) for node in device["numaNodes"]) or NONE,
+        f"{device['namespace']}/{device['pod']}" if "pod" in device else NONE,
+        ",".join(device.get("containers", ())) or NONE,
+        ages.ago(pods.milliseconds(since), now) if since else NONE,
     ]
-    return [*cells, device["plugin"]["phase"], device.get("uid", NOBODY)] if wide else cells
+    return [*cells, device["plugin"]["phase"], device.get("uid", NONE)] if wide else cells

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from chronolet.cli.get import pods
-from chronolet.cli.get.devices import known as known_devices
+from chronolet.cli.get.devices import state_of as devices_state
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
 from chronolet.devices import capacity
@@ -146,7 +146,7 @@ def _condition(name: str, status: str, reason: str, message: str) -> Object:
 # -- resources ------------------------------------------------------------------------------------------------------
 def _resources(state: Qos, moment: Moment) -> Object:
     """Capacity and allocatable of the machine and its device plugins."""
-    devices, node = known_devices(moment), state.node
+    devices, node = devices_state(moment), state.node
     if node is None:
         return {"capacity": {}, "allocatable": {}}
     storage = {"ephemeral-storage": kibibytes(node.system.storage_bytes)} if node.system.storage_bytes else {}

@@ -29,7 +29,7 @@ class Query(NamedTuple):
     headers: bool
     labels: bool
     """Show labels in a column."""
-    wanted: selecting.Predicate
+    matches: selecting.Predicate
     order: sorting.Order | None
     events: event_options.Selection
 
@@ -61,7 +61,7 @@ def _pods(node: Session, query: Query) -> tuple[Found, list[str]]:
     kinds = ("pod",) if query.output in (None, "wide", "name") else ("pod", "devices")
     everything = api_pods(node.state(*kinds), node.settings.node)
     chosen = [
-        pod for pod in everything if query.namespace in (None, pod["metadata"]["namespace"]) and query.wanted(pod)
+        pod for pod in everything if query.namespace in (None, pod["metadata"]["namespace"]) and query.matches(pod)
     ]
     missing = missing_pods(query, chosen)
     if query.names:
@@ -78,7 +78,7 @@ def _pods(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def _containers(node: Session, query: Query) -> tuple[Found, list[str]]:
-    of = [pod for pod in api_pods(node.state("pod"), node.settings.node) if query.wanted(pod)]
+    of = [pod for pod in api_pods(node.state("pod"), node.settings.node) if query.matches(pod)]
     chosen = query.sorted(
         [
             one
@@ -129,7 +129,7 @@ def _actors(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def _devices(node: Session, query: Query) -> tuple[Found, list[str]]:
-    everything = devices.of(devices.known(node.state("devices")))
+    everything = devices.of(devices.state_of(node.state("devices")))
     chosen = query.sorted([one for one in everything if not query.names or devices.is_named(one, query.names)])
     missing = [
         not_found("devices", name) for name in query.names if not any(devices.is_named(one, (name,)) for one in chosen)
@@ -145,9 +145,9 @@ def _devices(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def _events(node: Session, query: Query) -> tuple[Found, list[str]]:
-    wanted = wanted_events(node, query)
+    matches = event_filter(node, query)
     with closing(query.events.source(node)) as source:
-        chosen = list(query.sorted([event for event in source.now() if wanted(event)]))
+        chosen = list(query.sorted([event for event in source.now() if matches(event)]))
     known = {event["metadata"]["name"] for event in chosen}
     missing = [not_found("events", name) for name in query.names if name not in known]
     namespaced, wide, now = query.namespace is None, query.output == "wide", node.now()
@@ -160,11 +160,11 @@ def _events(node: Session, query: Query) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def wanted_events(node: Session, query: Query) -> Callable[[Any], bool]:
+def event_filter(node: Session, query: Query) -> Callable[[Any], bool]:
     """The filter for the requested events."""
     chosen = query.events.chosen(node, query.namespace)
     return lambda event: (
-        chosen(event) and (not query.names or event["metadata"]["name"] in query.names) and query.wanted(event)
+        chosen(event) and (not query.names or event["metadata"]["name"] in query.names) and query.matches(event)
     )
 
 
@@ -186,7 +186,7 @@ def _cgroups(node: Session, query: Query) -> tuple[Found, list[str]]:
 def _nodes(node: Session, query: Query) -> tuple[Found, list[str]]:
     one = nodes.of(node)
     name = one["metadata"]["name"]
-    chosen = [one] if query.wanted(one) and (not query.names or name in query.names) else []
+    chosen = [one] if query.matches(one) and (not query.names or name in query.names) else []
     missing = [not_found("nodes", wanted) for wanted in query.names if wanted != name]
     wide, now = query.output == "wide", node.now()
     found = Found(

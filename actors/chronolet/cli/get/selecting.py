@@ -75,11 +75,11 @@ def by_labels(text: str) -> Predicate:
     """True if every requirement holds. An absent label matches no value."""
     tests = [_requirement(part.strip()) for part in _COMMA.split(text) if part.strip()]
 
-    def wanted(pod: Object) -> bool:
+    def matches(pod: Object) -> bool:
         carried = pod["metadata"].get("labels", {})
         return all(test(carried) for test in tests)
 
-    return wanted
+    return matches
 
 
 def _requirement(text: str) -> Callable[[Mapping[str, str]], bool]:
@@ -113,13 +113,13 @@ def _field(text: str) -> Predicate:
     if path not in {*FIELDS, *EVENT_FIELDS}:
         raise _unknown(path, FIELDS)
 
-    def wanted(item: Object) -> bool:
+    def matches(item: Object) -> bool:
         fields = EVENT_FIELDS if "involvedObject" in item else FIELDS
         if path not in fields:  # a field of the other object type
             raise _unknown(path, fields)
         return (_at(item, path) == value) == (sign != "!=")
 
-    return wanted
+    return matches
 
 
 def _unknown(path: str, fields: Sequence[str]) -> click.BadParameter:
@@ -143,5 +143,5 @@ def _at(pod: Object, path: str) -> str:
 
 def chosen(*tests: Predicate | None) -> Predicate:
     """The conjunction of the given predicates; None is ignored."""
-    asked = [test for test in tests if test is not None]
-    return lambda pod: all(test(pod) for test in asked)
+    given = [test for test in tests if test is not None]
+    return lambda pod: all(test(pod) for test in given)

@@ -21,7 +21,7 @@ from chronolet_schemas.devices import Answer
 def command(*, settings: Settings) -> None:
     """Print device allocations in the format of the kubelet's kubelet_internal_checkpoint."""
     with session(settings) as node:
-        click.echo(exported(devices.known(node.state("devices")), _serialized), nl=False)
+        click.echo(exported(devices.state_of(node.state("devices")), _serialized), nl=False)
 
 
 def _serialized(answer: Answer) -> bytes:

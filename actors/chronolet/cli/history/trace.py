@@ -92,7 +92,7 @@ def _notes(found: Trace, replies: Mapping[str, Sequence[Span] | None], now: int)
     for info, some in replies.items():
         address = info.partition(" ")[2]
         if some is None and address:
-            yield f"the agent at http://{address}/trace did not answer with spans: {without}"
+            yield f"the agent at http://{address}/trace did not return spans: {without}"
         elif some is None:
             yield f"an agent of the node has its HTTP server disabled (--port 0): {without}"
     known = [some for some in replies.values() if some is not None]

@@ -77,8 +77,8 @@ def command(
         raise Failure(*absent, *late)
 
 
-def _selected(pods: Pods, namespace: str, wanted: selecting.Predicate) -> list[str]:
-    found = [key for key, pod in pods.now.items() if pod["metadata"]["namespace"] == namespace and wanted(pod)]
+def _selected(pods: Pods, namespace: str, matches: selecting.Predicate) -> list[str]:
+    found = [key for key, pod in pods.now.items() if pod["metadata"]["namespace"] == namespace and matches(pod)]
     if not found:
         raise Failure("no matching resources found")
     return found
@@ -142,7 +142,7 @@ def _follow(pods: Pods, pending: _Pending, seconds: float) -> None:
 
 
 def _named(words: Sequence[str], *, selected: bool) -> tuple[str, ...]:
-    """The given pod names; empty with a selector, before which only a type may stand."""
+    """The given pod names; empty with a selector, which only allows a type before it."""
     if selected:
         if words and (len(words) > 1 or TYPES.get(words[0]) != "pods"):
             raise click.UsageError("specify either names, or a selector or --all.")

@@ -21,12 +21,12 @@ Object = dict[str, Any]
 Show = Callable[[Sequence[Object]], None]
 
 
-def follow(now: Pods, wanted: Callable[[Object], bool], show: Show) -> None:
+def follow(now: Pods, matches: Callable[[Object], bool], show: Show) -> None:
     """Print the current pods, then each change, endlessly."""
-    show([pod for pod in now.now.values() if wanted(pod)])
+    show([pod for pod in now.now.values() if matches(pod)])
     for change in now.changes():
         pod = change.after or change.before
-        if pod is not None and wanted(pod):
+        if pod is not None and matches(pod):
             show([pod])
 
 
