@@ -44,8 +44,9 @@ def new_request() -> str:
 
 
 def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Reply]:
-    """Send a command and wait for its events. Failure if the shard has no owner, the mailbox is full, or the node could
-    not process the command.
+    """Send a command and wait for its events.
+
+    Failure if the shard has no owner, the mailbox is full, or the node could not process the command.
     """
     store = session.store
     wait_for_owner(store, shard)
@@ -129,7 +130,7 @@ def _read(entry: Entry) -> Reply:
 
 
 def owner_alive(store: Store, shard: Shard = MANIFESTS) -> bool:
-    """Whether a living process owns the shard."""
+    """Whether a live process owns the shard."""
     token = store.heads((shard,))[shard].token
     return bool(token) and owner_of(token) in store.alive()
 

@@ -19,7 +19,7 @@ class Failure(Exception):  # noqa: N818 - an expected outcome, not a bug
 
 
 def worded(line: str) -> str:
-    """A line of a Failure in its printed form: on one line, with `error: ` unless the server's prefix is there."""
+    """A line of a Failure as printed: whitespace collapsed, with `error: ` unless it has kubectl's prefix."""
     text = " ".join(line.split())
     return text if text.startswith(FROM_SERVER) else f"error: {text}"
 

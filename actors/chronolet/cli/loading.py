@@ -1,4 +1,4 @@
-"""Fast import of the command's code: a restarting agent imports while containers may have just died.
+"""Fast import of the command's code: a container may die while a restarting agent imports.
 
 Comes in: a module's name. Goes out: the module, for less CPU time than a plain import (docs/adr/0029):
 

@@ -128,7 +128,9 @@ def namespace_option(function: Function) -> Function:
 
 
 def _namespace(function: Function, text: str, callback: Any = None) -> Function:
-    flag = click.option("-n", "--namespace", callback=callback, show_default=DEFAULT_NAMESPACE, help=text)
+    flag = click.option(
+        "-n", "--namespace", metavar="NAMESPACE", callback=callback, show_default=DEFAULT_NAMESPACE, help=text
+    )
     return flag(function)
 
 

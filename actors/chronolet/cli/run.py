@@ -20,6 +20,6 @@ _MORE = tuple(one.name for one in SETTINGS if one.name not in EVERYWHERE)
 @config_option
 @with_settings(*_MORE)
 def command(settings: Settings) -> int:
-    """Run the node agent: watch manifests, keep their pods running, log every event."""
+    """Run the node agent. It watches manifests, keeps their pods running and logs every event."""
     # The composition root imports Docker and the actors; other commands skip that cost.
     return int(loaded("chronolet.node.main", _ON_DEMAND).run(settings) or 0)

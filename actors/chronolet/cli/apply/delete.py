@@ -1,4 +1,4 @@
-"""`chronolet delete`: removes the desired pods and Secrets.
+"""`chronolet delete`: withdraws pods and Secrets from the desired state.
 
 Comes in: names, labels or manifests. Goes out: `manifests.DeletePods`, and a line for each object. By default the line
 for a pod follows `pod.PodEnded` in the log, when nothing of the pod is left. Deleting a terminating pod again can
@@ -49,7 +49,7 @@ class Targets:
     selector: selecting.Predicate | None
     field_selector: selecting.Predicate | None
     everything: bool
-    """All pods of the namespace."""
+    """All pods in the namespace."""
     all_namespaces: bool
 
     @property
@@ -66,7 +66,7 @@ class Targets:
 )
 @manifest_files.options
 @selecting.options
-@click.option("--all", "everything", is_flag=True, help="all pods of the namespace")
+@click.option("--all", "everything", is_flag=True, help="all pods in the namespace")
 @click.option("-A", "--all-namespaces", is_flag=True, help="all namespaces; requires --all or a selector")
 @click.option(
     "--grace-period",
@@ -92,7 +92,7 @@ def command(
     output: str | None,
     **which: object,
 ) -> None:
-    """Delete pods and Secrets, or shorten the termination of pods that are ending."""
+    """Delete pods and Secrets. For a pod that is already terminating, shorten its grace period."""
     targets = _targets(**which)
     grace, seconds = _grace(grace_period, now=now, force=force), _seconds(timeout)
     with session(settings, patient=True) as node:
@@ -232,7 +232,7 @@ def _wait(node: Session, withdrawn: dict[str, set[str]], after: Position, second
     with progress(f"waiting for deletion of {', '.join(left)}") as line, suppress(_OverdueError):
         for entry in follow(node.store, after, look):
             _check(deadline)
-            _strike_off(left, entry)
+            _remove_ended(left, entry)
             if not left:
                 break
             line.text = f"waiting for deletion of {', '.join(left)}"
@@ -244,7 +244,7 @@ def _check(deadline: float | None) -> None:
         raise _OverdueError
 
 
-def _strike_off(left: dict[str, set[str]], entry: Entry) -> None:
+def _remove_ended(left: dict[str, set[str]], entry: Entry) -> None:
     """Remove a pod that this entry ends, or a successor that will never start: a delete may cover both."""
     if entry.type not in _END_TYPES or entry.entity.removeprefix("pod/") not in left:
         return

@@ -53,7 +53,10 @@ def command(
     field_selector: selecting.Predicate | None,
     all_namespaces: bool,
 ) -> None:
-    """Show details of pods (without a name: all in the namespace), of devices with all their owners, or of the node."""
+    """Show details of pods, devices or the node. Without names: all pods in the namespace, or all devices.
+
+    The history of a device lists all its owners.
+    """
     type_, names = types_and_names(words, ("pods", "devices", "nodes"))
     if names and (all_namespaces or selector or field_selector):
         raise click.UsageError("specify either names, or a selector or -A.")

@@ -37,7 +37,7 @@ _POLICY = (
 
 @click.group()
 def command() -> None:
-    """Remove dead containers and unused images, or show what would be removed and why."""
+    """Collect dead containers and unused images. `plan` shows what would be removed and why, `run` removes it."""
 
 
 @command.command(cls=Command)

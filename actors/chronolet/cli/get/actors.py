@@ -26,7 +26,7 @@ Columns of `get actors`, one row per shard:
   LAG       log entries for the shard that are not yet part of a step;
             entries without effect become part of one within about a minute
   WAITING   commands in its mailbox
-  SNAPSHOT  position in the log of its snapshot"""
+  SNAPSHOT  log position of its latest snapshot"""
 _PAGE = 10_001
 
 

@@ -70,7 +70,7 @@ def command(
     age: int,
     whole: bool,
 ) -> None:
-    """List pods, containers, devices, images, actors, events, cgroups or the node."""
+    """List pods, containers, events and other objects."""
     selected = selector is not None or field_selector is not None
     queries = [
         Query(

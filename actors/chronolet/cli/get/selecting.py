@@ -123,7 +123,7 @@ def _field(text: str) -> Predicate:
 
 
 def _unknown(path: str, fields: Sequence[str]) -> click.BadParameter:
-    return click.BadParameter(f"field {path!r} is not known, expected one of {', '.join(fields)}.")
+    return click.BadParameter(f"field label not supported: {path}, expected one of {', '.join(fields)}.")
 
 
 def _signed(text: str) -> tuple[str, str, str]:

@@ -19,7 +19,7 @@ from chronolet_schemas.devices import Answer
 @click.command("checkpoint")
 @with_settings()
 def command(*, settings: Settings) -> None:
-    """Print device allocations in the format of the kubelet's kubelet_internal_checkpoint."""
+    """Print device allocations in the kubelet's checkpoint format (kubelet_internal_checkpoint)."""
     with session(settings) as node:
         click.echo(exported(devices.state_of(node.state("devices")), _serialized), nl=False)
 

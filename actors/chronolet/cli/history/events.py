@@ -44,7 +44,7 @@ def command(
     output: str | None,
     no_headers: bool,
 ) -> None:
-    """List events about pods and the node, ordered by last occurrence."""
+    """List events about pods and the node. Ordered by last occurrence."""
     selection = event_options.Selection(about, types, age, whole)
     with session(settings) as node:
         chosen = selection.chosen(node, None if all_namespaces else namespace)

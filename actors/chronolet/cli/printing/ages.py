@@ -24,7 +24,7 @@ _STEPS = (
 
 
 def human(milliseconds: int) -> str:
-    """A duration. Up to two seconds in the future count as 0, to tolerate clock skew; more is `<invalid>`."""
+    """A duration. Less than two seconds in the future counts as 0, for clock skew; more is `<invalid>`."""
     if milliseconds <= -2000:  # noqa: PLR2004
         return "<invalid>"
     seconds = max(0, milliseconds) // 1000
