@@ -66,7 +66,7 @@ def global_options(function: Function) -> Function:
         meta["chronolet.flags"], meta[_NAMESPACE] = flags, namespace
         return function()
 
-    return _add(_namespace(run, "namespace scope for commands that are namespaced"), settings_table.EVERYWHERE)
+    return _add(_namespace(run, "namespace scope for namespaced commands"), settings_table.EVERYWHERE)
 
 
 def with_settings(*names: str) -> Callable[[Function], Function]:

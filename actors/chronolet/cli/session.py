@@ -81,7 +81,7 @@ def _report_unreadable(positions: set[Position]) -> None:
     newest = max(positions)
     click.echo(
         f"note: {entries} of the log (the newest: #{newest.n}, {ages.rfc3339(newest.milliseconds)}) cannot be decoded "
-        "by this release and are not reflected in this output; the node agent skips them as well; see `chronolet log`",
+        "by this release and had no effect on this output; the node agent skips such entries, too; see `chronolet log`",
         err=True,
     )
 

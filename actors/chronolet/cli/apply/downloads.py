@@ -60,7 +60,7 @@ def download(url: str, most: int, *, silence_seconds: float = SILENCE_SECONDS, s
     reader.start()
     reader.join(seconds)
     if not found:
-        raise Failure(f"{shown(url)}: not downloaded within {seconds:.0f} s")
+        raise Failure(f"{shown(url)}: download not finished within {seconds:.0f} s")
     if isinstance(found[0], Exception):
         raise _worded(url, found[0]) from found[0]
     return found[0]
@@ -87,7 +87,7 @@ def _fetched(url: str, most: int, silence_seconds: float) -> bytes:
 
 def _worded(url: str, error: Exception) -> Failure:
     if isinstance(error, urllib.error.HTTPError):
-        return Failure(f"{shown(url)}: the server answered {error.code} {error.reason}, expected 200 OK")
+        return Failure(f"{shown(url)}: the server returned {error.code} {error.reason}, expected 200 OK")
     if isinstance(error, urllib.error.URLError):
         return Failure(f"{shown(url)}: cannot be downloaded: {error.reason}")
     if isinstance(error, OSError | http.client.HTTPException | ValueError):

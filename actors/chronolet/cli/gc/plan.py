@@ -79,7 +79,7 @@ def show(
 
 def _policy(kind: str, known: Any, given: Mapping[str, Any], fields: Mapping[str, str]) -> Any:
     if known is None:
-        raise Failure(f"the node's {kind} has not run yet: it needs an agent that hosts it (`chronolet run`)")
+        raise Failure(f"the node's {kind} has not run yet: start an agent that hosts it (`chronolet run`)")
     return replace(known, **{fields[name]: value for name, value in given.items() if name in fields})
 
 

@@ -122,7 +122,7 @@ def _words(template: str) -> Iterator[_Word]:
             return
         braces = _BRACES.match(template, begin)
         if braces is None:
-            raise JsonPathError(f"found {template[begin:]!r}, expected an expression in braces with quotes closed")
+            raise JsonPathError(f"found {template[begin:]!r}, expected a complete expression in braces")
         yield from _inner(braces[1].strip())
         at = braces.end()
 
@@ -134,7 +134,7 @@ def _inner(inside: str) -> Iterator[_Word]:
         word = _WORD.match(inside, at)
         if word is None:
             raise JsonPathError(
-                f"found {inside[at:]!r}, expected a path such as .metadata.name, a quoted text, range or end"
+                f"found {inside[at:]!r}, expected a path such as .metadata.name, quoted text, range or end"
             )
         if word["quoted"]:
             yield Text(_unescaped(word["quoted"][1:-1]))
@@ -186,7 +186,7 @@ def _everything(value: Any) -> list[Any]:
 
 def _at(value: Any, index: int) -> list[Any]:
     if not isinstance(value, list):
-        raise JsonPathError(f"[{index}]: found no list")
+        raise JsonPathError(f"[{index}]: the value is not an array")
     if not -len(value) <= index < len(value):
         raise JsonPathError(f"array index out of bounds: index {index}, length {len(value)}")
     return [value[index]]
@@ -194,7 +194,7 @@ def _at(value: Any, index: int) -> list[Any]:
 
 def _cut(value: Any, bounds: str) -> list[Any]:
     if not isinstance(value, list):
-        raise JsonPathError(f"[{bounds}]: found no list")
+        raise JsonPathError(f"[{bounds}]: the value is not an array")
     return value[slice(*(int(bound) if bound else None for bound in bounds.split(":")))]
 
 
