@@ -130,7 +130,7 @@ def test_what_a_lost_log_left_is_shown_by_itself(collected: WrittenNode) -> None
     assert "images" in usual
     wrong = collected.run("gc", "run", "--left-alone", "--unused-images")
     assert wrong.status == 2
-    assert wrong.err.startswith("error: --left-alone removes no images: leave out --unused-images.")
+    assert wrong.err.startswith("error: --left-alone removes no images: omit --unused-images.")
 
 
 def test_fields_of_a_run_are_spelled_as_in_the_plan() -> None:

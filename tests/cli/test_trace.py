@@ -80,7 +80,7 @@ def test_a_pod_that_never_was(name: str) -> None:
     assert (said.status, said.out) == (1, "")
     assert said.err == (
         'error: pods "nobody" not found: the log of node node-1 has no entries about default/nobody; '
-        "`chronolet get pods -A` lists its pods, -n names a namespace\n"
+        "`chronolet get pods -A` lists its pods, -n selects a namespace\n"
     )
 
 
