@@ -71,10 +71,10 @@ def command(
         raise click.UsageError("must specify -f FILE.")
     found = manifest_files.read(files, namespace, settings.node)
     report_findings(found, strict=strict)
-    pods, kept = tuple(pod for _, pod in found.pods), tuple(secret for _, secret in found.secrets)
+    pods, secret_list = tuple(pod for _, pod in found.pods), tuple(secret for _, secret in found.secrets)
     if dry_run:
         expected: list[foreseen.Foreseen] = []
-        words, of_secrets, refused = _dry_run(settings, pods, kept, expected, strict=strict)
+        words, of_secrets, refused = _dry_run(settings, pods, secret_list, expected, strict=strict)
         secrets.show(of_secrets, output)
         show([pod for pod in pods if pod.key in words], words, output)
         refused += [] if allow_unrunnable else [*_unrunnable(found), *_rejected(expected)]
@@ -84,12 +84,12 @@ def command(
     with session(settings, patient=True) as node:
         report_foreseen(foreseen.of(node, pods), strict=strict)
         request = new_request()
-        stored = secrets.kept(node, kept, wait=wait)
+        stored = secrets.store(node, secret_list, wait=wait)
         apply = manifests.ApplyPods(request=request, pods=pods, secrets=stored)
         replies = ask(node, apply) if wait else ask_or_queue(node, apply)
     if isinstance(replies, Queued):
         word = "queued: no node agent is running; it will be applied when one starts"
-        secrets.show(dict.fromkeys((one.key for one in kept), word), output)
+        secrets.show(dict.fromkeys((one.key for one in secret_list), word), output)
         show(pods, dict.fromkeys((pod.key for pod in pods), word), output)
         return
     done, refused = _outcome(request, replies)
@@ -167,7 +167,7 @@ def _outcome(request: str, replies: Sequence[Reply]) -> tuple[dict[str, str], li
 def _dry_run(
     settings: Settings,
     pods: Sequence[podspec.Pod],
-    kept: Sequence[Secret],
+    secret_list: Sequence[Secret],
     expected: list[foreseen.Foreseen],
     *,
     strict: bool,
@@ -178,14 +178,18 @@ def _dry_run(
     """
     try:
         with session(settings) as node:
-            of_secrets, refused = secrets.dry_run(node, kept) if kept else ({}, [])
+            of_secrets, refused = secrets.dry_run(node, secret_list) if secret_list else ({}, [])
             before = {state.pod: state for state in node.state("pod").states["pod"].values() if state.uid}
             expected += foreseen.of(node, pods)
     except (Failure, StoreUnreachable, StoreBroken):
         expected += foreseen.foreseen(State(), pods)
         report_foreseen(expected, strict=strict)
         valid = "valid (dry run, no log of this node to compare with)"
-        return dict.fromkeys((pod.key for pod in pods), valid), dict.fromkeys((one.key for one in kept), valid), []
+        return (
+            dict.fromkeys((pod.key for pod in pods), valid),
+            dict.fromkeys((one.key for one in secret_list), valid),
+            [],
+        )
     report_foreseen(expected, strict=strict)
     taken = {pod.key for pod in pods if pod.key in before and before[pod.key].source != APPLY}
     refused += [f"pod {key} is already managed by {before[key].source} (dry run)" for key in sorted(taken)]

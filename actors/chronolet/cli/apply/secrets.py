@@ -18,7 +18,7 @@ from chronolet.ports.pods.secrets import Secret, SecretRefusal
 from chronolet_schemas import manifests
 
 
-def kept(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tuple[manifests.KeptSecret, ...]:
+def store(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tuple[manifests.KeptSecret, ...]:
     """Store the Secrets in the state folder. Failure with the reason if that is refused."""
     if secrets and wait:
         # An agent that starts a new log treats the Secrets in the folder as already applied.
